@@ -1,0 +1,88 @@
+"""Lamina: a context engine for LLM applications.
+
+It decides, for every request, what the model sees, in which order and why; keeps those bytes
+still so that prefix caches hit; records what was sent; and shows all of that to a person.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from lamina.engine.session import Session
+    from lamina.engine.turn import Turn
+    from lamina.errors import BudgetError, LaminaError, PrefixMoved
+    from lamina.stores.memory import MemoryStore
+    from lamina.values.envelope import Options
+    from lamina.values.item import (
+        Item,
+        item_id,
+        note_id,
+        query_id,
+        selection_id,
+        tool_id,
+        url_id,
+    )
+    from lamina.values.message import ToolDefinition, ToolResult, ToolText
+    from lamina.values.settings import Settings
+    from lamina.wiring import attach, open_session
+
+# Resolved on first use: `import lamina` stays cheap.
+_HOMES = {
+    "Session": "lamina.engine.session",
+    "Turn": "lamina.engine.turn",
+    "BudgetError": "lamina.errors",
+    "LaminaError": "lamina.errors",
+    "PrefixMoved": "lamina.errors",
+    "MemoryStore": "lamina.stores.memory",
+    "Options": "lamina.values.envelope",
+    "Item": "lamina.values.item",
+    "item_id": "lamina.values.item",
+    "note_id": "lamina.values.item",
+    "query_id": "lamina.values.item",
+    "selection_id": "lamina.values.item",
+    "tool_id": "lamina.values.item",
+    "url_id": "lamina.values.item",
+    "ToolDefinition": "lamina.values.message",
+    "ToolResult": "lamina.values.message",
+    "ToolText": "lamina.values.message",
+    "Settings": "lamina.values.settings",
+    "attach": "lamina.wiring",
+    "open_session": "lamina.wiring",
+}
+
+__all__ = [
+    "BudgetError",
+    "Item",
+    "LaminaError",
+    "MemoryStore",
+    "Options",
+    "PrefixMoved",
+    "Session",
+    "Settings",
+    "ToolDefinition",
+    "ToolResult",
+    "ToolText",
+    "Turn",
+    "attach",
+    "item_id",
+    "note_id",
+    "open_session",
+    "query_id",
+    "selection_id",
+    "tool_id",
+    "url_id",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lamina' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

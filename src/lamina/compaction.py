@@ -1,0 +1,100 @@
+"""Where history may be cut, and what is said of the part that goes.
+
+Laws: a cut never parts a tool call from its result. Nothing here calls a model: the summary is
+extractive, and the same for the same messages.
+"""
+
+from collections.abc import Callable, Sequence
+
+from lamina.values.message import Message, Text, ToolCall, ToolResult
+
+Count = Callable[[str], int]
+
+
+def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
+    """Every index at which history may begin: no result behind it answers a call before it."""
+    open_calls: set[str] = set()
+    cuts = []
+    for index, message in enumerate(messages):
+        if not open_calls and message.role != "tool":
+            cuts.append(index)
+        for block in message.blocks:
+            match block:
+                case ToolCall(id=call):
+                    open_calls.add(call)
+                case ToolResult(call_id=call):
+                    open_calls.discard(call)
+                case _:
+                    pass
+        if message.role == "user" and open_calls:
+            # Calls that were never answered do not block cuts after the next question.
+            open_calls.clear()
+            cuts.append(index)
+    if not open_calls:
+        cuts.append(len(messages))
+    return tuple(dict.fromkeys(cuts))
+
+
+def choose_cut(
+    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_turns: bool = True
+) -> int:
+    """The first index whose suffix is at most `keep` tokens; at the start of a turn if `at_turns`
+    and such a suffix is not empty, else between any two messages that a cut may part."""
+    allowed = find_cuts(messages)
+    suffix = [0] * (len(messages) + 1)
+    for index in range(len(messages) - 1, -1, -1):
+        suffix[index] = suffix[index + 1] + sizes[index]
+    fitting = [index for index in allowed if suffix[index] <= keep]
+    if at_turns:
+        turns = [i for i in fitting if i < len(messages) and messages[i].role == "user"]
+        if turns:
+            return turns[0]
+    return fitting[0] if fitting else len(messages)
+
+
+def last_turns_start(messages: Sequence[Message], turns: int) -> int:
+    """Where the last `turns` turns begin."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user":
+            turns -= 1
+            if turns <= 0:
+                return index
+    return 0
+
+
+NOTICE = "[Earlier messages were removed to fit the context window. What they were about:]"
+
+
+def extract_summary(
+    messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
+) -> str:
+    """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
+    answered: the latest come first in line for the room and stand in their old order. `carried`
+    is the summary that these messages began with; it stays while it takes at most half."""
+    head = carried if carried and count(carried) * 2 <= limit else NOTICE
+    used = count(head)
+    chosen: list[str] = []
+    for message in reversed(messages):
+        line = _headline(message)
+        if not line:
+            continue
+        cost = count(line) + 1
+        if used + cost > limit:
+            break
+        used += cost
+        chosen.append(line)
+    return "\n".join([head, *reversed(chosen)])
+
+
+def _headline(message: Message, width: int = 160) -> str:
+    if message.role == "tool":
+        return ""
+    text = " ".join(block.text for block in message.blocks if isinstance(block, Text))
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if message.calls:
+        called = ", ".join(call.name for call in message.calls)
+        first = f"{first} (called {called})".strip()
+    if not first:
+        return ""
+    who = "Asked" if message.role == "user" else "Answered"
+    return f"{who}: {first if len(first) <= width else first[: width - 1].rstrip() + '…'}"

@@ -1,0 +1,429 @@
+"""A session: prepares turns, commits replies, and appends both to its journal before it says so.
+
+Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio
+from msgspec.structs import replace
+
+from lamina.budget import make_room
+from lamina.codec import require_text
+from lamina.engine.planning import Draft, Plan, in_wire_order, plan_results, plan_turn
+from lamina.engine.rebuilding import rebuild_prompt
+from lamina.engine.shrinking import consolidate
+from lamina.engine.turn import Turn
+from lamina.engine.writing import Pen
+from lamina.errors import TurnState, UsageError
+from lamina.journal import State, awaits_results, path_to, replay
+from lamina.layers import Assembler, Layout
+from lamina.ledger import judge_cache
+from lamina.ports import Clock, JournalStore, TargetBook, TokenCounter, WorkspaceSource
+from lamina.values.entry import (
+    Entry,
+    ForgetEntry,
+    ItemEntry,
+    MessageEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+    SettingsEntry,
+)
+from lamina.values.envelope import Envelope
+from lamina.values.item import Attachment, Item, ItemId, Wanted
+from lamina.values.message import Image, Message, ToolDefinition, ToolResult, ToolText
+from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
+from lamina.values.prompt import Prompt
+from lamina.values.request import CacheVerdict, LeftOut
+from lamina.values.settings import Settings, Target
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+Attachable = str | Item | Wanted | Attachment
+
+
+class Session:
+    """One conversation. Make one with `lamina.open_session`."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        *,
+        store: JournalStore,
+        book: TargetBook,
+        clock: Clock,
+        workspace: WorkspaceSource,
+        always: Sequence[Attachment] = (),
+    ) -> None:
+        self._entries: dict[str, Entry] = {entry.id: entry for entry in entries}
+        self._store = store
+        self._book = book
+        self._clock = clock
+        self._workspace = workspace
+        self._always = tuple(always)
+        self._lock = anyio.Lock()
+        self._assembler: Assembler | None = None
+        self._assembled_for: tuple[str, Layout] | None = None
+        self._sent: Prompt | None = None
+        self._sent_for: str | None = None
+        self._state = replay(path_to(entries[-1].id, self._entries))
+
+    @property
+    def id(self) -> str:
+        return self._state.session.session
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def envelope(self) -> Envelope:
+        return self._state.envelope
+
+    @property
+    def settings(self) -> Settings:
+        return self._state.settings
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry of the session, abandoned branches included, in order of writing."""
+        return tuple(self._entries.values())
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last request was prepared and never answered."""
+        return self._state.open_request is not None
+
+    # -- a turn ----------------------------------------------------------------------------------
+
+    async def prepare(
+        self,
+        text: str,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+        tool_texts: Iterable[ToolText] = (),
+    ) -> Turn:
+        """The next request: what was typed, with what applies to it.
+
+        `attach` takes workspace paths and items; `lamina.attach` gives them a priority.
+        `tool_texts` are results of planned tools, for this request only.
+
+        Raises:
+            BudgetError: what must be sent does not fit.
+            PrefixMoved: bytes already sent would move without a recorded reason.
+            TurnState: tool calls of the turn before still wait for their results.
+        """
+        require_text(text, "the message")
+        async with self._lock:
+            base = self._base_for_prepare()
+            chosen = self._choose_target(target, base.settings)
+            found, left_out, warnings = await self._hydrate(attach, base)
+            assembler = self._assembler_for(chosen, base.settings)
+            draft = Draft(
+                text=text,
+                attachments=in_wire_order(found),
+                target=chosen,
+                room=self._room(chosen, base),
+                left_out=tuple(left_out),
+                tool_texts=tuple(tool_texts),
+                warnings=tuple(warnings),
+            )
+            plan = plan_turn(self._pen(base), draft, assembler, self._last_sent(base, assembler))
+            await self._keep(plan.entries, plan.state)
+            return await self._turn(plan, chosen, draft.attachments)
+
+    async def commit(
+        self, request: RequestEntry, prompt: Prompt, reply: Reply
+    ) -> tuple[Message, CacheVerdict]:
+        """Appends an answer and what it cost. Called by `Turn.commit`."""
+        async with self._lock:
+            state = self._state
+            if state.open_request is None or state.open_request.id != request.id:
+                raise TurnState(
+                    "this turn is not the open one: it was committed already, or another turn "
+                    "was prepared after it"
+                )
+            target = self._book.find(request.target)
+            verdict = self._judge(state, request, target, reply.usage)
+            pen = self._pen(state)
+            message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
+            pen.write(MessageEntry, message=message, interrupted=not reply.complete)
+            pen.write(
+                ReplyEntry,
+                request=request.id,
+                usage=reply.usage,
+                stop=reply.stop,
+                model=reply.model,
+                verdict=verdict,
+            )
+            await self._keep(pen.written, pen.state)
+            self._sent, self._sent_for = prompt, request.id
+            return message, verdict
+
+    async def resume(
+        self,
+        request: RequestEntry,
+        results: Sequence[ToolResult],
+        attachments: tuple[Attachment, ...],
+    ) -> Turn:
+        """The turn's next request, with the results of its calls. Called by `Turn.resume`."""
+        async with self._lock:
+            state = self._state
+            if state.last_sent is None or state.last_sent.id != request.id:
+                raise TurnState("only the latest answer of a session can be resumed")
+            target = self._book.find(request.target)
+            assembler = self._assembler_for(target, state.settings)
+            draft = Draft(text="", attachments=(), target=target, room=self._room(target, state))
+            plan = plan_results(
+                self._pen(state), draft, results, assembler,
+                self._last_sent(state, assembler), attachments,
+            )  # fmt: skip
+            await self._keep(plan.entries, plan.state)
+            return await self._turn(plan, target, attachments)
+
+    # -- what stays ------------------------------------------------------------------------------
+
+    async def pin(self, what: Attachable) -> bool:
+        """Makes an item essential, named every turn and kept at boundaries. False if it was.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        async with self._lock:
+            found, left_out, _ = await self._hydrate([what], self._state, with_standing=False)
+            if left_out:
+                raise UsageError(f"cannot pin: {left_out[0].detail}")
+            item = found[0].item
+            if item.id in self._state.pinned:
+                return False
+            pen = self._pen(self._state)
+            if (item.id, item.version) not in pen.state.items:
+                pen.write(ItemEntry, item=item)
+            pen.write(PinEntry, item=item.id, version=item.version)
+            await self._keep(pen.written, pen.state)
+            return True
+
+    async def unpin(self, what: str) -> bool:
+        """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
+        return await self._mark(what, self._state.pinned, PinEntry, pinned=False)
+
+    async def forget(self, what: str) -> bool:
+        """Lets an item leave the library at the next boundary. False if none stands there."""
+        standing = {each for each in self._state.standing if each not in self._state.forgotten}
+        return await self._mark(what, standing, ForgetEntry)
+
+    async def _mark(
+        self, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
+    ) -> bool:
+        async with self._lock:
+            named = [each for each in among if what in (each, each.partition(":")[2])]
+            if not named:
+                return False
+            pen = self._pen(self._state)
+            for each in named:
+                pen.write(kind, item=each, **fields)
+            await self._keep(pen.written, pen.state)
+            return True
+
+    async def set_system(self, name: str, text: str, *, reason: str) -> None:
+        """Sets one system part: a boundary once something was sent, hence the reason."""
+        op = SystemPartSet(name=name, text=text, reason=reason)
+        await self.apply("session.set_system", op)
+
+    async def set_tools(self, tools: Sequence[ToolDefinition], *, reason: str) -> None:
+        """Replaces the tools, which stand first on every wire."""
+        await self.apply("session.set_tools", ToolsReplace(tools=tuple(tools), reason=reason))
+
+    async def apply(self, transformer: str, *ops: PatchOp, display: Display | None = None) -> None:
+        """Applies patch operations, whole or not at all.
+
+        Raises:
+            InvalidPatch: an op is wrong; nothing was changed.
+        """
+        async with self._lock:
+            pen = self._pen(self._state)
+            pen.transform(transformer, Patch(ops=ops, display=display))
+            await self._keep(pen.written, pen.state)
+
+    async def consolidate(self, reason: str) -> bool:
+        """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
+        if not reason.strip():
+            raise UsageError("consolidating moves bytes already sent: give a reason")
+        async with self._lock:
+            target = self._choose_target(None, self.settings)
+            pen = self._pen(self._state)
+            consolidate(pen, self._assembler_for(target, self.settings), reason)
+            await self._keep(pen.written, pen.state)
+            return bool(pen.written)
+
+    async def change(self, **settings: Any) -> Settings:
+        """Changes settings of this session from the next turn on."""
+        async with self._lock:
+            changed = replace(self.settings, **settings)
+            pen = self._pen(self._state)
+            pen.write(SettingsEntry, settings=changed)
+            await self._keep(pen.written, pen.state)
+            return changed
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _base_for_prepare(self) -> State:
+        """The state a new message goes on from. A request that was never answered is left as a
+        branch of its own: the new message becomes its sibling."""
+        state = self._state
+        if state.open_request is not None:
+            return replay(path_to(state.open_request.before, self._entries))
+        if awaits_results(state):
+            calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
+            raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
+        return state
+
+    def _choose_target(self, name: str | None, settings: Settings) -> Target:
+        return self._book.find(name or settings.target)
+
+    def _counter(self, target: Target) -> TokenCounter:
+        return self._book.counter(target)
+
+    def _assembler_for(self, target: Target, settings: Settings) -> Assembler:
+        counter = self._counter(target)
+        layout = Layout(promotion=settings.promotion, wire=target.wire)
+        if self._assembler is None or self._assembled_for != (counter.name, layout):
+            self._assembler = Assembler(counter.count, layout)
+            self._assembled_for = (counter.name, layout)
+        return self._assembler
+
+    def _room(self, target: Target, state: State) -> Any:
+        factor = state.calibration.get(target.name, 1.0)
+        return make_room(state.settings, target, state.envelope.options.max_tokens, factor)
+
+    def _last_sent(self, base: State, assembler: Assembler) -> Prompt | None:
+        """The prompt of the last request known to be sent on this path."""
+        last = base.last_sent
+        if last is None:
+            return None
+        if self._sent is None or self._sent_for != last.id:
+            self._sent = rebuild_prompt(path_to(last.id, self._entries), assembler)
+            self._sent_for = last.id
+        return self._sent
+
+    def _judge(
+        self, state: State, request: RequestEntry, target: Target, usage: Usage
+    ) -> CacheVerdict:
+        last = state.last_sent
+        lifetime = state.settings.cache_lifetime_s
+        rules = target.cache if lifetime is None else replace(target.cache, lifetime_s=lifetime)
+        same_model = last is not None and last.target == request.target
+        # What the provider counts, over what we counted: the truest factor for this request.
+        factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
+        return judge_cache(
+            request.context.agreement,
+            last.cached_tokens if last else 0,
+            request.at - last.at if last else None,
+            rules,
+            usage,
+            factor,
+            same_cache=same_model,
+        )
+
+    def _pen(self, state: State) -> Pen:
+        written = len(self._entries)
+        return Pen(state, at=self._clock.now(), mint=lambda ahead: f"{written + ahead:06x}")
+
+    async def _keep(self, entries: Sequence[Entry], state: State) -> None:
+        if entries:
+            await self._store.append(self.id, entries)
+            self._entries.update((entry.id, entry) for entry in entries)
+            self._state = state
+
+    async def _turn(self, plan: Plan, target: Target, attachments: tuple[Attachment, ...]) -> Turn:
+        wire_request = WireRequest(
+            prompt=plan.prompt,
+            target=target,
+            options=plan.state.envelope.options,
+            blobs=await self._blobs(plan.prompt),
+            cache_key=self.id,
+        )
+        return Turn(
+            session=self,
+            entry=plan.request,
+            wire=self._book.wire(target),
+            wire_request=wire_request,
+            attachments=attachments,
+        )
+
+    async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:
+        digests = {
+            picture.digest
+            for (_, version), item in self._state.items.items()
+            if version and item.pictures
+            for picture in item.pictures
+        }
+        if not digests:
+            return {}
+        wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
+        return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
+
+    async def _hydrate(
+        self, attach: Iterable[Attachable], state: State, *, with_standing: bool = True
+    ) -> tuple[list[Attachment], list[LeftOut], list[str]]:
+        """What applies to a turn: what is attached, what is pinned, what is always included."""
+        found: dict[ItemId, Attachment] = {}
+        left_out: list[LeftOut] = []
+        warnings: list[str] = []
+        for each in attach:
+            attachment = await self._read(each, warnings)
+            if isinstance(attachment, LeftOut):
+                left_out.append(attachment)
+            else:
+                # Attaching again replaces the value and keeps its place.
+                found[attachment.item.id] = attachment
+        if with_standing:
+            for pinned, version in state.pinned.items():
+                if pinned in found:
+                    found[pinned] = replace(found[pinned], essential=True)
+                    continue
+                item = state.items[pinned, version]
+                read = await self._workspace.read(item.key, "attached") if _is_file(item) else None
+                if isinstance(read, LeftOut):
+                    warnings.append(f"pinned {item.key}: {read.detail}; its last version is used")
+                elif read is not None and read.item.id == pinned:
+                    item = read.item
+                found[pinned] = Attachment(item=item, essential=True)
+            for attachment in self._always:
+                found.setdefault(attachment.item.id, attachment)
+        return list(found.values()), left_out, warnings
+
+    async def _read(self, what: Attachable, warnings: list[str]) -> Attachment | LeftOut:
+        wanted = what
+        if isinstance(wanted, Attachment):
+            require_text(wanted.item.content, wanted.item.id)
+            return wanted
+        if isinstance(wanted, str | Item):
+            wanted = Wanted(what=wanted)
+        if isinstance(wanted.what, Item):
+            item = wanted.what
+            require_text(item.content, item.id)
+        else:
+            reading = await self._workspace.read(wanted.what, wanted.shape)
+            if isinstance(reading, LeftOut):
+                return reading
+            for blob in reading.blobs:
+                await self._store.put_blob(blob)
+            warnings += reading.warnings
+            item = reading.item
+        return Attachment(
+            item=item, priority=wanted.priority, essential=wanted.essential, shape=wanted.shape
+        )
+
+
+def _is_file(item: Item) -> bool:
+    return item.kind in ("note", "file", "pdf", "image")
+
+
+def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
+    """The header of a new session."""
+    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)

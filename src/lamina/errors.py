@@ -1,0 +1,111 @@
+"""Every exception Lamina raises, split by who has to act.
+
+    LaminaError
+    ├── UsageError              the caller asked for something that cannot be
+    │   ├── InvalidText         text that no provider can carry (lone surrogates)
+    │   ├── InvalidPatch        an op, its scope or its reason is wrong; nothing was changed
+    │   ├── InvalidSetting      a setting out of range
+    │   ├── UnknownTarget       a provider that Lamina does not know
+    │   └── TurnState           commit, resume or request called at the wrong moment
+    ├── BudgetError             what must be sent does not fit
+    │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
+    │   └── WindowExceeded      L1, tools, essentials and the message are over the window
+    ├── PrefixMoved             bytes already sent would move without a recorded reason
+    ├── ReplyError              a provider's reply could not be read
+    └── JournalError            entries that do not form a session
+
+Every error has a stable `code` for programs and a message that says what to do next.
+"""
+
+from collections.abc import Mapping
+
+
+class LaminaError(Exception):
+    """Base of all errors of this package."""
+
+    code = "lamina"
+
+
+class UsageError(LaminaError):
+    code = "usage"
+
+
+class InvalidText(UsageError):
+    code = "invalid_text"
+
+    def __init__(self, what: str, position: int) -> None:
+        super().__init__(
+            f"{what} holds a lone surrogate at character {position}, which cannot be encoded "
+            f"as UTF-8; remove it, or decode the source with errors='replace'"
+        )
+        self.position = position
+
+
+class InvalidPatch(UsageError):
+    code = "invalid_patch"
+
+    def __init__(self, op: str, problem: str) -> None:
+        super().__init__(f"patch op {op!r}: {problem}")
+        self.op = op
+
+
+class InvalidSetting(UsageError):
+    code = "invalid_setting"
+
+    def __init__(self, name: str, value: object, problem: str) -> None:
+        super().__init__(f"setting {name}={value!r}: {problem}")
+        self.name = name
+
+
+class UnknownTarget(UsageError):
+    code = "unknown_target"
+
+    def __init__(self, target: str, known: tuple[str, ...]) -> None:
+        super().__init__(
+            f"target {target!r} is not 'provider:model' with a known provider; "
+            f"known providers: {', '.join(known)}"
+        )
+        self.target = target
+
+
+class TurnState(UsageError):
+    code = "turn_state"
+
+
+class BudgetError(LaminaError):
+    code = "budget"
+
+    def __init__(self, message: str, sizes: Mapping[str, int], limit: int) -> None:
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.items())
+        super().__init__(f"{message} (limit {limit:,} tokens; {listed})")
+        self.sizes = dict(sizes)
+        self.limit = limit
+
+
+class EssentialsTooLarge(BudgetError):
+    code = "essentials_too_large"
+
+
+class WindowExceeded(BudgetError):
+    code = "window_exceeded"
+
+
+class PrefixMoved(LaminaError):
+    code = "prefix_moved"
+
+    def __init__(self, layer: str, segment: int, source: str, problem: str) -> None:
+        super().__init__(
+            f"bytes already sent would move at segment {segment} ({layer}, {source}): {problem}; "
+            f"record a reason with the change (invalidate_cache_reason) or set prefix_check='warn'"
+        )
+        self.layer = layer
+        self.segment = segment
+        self.source = source
+
+
+class ReplyError(LaminaError):
+    code = "reply"
+
+
+class JournalError(LaminaError):
+    code = "journal"

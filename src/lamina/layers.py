@@ -1,0 +1,365 @@
+"""L1-L5 to a `Prompt` of segments in wire order.
+
+Laws: the same envelope gives the same segments, whether assembled from nothing or by extending
+the prompt before it. In `lazy` a message in history has the bytes it was sent with, less what was
+uncached; in `eager` history holds bare questions and answers. Separators stand at the head of the
+segment they introduce, so that growth never touches an earlier one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina import text as render
+from lamina.codec import canonical, digest_texts
+from lamina.values.chain import Chain
+from lamina.values.envelope import Envelope
+from lamina.values.item import Item, ItemId, Picture
+from lamina.values.message import (
+    Context,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolText,
+)
+from lamina.values.prompt import LAYERS, Content, Layer, LayerSize, Link, Prompt, Segment, WireRole
+from lamina.values.settings import Promotion
+
+Items = Mapping[tuple[ItemId, str], Item]
+Count = Callable[[str], int]
+
+# What chat templates add around every message; providers differ by a token or two.
+MESSAGE_TOKENS = 4
+CALL_TOKENS = 8
+# An image whose size is unknown; vendors charge 260 to 1,600 for one that fills a screen.
+IMAGE_TOKENS = 1_200
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """What decides how an envelope is laid out, besides the envelope."""
+
+    promotion: Promotion = "lazy"
+    # Thinking is only sent back to the vendor that signed it.
+    wire: str = "openai"
+
+
+class Assembler:
+    """Assembles prompts and remembers the last one's parts, so that a turn costs what it adds."""
+
+    def __init__(self, count: Count, layout: Layout) -> None:
+        self._count = count
+        self.layout = layout
+        self._blocks: dict[tuple[ItemId, str, str], tuple[str, int]] = {}
+        self._front_key: tuple[object, object, object] | None = None
+        self._front: Chain[Link] = Chain()
+        self._messages: Chain[Message] = Chain()
+        self._ends: Chain[int] = Chain()
+        self._history: Chain[Link] = Chain()
+
+    def assemble(self, envelope: Envelope, items: Items, turn_start: int) -> Prompt:
+        """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
+        return Prompt(
+            front=self._assemble_front(envelope, items),
+            history=self._assemble_history(envelope.cached.until(turn_start), items),
+            turn=tuple(self._turn_segments(envelope, items, turn_start)),
+        )
+
+    def block(self, item: Item, shape: str) -> tuple[str, int]:
+        """The rendered block of an item version and its tokens, made once per version."""
+        key = (item.id, item.version, shape)
+        known = self._blocks.get(key)
+        if known is None:
+            bare = render.render_bare(item) if shape == "bare" else None
+            rendered = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
+            known = self._blocks[key] = (rendered, self._count(rendered))
+        return known
+
+    def item_tokens(self, item: Item) -> int:
+        return self.block(item, "attached")[1] + sum(map(picture_tokens, item.pictures))
+
+    def count_text(self, text: str) -> int:
+        return self._count(text)
+
+    def message_sizes(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens of each message as a boundary leaves it: bare, without what was attached."""
+        sizes = []
+        for message in messages:
+            bare = replace(
+                message, blocks=tuple(b for b in message.blocks if not isinstance(b, Context))
+            )
+            sizes.append(sum(s.tokens for s in self._message_segments(bare, {}, current=False)))
+        return sizes
+
+    # -- front: tools, L1, library ---------------------------------------------------------------
+
+    def _assemble_front(self, envelope: Envelope, items: Items) -> Chain[Link]:
+        key = (envelope.tools, envelope.system, envelope.library)
+        if self._front_key is None or any(
+            new is not old for new, old in zip(key, self._front_key, strict=True)
+        ):
+            self._front = link(Chain(), self._front_segments(envelope, items))
+            self._front_key = key
+        return self._front
+
+    def _front_segments(self, envelope: Envelope, items: Items) -> Iterator[Segment]:
+        for tool in envelope.tools:
+            yield self._segment("tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True)
+        glue = ""
+        for part in envelope.system:
+            trimmed = part.text.strip()
+            if trimmed:
+                yield self._system("L1", glue + trimmed, f"system:{part.name}", opens=not glue)
+                glue = "\n\n"
+        if envelope.library:
+            yield self._system("L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue)
+            glue = ""
+            for laid in envelope.library:
+                rendered, tokens = self.block(items[laid.item, laid.version], "attached")
+                source = f"{laid.item}@{laid.version[:8]}"
+                yield self._system("L2", glue + rendered, source, tokens=tokens + bool(glue))
+                glue = "\n\n"
+
+    def _system(
+        self,
+        layer: Layer,
+        text: str,
+        source: str,
+        *,
+        opens: bool = False,
+        tokens: int | None = None,
+    ) -> Segment:
+        return self._segment(
+            layer, "system", "system", Text(text), source, opens=opens, tokens=tokens
+        )
+
+    # -- history ---------------------------------------------------------------------------------
+
+    def _assemble_history(self, messages: Chain[Message], items: Items) -> Chain[Link]:
+        known = self._messages.shared_with(messages)
+        if known < len(self._messages):
+            # Another chain: what still stands unchanged at its front keeps its segments.
+            known = 0
+            for before, after in zip(self._messages, messages, strict=False):
+                if before is not after:
+                    break
+                known += 1
+        end = self._ends[known - 1] if known else 0
+        links, ends = self._history.until(end), self._ends.until(known)
+        for message in messages.since(known):
+            links = link(links, self._message_segments(message, items, current=False))
+            ends = ends.extend((len(links),))
+        self._messages, self._ends, self._history = messages, ends, links
+        return links
+
+    def _message_segments(
+        self, message: Message, items: Items, *, current: bool, tool_texts: Sequence[ToolText] = ()
+    ) -> Iterator[Segment]:
+        eager = self.layout.promotion == "eager"
+        opens = True
+        context = message.context
+        if message.role == "user" and (context or tool_texts) and (current or not eager):
+            for segment in self._context_segments(message, context, items, current, tool_texts):
+                yield segment
+                opens = False
+        typed: Layer = "L5" if current and message.role == "user" else "L4"
+        for block in message.blocks:
+            match block:
+                case Context():
+                    continue
+                case Text(text=text) if not text.strip():
+                    continue
+                case Text(text=text) if eager and message.role == "user":
+                    block = Text(text.strip())
+                case Thinking(provider=provider):
+                    if provider != self.layout.wire or not (block.signature or block.redacted):
+                        continue
+                case _:
+                    pass
+            yield self._segment(
+                typed, message.role, message.id, block, f"message:{message.id}", opens=opens
+            )
+            opens = False
+
+    def _context_segments(
+        self,
+        message: Message,
+        context: Context | None,
+        items: Items,
+        current: bool,
+        tool_texts: Sequence[ToolText],
+    ) -> Iterator[Segment]:
+        """L3 of one user message, in front of what was typed. What is uncached stands in front of
+        L3 in eager, where all of it is gone next turn, and behind it in lazy."""
+        eager = self.layout.promotion == "eager"
+        pieces = list(self._context_pieces(message, context, items)) if context else []
+        asks = bool(message.text.strip())
+        framed = asks and (bool(pieces) or not eager)
+        if tool_texts:
+            extra = _Piece(text=render.render_tool_texts(tool_texts), source="tool_texts")
+            pieces.insert(0 if eager else len(pieces), extra)
+        before: _Piece | None = None
+        for piece in pieces:
+            # Glue stands at the head: a line break in front of text keeps its tokens whatever
+            # follows, one behind it does not. The original joins blocks with a single one.
+            glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
+            tail = "\n\n" if asks and not framed and piece is pieces[-1] else ""
+            layer = _context_layer(piece, current)
+            cached = not eager and piece.source != "tool_texts"
+            yield self._segment(
+                layer, "user", message.id, Text(f"{glue}{piece.text}{tail}"), piece.source,
+                opens=before is None, tokens=piece.tokens and piece.tokens + bool(glue),
+                cached=cached,
+            )  # fmt: skip
+            for picture in piece.pictures:
+                yield self._segment(
+                    layer, "user", message.id, Image(picture), piece.source, cached=cached
+                )
+            before = piece
+        if framed and pieces:
+            yield self._segment(
+                "L3" if current else "L4", "user", message.id, Text(f"\n\n{render.QUERY_FRAME}"),
+                f"frame:{message.id}", cached=not eager,
+            )  # fmt: skip
+
+    def _context_pieces(
+        self, message: Message, context: Context, items: Items
+    ) -> Iterator["_Piece"]:
+        eager = self.layout.promotion == "eager"
+        names = render.render_names(context, in_library=eager)
+        if names:
+            yield _Piece(text=names, source=f"names:{message.id}")
+        for use in context.uses:
+            if use.form == "full":
+                item = items[use.item, use.version]
+                shape = "bare" if eager and use.shape == "attached" else use.shape
+                rendered, tokens = self.block(item, shape)
+                yield _Piece(
+                    text=rendered,
+                    source=f"{use.item}@{use.version[:8]}",
+                    tokens=tokens,
+                    pictures=item.pictures,
+                    is_block=True,
+                )
+
+    # -- the turn under way ----------------------------------------------------------------------
+
+    def _turn_segments(
+        self, envelope: Envelope, items: Items, turn_start: int
+    ) -> Iterator[Segment]:
+        texts = envelope.tool_texts
+        for message in envelope.cached.since(turn_start):
+            asks = message.role == "user"
+            yield from self._message_segments(
+                message, items, current=asks, tool_texts=texts if asks else ()
+            )
+            texts = () if asks else texts
+        for message in envelope.uncached:
+            for segment in self._message_segments(message, items, current=False):
+                yield replace(segment, layer="L3", cached=False)
+
+    # -- segments --------------------------------------------------------------------------------
+
+    def _segment(
+        self,
+        layer: Layer,
+        role: WireRole,
+        message: str,
+        content: Content,
+        source: str,
+        *,
+        opens: bool = False,
+        tokens: int | None = None,
+        cached: bool = True,
+    ) -> Segment:
+        if tokens is None:
+            tokens = self._content_tokens(content)
+        if opens:
+            tokens += MESSAGE_TOKENS
+        return Segment(
+            layer=layer,
+            role=role,
+            message=message,
+            content=content,
+            source=source,
+            digest=segment_digest(role, content, opens=opens),
+            tokens=tokens,
+            cached=cached,
+        )
+
+    def _content_tokens(self, content: Content) -> int:
+        match content:
+            case Text(text=text):
+                return self._count(text)
+            case ToolCall(name=name, arguments=arguments):
+                return self._count(name) + self._count(arguments) + CALL_TOKENS
+            case ToolResult(text=text):
+                return self._count(text) + CALL_TOKENS
+            case Thinking(text=text):
+                return self._count(text)
+            case Image(picture=picture):
+                return picture_tokens(picture)
+            case ToolDefinition():
+                return self._count(canonical(content).decode()) + CALL_TOKENS
+
+
+class _Piece(Struct, frozen=True, kw_only=True):
+    """A run of L3 text before it is joined to its neighbours."""
+
+    text: str
+    source: str
+    tokens: int | None = None
+    pictures: tuple[Picture, ...] = ()
+    is_block: bool = False
+
+
+def _context_layer(piece: _Piece, current: bool) -> Layer:
+    if current:
+        return "L3"
+    return "L2" if piece.is_block else "L4"
+
+
+def picture_tokens(picture: Picture) -> int:
+    if picture.width and picture.height:
+        return max(85, min(1_600, picture.width * picture.height // 750))
+    return IMAGE_TOKENS
+
+
+def segment_digest(role: str, content: Content, *, opens: bool) -> str:
+    """What is on the wire of a segment: its role, whether it opens a message, its content."""
+    head = f"{role}\x1f{int(opens)}\x1f".encode()
+    if isinstance(content, Text):
+        return sha256(head + content.text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(head + b"\x1f" + canonical(content)).hexdigest()
+
+
+def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:
+    """`links` with `segments` behind, each with the totals up to it."""
+    tokens, running = (links[-1].tokens, links[-1].running) if len(links) else (0, "")
+    added = []
+    for segment in segments:
+        tokens += segment.tokens
+        running = sha256((running + segment.digest).encode()).hexdigest()
+        added.append(Link(segment, tokens, running))
+    return links.extend(added)
+
+
+def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
+    """Tokens, segments and digest of each layer, tools included."""
+    grouped: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
+    for segment in prompt:
+        grouped[segment.layer].append(segment)
+    return tuple(
+        LayerSize(
+            layer=layer,
+            tokens=sum(segment.tokens for segment in segments),
+            segments=len(segments),
+            digest=digest_texts(segment.digest for segment in segments),
+        )
+        for layer, segments in grouped.items()
+    )

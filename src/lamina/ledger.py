@@ -1,0 +1,171 @@
+"""Comparing what is about to be sent with what was sent.
+
+Law: a later request extends the cached segments of the earlier one, all up to its first uncached
+one, unless a reason was recorded. The check is the last act before encoding.
+"""
+
+from collections.abc import Iterator
+
+from lamina.errors import PrefixMoved
+from lamina.values.chain import Chain
+from lamina.values.prompt import Link, Prompt, Segment
+from lamina.values.request import Agreement, Break, CacheVerdict
+from lamina.values.settings import CacheRules
+from lamina.values.usage import Usage
+
+
+def shared_links(before: Chain[Link], after: Chain[Link]) -> int:
+    """How many leading segments agree: at once where the buffer is shared, else by halving on
+    the running digests."""
+    known = before.shared_with(after)
+    low, high = known, min(len(before), len(after))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if before[middle - 1].running == after[middle - 1].running:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def shared_prefix(before: Prompt, after: Prompt) -> int:
+    """How many leading segments of two prompts are the same bytes on the wire."""
+    front = shared_links(before.front, after.front)
+    if front < len(before.front) or front < len(after.front):
+        # A front that only grew may still meet a message of the same digest, but never does: roles
+        # differ. So the fronts' disagreement is the prompts'.
+        return front
+    history = shared_links(before.history, after.history)
+    shared = front + history
+    if history < len(before.history) and history < len(after.history):
+        return shared
+    for old, new in zip(_behind(before, history), _behind(after, history), strict=False):
+        if old.digest != new.digest:
+            break
+        shared += 1
+    return shared
+
+
+def _behind(prompt: Prompt, history: int) -> Iterator[Segment]:
+    for link in prompt.history.since(history):
+        yield link.segment
+    yield from prompt.turn
+
+
+def segment_at(prompt: Prompt, index: int) -> Segment | None:
+    for part in (prompt.front, prompt.history):
+        if index < len(part):
+            return part[index].segment
+        index -= len(part)
+    return prompt.turn[index] if index < len(prompt.turn) else None
+
+
+def tokens_until(prompt: Prompt, segments: int) -> int:
+    """Tokens of the first `segments` segments."""
+    tokens = 0
+    for part in (prompt.front, prompt.history):
+        if segments <= len(part):
+            return tokens + (part[segments - 1].tokens if segments else 0)
+        tokens += part[-1].tokens if len(part) else 0
+        segments -= len(part)
+    return tokens + sum(segment.tokens for segment in prompt.turn[:segments])
+
+
+def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> Agreement:
+    """How far `after` extends `before`, and what broke it first."""
+    if before is None:
+        return Agreement(first=True, reprocessed=after.tokens)
+    shared = shared_prefix(before, after)
+    tokens = tokens_until(after, shared)
+    broke = None
+    if shared < before.cached_run():
+        old, new = segment_at(before, shared), segment_at(after, shared)
+        place = new or old
+        assert place is not None
+        broke = Break(
+            layer=place.layer,
+            segment=shared,
+            source=place.source,
+            before=old.source if old else "",
+            reason="; ".join(reasons),
+        )
+    return Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens, broke=broke)
+
+
+def require_reason(agreement: Agreement) -> None:
+    """Refuses a request that moves bytes without a reason.
+
+    Raises:
+        PrefixMoved: naming layer, segment and source.
+    """
+    broke = agreement.broke
+    if broke and not broke.reason:
+        raise PrefixMoved(
+            broke.layer,
+            broke.segment,
+            broke.source,
+            f"was {broke.before}" if broke.before != broke.source else "its content changed",
+        )
+
+
+def expected_cached(tokens: int, written: int, rules: CacheRules) -> int:
+    """Tokens a provider should find in its cache: what agrees and was written, in its steps, and
+    nothing below its minimum."""
+    reachable = min(tokens, written) if rules.explicit else tokens
+    if reachable < rules.minimum:
+        return 0
+    step = max(1, rules.step)
+    return reachable // step * step
+
+
+def judge_cache(
+    agreement: Agreement, written: int, elapsed: float | None, rules: CacheRules, usage: Usage,
+    factor: float, *, same_cache: bool = True,
+) -> CacheVerdict:  # fmt: skip
+    """What it means that the provider reported so many cached tokens. Counts are ours scaled by
+    `factor`; a difference within 5% or one step is none."""
+    expired = elapsed is not None and rules.lifetime_s is not None and elapsed > rules.lifetime_s
+    scaled = expected_cached(round(agreement.tokens * factor), round(written * factor), rules)
+    expected = 0 if agreement.first or expired or not same_cache else scaled
+    reported = usage.cached
+
+    def verdict(meaning: str, detail: str) -> CacheVerdict:
+        return CacheVerdict(expected=expected, reported=reported, meaning=meaning, detail=detail)  # type: ignore[arg-type]
+
+    if not usage.cache_reported:
+        return verdict("not_reported", "the provider said nothing of its cache")
+    slack = max(rules.step, 64, round(0.05 * max(expected, reported)))
+    if abs(reported - expected) <= slack:
+        if agreement.first:
+            return verdict("nothing_sent_before", "the first request of this session")
+        if not same_cache:
+            return verdict("model_changed", "another model has a cache of its own")
+        if expired:
+            return verdict("lifetime_passed", _expiry(elapsed, rules))
+        if expected == 0 and agreement.tokens:
+            return verdict(
+                "below_minimum",
+                f"{round(agreement.tokens * factor):,} tokens agree; "
+                f"nothing under {rules.minimum:,} is cached",
+            )
+        if agreement.broke:
+            return verdict("prefix_moved", f"moved at {agreement.broke.source}: as expected")
+        return verdict("as_expected", "the prefix was found in the cache")
+    if reported > expected:
+        why = (
+            "another session wrote the same prefix" if agreement.first else "more was still cached"
+        )
+        return verdict("more_than_expected", why)
+    if elapsed is not None and rules.lifetime_s is not None and elapsed > 0.8 * rules.lifetime_s:
+        return verdict("lifetime_passed", _expiry(elapsed, rules))
+    return verdict(
+        "routed_elsewhere",
+        f"the bytes agree and are {elapsed or 0:.0f} s old: the request met another machine, "
+        f"or the entry was evicted",
+    )
+
+
+def _expiry(elapsed: float | None, rules: CacheRules) -> str:
+    return (
+        f"{elapsed or 0:.0f} s since the last request; entries live {rules.lifetime_s or 0:.0f} s"
+    )

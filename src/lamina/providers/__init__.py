@@ -1,0 +1,1 @@
+"""Per vendor a pure `encode` and `decode`. No SDK is imported here."""

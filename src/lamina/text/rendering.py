@@ -1,0 +1,215 @@
+"""Items and layers to text.
+
+Laws: rendering is one-way, nothing here parses what it rendered. Attached content cannot close
+its wrapper nor imitate our own markers: just the colliding marker is escaped, so benign content
+is byte for byte what the file holds. Nothing random: a nonce would kill prefix sharing.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from lamina.values.item import Item, ItemId, Shape, key_of, kind_of
+from lamina.values.message import Absent, Context, ToolText, Use
+
+LIBRARY_HEADER = "## Context Library\n\nThe following notes are available for reference:\n\n"
+QUERY_FRAME = "---\n\n[User query]:\n\n"
+TOOLS_HEADER = "# Additional context:\n\n"
+NAMES_HEADER = "Context attached to this message:\n"
+FIND_IN_LIBRARY = "Find them in the Context Library in the system prompt above."
+FIND_ABOVE = "Find them in the context above."
+CHANGED_HEADER = "Changed since it was last shown; the version below replaces the one above:\n"
+ABSENT_HEADER = "Attached, but not included here:\n"
+IN_FORCE_HEADER = "Rules and references in force from here on:\n"
+NONE_IN_FORCE = "No rules or references are in force from here on."
+RULES_SENTENCE = (
+    "Rules and references apply only while the latest list of those in force names them; "
+    "those it does not name do not apply."
+)
+
+# kind -> (tag, tag when active or a web tab, name of the key's element)
+_WRAPPERS: dict[str, tuple[str, str, str]] = {
+    "note": ("note_context", "active_note", "path"),
+    "url": ("url_content", "web_tab_context", "url"),
+    "selection": ("selected_text", "selected_text", "path"),
+    "query": ("query_context", "query_context", "path"),
+    "folder": ("folder_context", "folder_context", "path"),
+    "tag": ("tag_context", "tag_context", "name"),
+    "file": ("file_context", "file_context", "name"),
+    "pdf": ("embedded_pdf", "embedded_pdf", "name"),
+    "image": ("image_context", "image_context", "path"),
+    "rule": ("rule_context", "rule_context", "name"),
+    "reference": ("reference_context", "reference_context", "name"),
+    "tool": ("tool_context", "tool_context", "name"),
+}
+_TAGS = sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]}) + [
+    "embedded_note",
+    "project_system_prompt",
+    "project_context",
+    "saved_memories",
+]
+_TAG_OPENS = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(_TAGS)})\b|\s*/\s*content\b)", re.IGNORECASE)
+_CLOSES = re.compile(r"<(?=\s*/)")
+# A model sees a new line where any of these stands, so a marker may not follow one.
+_LINE_START = r"(?:^|(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
+_PHRASES = (
+    "[User query]:", "# Additional context:", "Context attached to this message:",
+    "Find them in the ", "Changed since it was last shown", "Attached, but not included here:",
+    "Rules and references in force", "No rules or references are in force",
+)  # fmt: skip
+_PHRASE_STARTS = re.compile(
+    rf"{_LINE_START}([^\S\n]*)"
+    rf"(?=#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, _PHRASES))})",
+    re.IGNORECASE,
+)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_SELECTION_KEY = re.compile(r"(.*)#L(\d+)-L(\d+)", re.DOTALL)
+
+# References before rules; the rest in the order people are used to.
+_ORDER = (
+    "active", "note", "file", "pdf", "image", "query", "tag", "folder",
+    "url", "selection", "web_tab", "tool", "reference", "rule",
+)  # fmt: skip
+_RANK = {name: rank for rank, name in enumerate(_ORDER)}
+
+
+def rank_of(item: ItemId, shape: Shape) -> int:
+    """Where an attachment of this kind stands among those of one turn."""
+    return _RANK[shape if shape != "attached" else kind_of(item)]
+
+
+def escape_content(text: str, *tags: str) -> str:
+    """`text` with the markers escaped that would close its wrapper or pass for ours."""
+    if "<" in text:
+        text = _TAG_OPENS.sub("&lt;", text)
+        for tag in tags:
+            text = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
+    return _PHRASE_STARTS.sub(r"\1\\", text)
+
+
+def label_of(item: ItemId) -> str:
+    """How a person and the model call an item: its path, URL or name."""
+    key = key_of(item)
+    if match := _SELECTION_KEY.fullmatch(key):
+        return f"{match[1]} (lines {match[2]}-{match[3]})"
+    return key
+
+
+def one_line(value: str) -> str:
+    """A name on one line that cannot close the element it stands in."""
+    shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
+    return _TAG_OPENS.sub("&lt;", _CLOSES.sub("&lt;", shown))
+
+
+def _list_line(value: str) -> str:
+    return f"- {one_line(value)}"
+
+
+def render_item(item: Item, shape: Shape = "attached") -> str:
+    """The block of one item as it stands in a message or in the library."""
+    tag, special, key_name = _WRAPPERS[item.kind]
+    if shape != "attached":
+        tag = special
+    content = escape_content(item.content)
+    lines = [f"<{tag}>"]
+    match item.kind:
+        case "rule" | "reference":
+            prefix = "Rule" if item.kind == "rule" else "Reference"
+            lines += [f"<name>{one_line(item.key)}</name>", f"{prefix}: {content}"]
+        case "note":
+            lines += [
+                f"<title>{one_line(item.title or _stem(item.key))}</title>",
+                f"<path>{one_line(item.key)}</path>",
+                f"<ctime>{one_line(item.ctime or 'Unknown')}</ctime>",
+                f"<mtime>{one_line(item.mtime or 'Unknown')}</mtime>",
+                f"<content>\n{content}\n</content>",
+            ]
+        case "selection":
+            match = _SELECTION_KEY.fullmatch(item.key)
+            path, start, end = match.groups() if match else (item.key, "?", "?")
+            lines += [
+                f"<title>{one_line(item.title or _stem(path))}</title>",
+                f"<path>{one_line(path)}</path>",
+                f"<start_line>{start}</start_line>",
+                f"<end_line>{end}</end_line>",
+                f"<content>\n{content}\n</content>",
+            ]
+        case _:
+            if item.title:
+                lines.append(f"<title>{one_line(item.title)}</title>")
+            lines += [
+                f"<{key_name}>{one_line(item.key)}</{key_name}>",
+                f"<content>\n{content}\n</content>",
+            ]
+    lines.append(f"</{tag}>")
+    return "\n".join(lines)
+
+
+def render_bare(item: Item) -> str | None:
+    """The original request form of rules and references, which has no wrapper."""
+    match item.kind:
+        case "rule":
+            return f"Rule: {escape_content(item.content)}".strip()
+        case "reference":
+            return f"Reference: {escape_content(item.content)}".strip()
+        case _:
+            return None
+
+
+def render_names(context: Context, *, in_library: bool) -> str:
+    """What a turn says of its attachments besides the text of the new ones; empty if nothing."""
+    sections = []
+    named = [use for use in context.uses if use.form == "named"]
+    if named:
+        listed = "\n".join(_name_line(use) for use in named)
+        find = FIND_IN_LIBRARY if in_library else FIND_ABOVE
+        sections.append(f"{NAMES_HEADER}{listed}\n\n{find}")
+    changed = [use for use in context.uses if use.form == "full" and use.replaces]
+    if changed:
+        sections.append(CHANGED_HEADER + _bullets(label_of(use.item) for use in changed))
+    if context.absent:
+        sections.append(ABSENT_HEADER + _bullets(_absent_text(each) for each in context.absent))
+    if context.in_force:
+        sections.append(IN_FORCE_HEADER + _bullets(map(label_of, context.in_force)))
+    elif context.in_force is not None:
+        sections.append(NONE_IN_FORCE)
+    return "\n\n".join(sections)
+
+
+def _name_line(use: Use) -> str:
+    line = _list_line(label_of(use.item))
+    if use.shown > 1:
+        line += f" (changed back: version {use.ordinal} of the {use.shown} shown applies again)"
+    return line
+
+
+def _absent_text(absent: Absent) -> str:
+    return f"{absent.label} ({absent.why})"
+
+
+def _bullets(labels: Iterable[str]) -> str:
+    return "\n".join(map(_list_line, labels))
+
+
+def render_tool_texts(texts: Sequence[ToolText]) -> str:
+    """Results of planned tools, one wrapper each."""
+    tags = [re.sub(r"[^\w.-]", "_", each.name) or "tool" for each in texts]
+    blocks = [
+        f"<{tag}>\n{escape_content(each.text, *tags)}\n</{tag}>"
+        for tag, each in zip(tags, texts, strict=True)
+    ]
+    return TOOLS_HEADER + "\n\n".join(blocks)
+
+
+def render_project(base: str, system_prompt: str | None, context: str | None) -> str:
+    """L1 of a project: base prompt, then the project's own blocks; what is missing has no block."""
+    parts = [base.strip()]
+    if system_prompt and system_prompt.strip():
+        parts.append(f"<project_system_prompt>\n{system_prompt}\n</project_system_prompt>")
+    if context and context.strip():
+        parts.append(f"<project_context>\n{context}\n</project_context>")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _stem(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    return name.rsplit(".", 1)[0] if "." in name[1:] else name

@@ -1,0 +1,1 @@
+"""Frozen records, one noun per module. They know nothing of files, clocks or providers."""

@@ -1,0 +1,156 @@
+"""Items: one artefact, one identity, wherever it comes from; a version per content."""
+
+import hashlib
+import re
+from typing import Literal, NewType, get_args
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+ItemKind = Literal[
+    "note", "url", "selection", "query", "folder", "tag", "file",
+    "rule", "reference", "tool", "pdf", "image",
+]  # fmt: skip
+ITEM_KINDS: tuple[str, ...] = get_args(ItemKind)
+
+# `kind:key`; the key is the path, URL or name exactly as it is, never escaped.
+ItemId = NewType("ItemId", str)
+
+ESSENTIAL, HIGH, MEDIUM, LOW = 0, 3, 5, 10
+
+_YOUTUBE_HOSTS = {"youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"}
+_VIDEO_ID = re.compile(r"[\w-]{11}")
+
+
+def item_id(kind: ItemKind, key: str) -> ItemId:
+    return ItemId(f"{kind}:{key}")
+
+
+def kind_of(item: ItemId) -> str:
+    return item.partition(":")[0]
+
+
+def key_of(item: ItemId) -> str:
+    return item.partition(":")[2]
+
+
+def note_id(path: str) -> ItemId:
+    return item_id("note", path)
+
+
+def selection_id(path: str, start_line: int, end_line: int) -> ItemId:
+    return item_id("selection", f"{path}#L{start_line}-L{end_line}")
+
+
+def query_id(path: str, query: str) -> ItemId:
+    digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
+    return item_id("query", f"{path}#{digest[:16]}")
+
+
+def tool_id(server: str, name: str) -> ItemId:
+    return item_id("tool", f"{server}/{name}")
+
+
+def url_id(url: str) -> ItemId:
+    return item_id("url", canonical_url(url))
+
+
+def canonical_url(url: str) -> str:
+    """The full URL in one spelling: scheme and host in lower case, no fragment, one form for a
+    YouTube video whichever of its addresses was pasted."""
+    text = url.strip()
+    if "://" not in text:
+        text = f"https://{text}"
+    parts = urlsplit(text)
+    host = (parts.hostname or "").lower()
+    video = None
+    if host in {"youtu.be", "www.youtu.be"}:
+        video = parts.path.strip("/").split("/")[0]
+    elif host in _YOUTUBE_HOSTS:
+        pieces = parts.path.strip("/").split("/")
+        if pieces[0] in {"shorts", "embed", "live"} and len(pieces) > 1:
+            video = pieces[1]
+        else:
+            video = next(iter(parse_qs(parts.query).get("v", ())), None)
+    if video and _VIDEO_ID.fullmatch(video):
+        return f"https://www.youtube.com/watch?v={video}"
+    netloc = parts.netloc.lower() if "@" not in parts.netloc else parts.netloc
+    return urlunsplit((parts.scheme.lower(), netloc, parts.path or "/", parts.query, ""))
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """An image by digest; its bytes are a blob beside the journal."""
+
+    digest: str
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+
+class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One version of one artefact. `ctime` and `mtime` are shown but are not content: a touched
+    file is not a new version."""
+
+    id: ItemId
+    content: str
+    title: str = ""
+    ctime: str = ""
+    mtime: str = ""
+    pictures: tuple[Picture, ...] = ()
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.version:
+            force_setattr(self, "version", content_version(self.content, self.pictures))
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.id)
+
+    @property
+    def key(self) -> str:
+        return key_of(self.id)
+
+
+def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
+    """sha256 of the content's bytes (what `sha256sum` says of a text file), then of its images."""
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
+    for picture in pictures:
+        digest.update(b"\0" + picture.digest.encode())
+    return digest.hexdigest()
+
+
+Shape = Literal["attached", "active", "web_tab"]
+Include = Literal["always", "manual", "agent"]
+
+
+class Attachment(Struct, frozen=True, kw_only=True):
+    """An item that applies to one turn, and what it is worth. The higher number goes first."""
+
+    item: Item
+    priority: int = MEDIUM
+    essential: bool = False
+    shape: Shape = "attached"
+    include: Include = "manual"
+
+    @property
+    def is_essential(self) -> bool:
+        return self.essential or self.priority <= ESSENTIAL
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What a caller attaches: a reference into the workspace or an item, and what it is worth."""
+
+    what: str | Item
+    priority: int = MEDIUM
+    essential: bool = False
+    shape: Shape = "attached"
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """An item as it was read, with the bytes of its images."""
+
+    item: Item
+    blobs: tuple[bytes, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,108 @@
+"""Messages: a role and blocks. What a turn attached stands as references, not as text."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from lamina.values.item import ItemId, Picture, Shape
+
+Role = Literal["user", "assistant", "tool"]
+
+
+class Text(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Image(Struct, frozen=True, tag="image"):
+    picture: Picture
+
+
+class ToolCall(Struct, frozen=True, tag="tool_call", kw_only=True):
+    """`arguments` is the JSON text exactly as the model wrote it: bytes sent do not move."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    signature: str = ""
+
+
+class ToolResult(Struct, frozen=True, tag="tool_result", kw_only=True):
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+class Thinking(Struct, frozen=True, tag="thinking", kw_only=True):
+    text: str = ""
+    signature: str = ""
+    redacted: str = ""
+    provider: str = ""
+
+
+# An item is sent in full once; afterwards a turn only names it.
+Form = Literal["full", "named"]
+
+
+class Use(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One item in one turn. `replaces` says that an earlier version stands above; `ordinal` and
+    `shown` say which of several standing versions applies again."""
+
+    item: ItemId
+    version: str
+    form: Form
+    shape: Shape = "attached"
+    replaces: bool = False
+    ordinal: int = 0
+    shown: int = 0
+
+
+class Absent(Struct, frozen=True, kw_only=True):
+    """Something attached that the model does not get, as it is told."""
+
+    label: str
+    why: str
+
+
+class Context(Struct, frozen=True, tag="context", kw_only=True, omit_defaults=True):
+    """What was attached to a message. `in_force` is set when the rules in force changed."""
+
+    uses: tuple[Use, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    in_force: tuple[ItemId, ...] | None = None
+
+
+Block = Text | Image | ToolCall | ToolResult | Thinking | Context
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: Role
+    blocks: tuple[Block, ...]
+    id: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def context(self) -> Context | None:
+        return next((block for block in self.blocks if isinstance(block, Context)), None)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+
+
+class ToolText(Struct, frozen=True, kw_only=True):
+    """The result of a planned tool as text for this request only: uncached, gone next turn."""
+
+    name: str
+    text: str
+
+
+class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the model is told of a tool; serialisable, matched to an implementation by name."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}

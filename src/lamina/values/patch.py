@@ -1,0 +1,131 @@
+"""Patch operations: the only way an envelope changes besides appending.
+
+Every op that changes what was or may have been sent carries `reason`, the journal's
+`invalidate_cache_reason`; `item_lay` and appends need none.
+"""
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from lamina.values.envelope import Laid, SystemPart
+from lamina.values.item import ItemId
+from lamina.values.message import Message, ToolDefinition
+
+
+class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
+    needs_reason: ClassVar[bool] = True
+
+
+class SystemPartSet(Op, frozen=True, kw_only=True, tag="system_part_set"):
+    name: str
+    text: str
+    reason: str = ""
+
+
+class SystemPartRemove(Op, frozen=True, kw_only=True, tag="system_part_remove"):
+    name: str
+    reason: str = ""
+
+
+class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replace"):
+    parts: tuple[SystemPart, ...]
+    reason: str = ""
+
+
+class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
+    tools: tuple[ToolDefinition, ...]
+    reason: str = ""
+
+
+class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
+    names: tuple[str, ...]
+    reason: str = ""
+
+
+class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
+    messages: tuple[Message, ...]
+    reason: str = ""
+
+
+class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncached_append"):
+    needs_reason: ClassVar[bool] = False
+    messages: tuple[Message, ...]
+
+
+class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
+    """Fields that are None stay as they are. Options do not stand in the prefix."""
+
+    needs_reason: ClassVar[bool] = False
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning: str | None = None
+
+
+class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
+    """Cached messages before `first_kept` give way to `summary` (none if it is empty)."""
+
+    first_kept: int
+    summary: str = ""
+    reason: str = ""
+
+
+class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
+    """Lays an item at the end of the library while nothing was sent, else behind the messages."""
+
+    needs_reason: ClassVar[bool] = False
+    item: ItemId
+    version: str
+
+
+class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
+    """The standing version no longer applies; its bytes stay until a boundary."""
+
+    needs_reason: ClassVar[bool] = False
+    item: ItemId
+    version: str
+
+
+class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate"):
+    """The library becomes `items`; earlier messages keep only what was typed and answered."""
+
+    items: tuple[Laid, ...]
+    reason: str = ""
+
+
+PatchOp = (
+    SystemPartSet
+    | SystemPartRemove
+    | SystemPartsReplace
+    | ToolsReplace
+    | ToolsRemove
+    | MessagesCachedReplace
+    | MessagesUncachedAppend
+    | OptionsSet
+    | CompactionApply
+    | ItemLay
+    | ItemSupersede
+    | LibraryConsolidate
+)
+
+
+class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a person is shown a patch."""
+
+    title: str
+    summary: str = ""
+    markdown: str = ""
+
+
+class Patch(Struct, frozen=True, kw_only=True):
+    ops: tuple[PatchOp, ...]
+    display: Display | None = None
+
+
+def op_name(op: PatchOp) -> str:
+    return str(op.__struct_config__.tag)
+
+
+def op_reason(op: PatchOp) -> str:
+    reason: Any = getattr(op, "reason", "")
+    return str(reason).strip()

@@ -1,0 +1,107 @@
+"""The request context: what one request was built from, and why. It is stored with the answer."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.values.item import Include, ItemId
+from lamina.values.prompt import Layer
+
+BoundaryKind = Literal[
+    "first_request", "expired", "model_change", "system_change", "tools_change",
+    "window", "history", "promotion", "manual",
+]  # fmt: skip
+
+
+class Boundary(Struct, frozen=True, kw_only=True):
+    """A moment at which the prefix is dead anyway, or at which it is worth killing."""
+
+    kind: BoundaryKind
+    reason: str
+
+
+Placement = Literal["library", "above", "message", "left_out"]
+
+
+class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One item of a request: where it stands, what it costs, and why it is there or not."""
+
+    item: ItemId
+    version: str
+    label: str
+    placement: Placement
+    layer: Layer | None
+    tokens: int
+    priority: int
+    essential: bool = False
+    pinned: bool = False
+    include: Include = "manual"
+    reason: str = ""
+    score: float | None = None
+
+
+class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that is not in the request, with its reason. `what` is an item id or a name."""
+
+    what: str
+    reason: Literal[
+        "attachment_limit", "window", "missing", "unreadable", "refused", "superseded",
+        "removed", "has_images", "history", "still_out",
+    ]  # fmt: skip
+    detail: str
+    tokens: int = 0
+
+
+class Break(Struct, frozen=True, kw_only=True):
+    """The first place at which this request differs from what was sent before."""
+
+    layer: Layer
+    segment: int
+    source: str
+    reason: str
+    before: str = ""
+
+
+class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far this request agrees with the last one sent on this path."""
+
+    segments: int = 0
+    tokens: int = 0
+    reprocessed: int = 0
+    broke: Break | None = None
+    first: bool = False
+
+
+class CacheVerdict(Struct, frozen=True, kw_only=True):
+    """What the provider reported as cached against what was to be expected."""
+
+    expected: int
+    reported: int
+    meaning: Literal[
+        "as_expected", "more_than_expected", "below_minimum", "lifetime_passed",
+        "prefix_moved", "model_changed", "routed_elsewhere", "not_reported", "nothing_sent_before",
+    ]  # fmt: skip
+    detail: str
+
+
+class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The budget of a request: how large each part is, and what the limit was."""
+
+    window: int
+    reserve: int
+    tokens: int
+    calibration: float = 1.0
+
+    @property
+    def available(self) -> int:
+        return self.window - self.reserve
+
+
+class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    target: str
+    items: tuple[ContextItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    boundaries: tuple[Boundary, ...] = ()
+    agreement: Agreement = Agreement(first=True)
+    fit: Fit = Fit(window=0, reserve=0, tokens=0)
+    warnings: tuple[str, ...] = ()

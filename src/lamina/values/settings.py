@@ -1,0 +1,63 @@
+"""Settings of a session, and what is known of the target it talks to."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Promotion = Literal["lazy", "eager"]
+
+
+class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Every limit is in tokens. `None` means: no limit of its own."""
+
+    promotion: Promotion = "lazy"
+    prefix_check: Literal["raise", "warn"] = "raise"
+    target: str = ""
+    # The whole request. Without `window` the target's own is used.
+    window: int | None = None
+    output_reserve: int | None = None
+    attachment_limit: int | None = None
+    # L4: everything, or at most so many messages or tokens, or summary + last turns ("strip").
+    history: Literal["full", "strip"] = "full"
+    history_messages: int | None = None
+    history_tokens: int | None = None
+    strip_turns: int = 2
+    strip_after_turns: int = 12
+    summary_tokens: int = 250
+    # History gives way to items up to this priority number, and after those above it.
+    history_priority: int = 5
+    # Pruning what was sent goes down to this share of the limit, so that it stays rare.
+    prune_to: float = 0.4
+    # At a boundary the prefix is dead anyway: prune there already above this share.
+    prune_cold_above: float = 0.85
+    # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
+    cache_lifetime_s: float | None = None
+
+
+class CacheRules(Struct, frozen=True, kw_only=True):
+    """How a target caches prefixes. `lifetime_s` None: as long as the server's process lives."""
+
+    minimum: int = 0
+    step: int = 1
+    lifetime_s: float | None = 300.0
+    explicit: bool = False
+    read_price: float = 0.1
+    write_price: float = 1.0
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A provider and model with what the planner has to know of them."""
+
+    provider: str
+    model: str
+    wire: Literal["openai", "anthropic", "gemini"]
+    window: int
+    max_output: int
+    cache: CacheRules
+    encoding: str = "o200k_base"
+    exact_tokens: bool = False
+    token_factor: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}:{self.model}"

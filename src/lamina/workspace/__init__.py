@@ -1,0 +1,1 @@
+"""Where attached things are read from."""
