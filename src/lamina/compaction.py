@@ -36,20 +36,21 @@ def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 
 
 def choose_cut(
-    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_turns: bool = True
+    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int | None = None
 ) -> int:
-    """The first index whose suffix is at most `keep` tokens; at the start of a turn if `at_turns`
-    and such a suffix is not empty, else between any two messages that a cut may part."""
-    allowed = find_cuts(messages)
+    """Where history begins if at most `keep` tokens of it stay: at the start of a turn if one
+    fits, else between any two messages that a cut may part. If nothing fits, the latest exchange
+    stays as long as it is at most `at_most`."""
     suffix = [0] * (len(messages) + 1)
     for index in range(len(messages) - 1, -1, -1):
         suffix[index] = suffix[index + 1] + sizes[index]
+    allowed = [index for index in find_cuts(messages) if index < len(messages)]
     fitting = [index for index in allowed if suffix[index] <= keep]
-    if at_turns:
-        turns = [i for i in fitting if i < len(messages) and messages[i].role == "user"]
-        if turns:
-            return turns[0]
-    return fitting[0] if fitting else len(messages)
+    turns = [index for index in fitting if messages[index].role == "user"]
+    if turns or fitting:
+        return (turns or fitting)[0]
+    last = allowed[-1] if allowed else len(messages)
+    return last if at_most is not None and suffix[last] <= at_most else len(messages)
 
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:

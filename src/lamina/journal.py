@@ -88,6 +88,8 @@ class State(Struct, frozen=True, kw_only=True):
     attached: frozenset[ItemId] = frozenset()
     in_force: tuple[ItemId, ...] = ()
     turns: int = 0
+    # What was typed in the turn under way; it must survive a cut in the middle of it.
+    question: str = ""
     turn_start: int | None = None
     open_request: RequestEntry | None = None
     last_sent: RequestEntry | None = None
@@ -197,6 +199,7 @@ def _append(state: State, message: Message) -> State:
         standing=_stand(state.standing, context.uses) if context else state.standing,
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
+        question=message.text,
         turn_start=len(cached),
     )
 
@@ -322,7 +325,9 @@ def _apply(
             cut = max(0, min(first_kept, total))
             head = (_summary_message(summary),) if summary else ()
             envelope = replace(envelope, cached=Chain(head + envelope.cached.since(cut)))
-            start = None if start is None else max(0, start - cut) + len(head)
+            if start is not None:
+                # A turn cut in the middle begins with the summary, which holds its question.
+                start = start - cut + len(head) if start >= cut else 0
         case ItemLay(item=item, version=version):
             envelope = _lay(envelope, item, version, sent)
         case ItemSupersede():

@@ -58,16 +58,33 @@ class Assembler:
         self._blocks: dict[tuple[ItemId, str, str], tuple[str, int]] = {}
         self._front_key: tuple[object, object, object] | None = None
         self._front: Chain[Link] = Chain()
-        self._messages: Chain[Message] = Chain()
-        self._ends: Chain[int] = Chain()
-        self._history: Chain[Link] = Chain()
+        self._history = _Strand()
+        self._steps = _Strand()
 
     def assemble(self, envelope: Envelope, items: Items, turn_start: int) -> Prompt:
         """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
+        cached = envelope.cached
+
+        def render_message(message: Message) -> Iterator[Segment]:
+            return self._message_segments(message, items, current=False)
+
+        asks = turn_start < len(cached) and cached[turn_start].role == "user"
         return Prompt(
             front=self._assemble_front(envelope, items),
-            history=self._assemble_history(envelope.cached.until(turn_start), items),
-            turn=tuple(self._turn_segments(envelope, items, turn_start)),
+            history=self._history.follow(cached.until(turn_start), 0, render_message),
+            asked=tuple(
+                self._message_segments(
+                    cached[turn_start], items, current=True, tool_texts=envelope.tool_texts
+                )
+            )
+            if asks
+            else (),
+            steps=self._steps.follow(cached, turn_start + asks, render_message),
+            tail=tuple(
+                replace(segment, layer="L3", cached=False)
+                for message in envelope.uncached
+                for segment in render_message(message)
+            ),
         )
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
@@ -138,24 +155,7 @@ class Assembler:
             layer, "system", "system", Text(text), source, opens=opens, tokens=tokens
         )
 
-    # -- history ---------------------------------------------------------------------------------
-
-    def _assemble_history(self, messages: Chain[Message], items: Items) -> Chain[Link]:
-        known = self._messages.shared_with(messages)
-        if known < len(self._messages):
-            # Another chain: what still stands unchanged at its front keeps its segments.
-            known = 0
-            for before, after in zip(self._messages, messages, strict=False):
-                if before is not after:
-                    break
-                known += 1
-        end = self._ends[known - 1] if known else 0
-        links, ends = self._history.until(end), self._ends.until(known)
-        for message in messages.since(known):
-            links = link(links, self._message_segments(message, items, current=False))
-            ends = ends.extend((len(links),))
-        self._messages, self._ends, self._history = messages, ends, links
-        return links
+    # -- messages --------------------------------------------------------------------------------
 
     def _message_segments(
         self, message: Message, items: Items, *, current: bool, tool_texts: Sequence[ToolText] = ()
@@ -247,22 +247,6 @@ class Assembler:
                     is_block=True,
                 )
 
-    # -- the turn under way ----------------------------------------------------------------------
-
-    def _turn_segments(
-        self, envelope: Envelope, items: Items, turn_start: int
-    ) -> Iterator[Segment]:
-        texts = envelope.tool_texts
-        for message in envelope.cached.since(turn_start):
-            asks = message.role == "user"
-            yield from self._message_segments(
-                message, items, current=asks, tool_texts=texts if asks else ()
-            )
-            texts = () if asks else texts
-        for message in envelope.uncached:
-            for segment in self._message_segments(message, items, current=False):
-                yield replace(segment, layer="L3", cached=False)
-
     # -- segments --------------------------------------------------------------------------------
 
     def _segment(
@@ -306,6 +290,43 @@ class Assembler:
                 return picture_tokens(picture)
             case ToolDefinition():
                 return self._count(canonical(content).decode()) + CALL_TOKENS
+
+
+class _Strand:
+    """The segments of a run of messages, extended by what was appended since the last time."""
+
+    def __init__(self) -> None:
+        self._messages: Chain[Message] = Chain()
+        self._start = 0
+        self._ends: Chain[int] = Chain()
+        self._links: Chain[Link] = Chain()
+
+    def follow(
+        self, messages: Chain[Message], start: int, render: Callable[[Message], Iterable[Segment]]
+    ) -> Chain[Link]:
+        known = self._known(messages, start)
+        links = self._links.until(self._ends[known - 1] if known else 0)
+        ends = self._ends.until(known)
+        for message in messages.since(start + known):
+            links = link(links, render(message))
+            ends = ends.extend((len(links),))
+        self._messages, self._start, self._ends, self._links = messages, start, ends, links
+        return links
+
+    def _known(self, messages: Chain[Message], start: int) -> int:
+        """How many of the messages from `start` on have their segments already."""
+        if start == self._start:
+            shared = messages.shared_with(self._messages)
+            if shared == min(len(messages), len(self._messages)):
+                return max(0, min(shared - start, len(self._ends)))
+        # Another chain: what still stands unchanged at its front keeps its segments.
+        known = 0
+        before = self._messages.since(self._start)
+        for old, new in zip(before, messages.since(start), strict=False):
+            if old is not new:
+                break
+            known += 1
+        return known
 
 
 class _Piece(Struct, frozen=True, kw_only=True):

@@ -4,11 +4,9 @@ Law: a later request extends the cached segments of the earlier one, all up to i
 one, unless a reason was recorded. The check is the last act before encoding.
 """
 
-from collections.abc import Iterator
-
 from lamina.errors import PrefixMoved
 from lamina.values.chain import Chain
-from lamina.values.prompt import Link, Prompt, Segment
+from lamina.values.prompt import Link, Prompt
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
@@ -30,45 +28,26 @@ def shared_links(before: Chain[Link], after: Chain[Link]) -> int:
 
 def shared_prefix(before: Prompt, after: Prompt) -> int:
     """How many leading segments of two prompts are the same bytes on the wire."""
-    front = shared_links(before.front, after.front)
-    if front < len(before.front) or front < len(after.front):
-        # A front that only grew may still meet a message of the same digest, but never does: roles
-        # differ. So the fronts' disagreement is the prompts'.
-        return front
+    shared = shared_links(before.front, after.front)
+    if shared < len(before.front) or shared < len(after.front):
+        # One front is longer: behind the shorter stand messages, whose roles differ from it.
+        return shared
     history = shared_links(before.history, after.history)
-    shared = front + history
+    shared += history
     if history < len(before.history) and history < len(after.history):
         return shared
-    for old, new in zip(_behind(before, history), _behind(after, history), strict=False):
+    if len(before.history) == len(after.history) and _digests(before) == _digests(after):
+        # The same turn goes on: its steps are a chain of their own.
+        shared += len(before.asked) + shared_links(before.steps, after.steps)
+    for old, new in zip(before.since(shared), after.since(shared), strict=False):
         if old.digest != new.digest:
             break
         shared += 1
     return shared
 
 
-def _behind(prompt: Prompt, history: int) -> Iterator[Segment]:
-    for link in prompt.history.since(history):
-        yield link.segment
-    yield from prompt.turn
-
-
-def segment_at(prompt: Prompt, index: int) -> Segment | None:
-    for part in (prompt.front, prompt.history):
-        if index < len(part):
-            return part[index].segment
-        index -= len(part)
-    return prompt.turn[index] if index < len(prompt.turn) else None
-
-
-def tokens_until(prompt: Prompt, segments: int) -> int:
-    """Tokens of the first `segments` segments."""
-    tokens = 0
-    for part in (prompt.front, prompt.history):
-        if segments <= len(part):
-            return tokens + (part[segments - 1].tokens if segments else 0)
-        tokens += part[-1].tokens if len(part) else 0
-        segments -= len(part)
-    return tokens + sum(segment.tokens for segment in prompt.turn[:segments])
+def _digests(prompt: Prompt) -> list[str]:
+    return [segment.digest for segment in prompt.asked]
 
 
 def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> Agreement:
@@ -76,10 +55,10 @@ def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> A
     if before is None:
         return Agreement(first=True, reprocessed=after.tokens)
     shared = shared_prefix(before, after)
-    tokens = tokens_until(after, shared)
+    tokens = after.tokens_until(shared)
     broke = None
     if shared < before.cached_run():
-        old, new = segment_at(before, shared), segment_at(after, shared)
+        old, new = next(before.since(shared), None), next(after.since(shared), None)
         place = new or old
         assert place is not None
         broke = Break(

@@ -10,7 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina import budget, ledger
-from lamina.engine.shrinking import Pruned, consolidate, limit_history, shrink
+from lamina.engine.shrinking import (
+    Pruned,
+    consolidate,
+    limit_history,
+    shorten_results,
+    shrink,
+)
 from lamina.engine.writing import Pen
 from lamina.errors import UsageError, WindowExceeded
 from lamina.journal import State, is_guidance
@@ -179,21 +185,41 @@ def plan_results(
     attachments: tuple[Attachment, ...],
 ) -> Plan:
     """The next request of the turn under way, with the results of its tool calls."""
-    message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
-    pen.write(MessageEntry, message=message)
     boundaries: tuple[Boundary, ...] = ()
     reports: list[LeftOut] = []
-    start = pen.state.turn_start
-    prompt = assembler.assemble(pen.state.envelope, pen.state.items, start or 0)
-    if prompt.tokens > draft.room.limit:
-        pruned = shrink(pen, assembler, draft.room, turn_tokens=0, reason="over the window")
-        reports = _report_pruned(pruned, attachments)
+    limit = draft.room.limit
+    before = pen
+
+    def write(given: Sequence[ToolResult]) -> tuple[Pen, Prompt]:
+        page = before.copy()
+        message = Message(role="tool", blocks=tuple(given), id=page.next_id())
+        page.write(MessageEntry, message=message)
+        state = page.state
+        return page, assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
+    pen, prompt = write(results)
+    if prompt.tokens > limit:
         boundaries = (Boundary(kind="window", reason="the request was over the window"),)
-        prompt = assembler.assemble(pen.state.envelope, pen.state.items, pen.state.turn_start or 0)
+        pen, prompt, pruned = _shrink_now(pen, draft, assembler)
+        if prompt.tokens > limit:
+            # What was not sent yet may be shortened; what is left of it fits by itself.
+            results, shortened = shorten_results(results, prompt.tokens - limit, assembler)
+            reports += shortened
+            pen, prompt = write(results)
+            if prompt.tokens > limit:
+                pen, prompt, pruned = _shrink_now(pen, draft, assembler)
+        reports += _report_pruned(pruned, attachments)
     return _finish(
         pen, draft, prompt, sent, assembler,
         kept=attachments, left_out=tuple(reports), boundaries=boundaries,
     )  # fmt: skip
+
+
+def _shrink_now(pen: Pen, draft: Draft, assembler: Assembler) -> tuple[Pen, Prompt, Pruned]:
+    """Prunes with the turn under way among what may go."""
+    pruned = shrink(pen, assembler, draft.room, turn_tokens=0, reason="over the window")
+    state = pen.state
+    return pen, assembler.assemble(state.envelope, state.items, state.turn_start or 0), pruned
 
 
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
@@ -470,23 +496,13 @@ def _finish(
         before=pen.began_at,
         base=base.id if base else None,
         kept=agreement.segments if base else 0,
-        digests=_digests_from(prompt, agreement.segments if base else 0),
+        digests=tuple(s.digest for s in prompt.since(agreement.segments if base else 0)),
         cached_run=run,
         tokens=prompt.tokens,
-        cached_tokens=ledger.tokens_until(prompt, run),
+        cached_tokens=prompt.tokens_until(run),
         calibration=room.calibration,
     )
     return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request)
-
-
-def _digests_from(prompt: Prompt, start: int) -> tuple[str, ...]:
-    digests: list[str] = []
-    for part in (prompt.front, prompt.history):
-        if start < len(part):
-            digests += [each.segment.digest for each in part.since(start)]
-        start = max(0, start - len(part))
-    digests += [segment.digest for segment in prompt.turn[start:]]
-    return tuple(digests)
 
 
 def _sizes(prompt: Prompt) -> dict[str, int]:

@@ -4,19 +4,29 @@ Law: a prune goes down to a share of the room (`prune_to`), so that the prefix m
 turns and not on every one.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina import budget
 from lamina.compaction import choose_cut, extract_summary, last_turns_start
 from lamina.engine.writing import Pen
 from lamina.journal import SUMMARY, State
 from lamina.layers import Assembler
-from lamina.text import label_of
+from lamina.text import LIBRARY_HEADER, label_of
 from lamina.values.envelope import Laid
 from lamina.values.item import MEDIUM, ItemId
-from lamina.values.message import Message
+from lamina.values.message import Message, ToolResult
 from lamina.values.patch import CompactionApply, Display, LibraryConsolidate, Patch, PatchOp
 from lamina.values.request import LeftOut
+
+
+# What the line about a removed middle costs.
+NOTICE_TOKENS = 24
+# How much of a question stays when its own turn is cut in the middle.
+QUESTION_TOKENS = 2_000
+UNDER_WAY = "The question that is being worked on:"
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
@@ -44,6 +54,9 @@ def consolidate(
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
         summary = _summarise(state, dropped, assembler)
+        if state.turn_start is not None and first_kept > state.turn_start:
+            question = shorten_text(state.question, QUESTION_TOKENS, assembler)
+            summary = f"{summary}\n\n{UNDER_WAY}\n{question}"
         ops.append(CompactionApply(first_kept=first_kept, summary=summary, reason=reason))
         reports.append(_history_report(dropped, assembler))
     stale = any(message.context for message in state.envelope.cached)
@@ -84,7 +97,8 @@ def shrink(
     settings = state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
-    rest = max(0, int(settings.prune_to * (room.limit - fixed - turn_tokens)))
+    free = max(0, room.limit - fixed - turn_tokens)
+    rest = int(settings.prune_to * free)
 
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages)
@@ -93,8 +107,50 @@ def shrink(
     library_tokens = sum(each.tokens for each in library)
     choice = budget.drop_until(library, library_tokens - (rest - min(recent, rest // 2)))
     kept_tokens = sum(each.tokens for each in choice.kept)
-    cut = choose_cut(messages, sizes, max(0, rest - kept_tokens))
+    cut = choose_cut(
+        messages,
+        sizes,
+        max(0, rest - kept_tokens),
+        at_most=free - kept_tokens - settings.summary_tokens - len(LIBRARY_HEADER),
+    )
     return consolidate(pen, assembler, reason, first_kept=cut, evicted=choice.dropped)
+
+
+def shorten_text(text: str, limit: int, assembler: Assembler) -> str:
+    """`text` with about `limit` tokens of it left, the middle gone and said to be."""
+    size = assembler.count_text(text)
+    if size <= limit:
+        return text
+    half = len(text) * limit // size // 2
+    gap = f"\n[... {size - limit:,} tokens removed to fit the context window ...]\n"
+    return f"{text[:half]}{gap}{text[len(text) - half :]}"
+
+
+def shorten_results(
+    results: Sequence[ToolResult], excess: int, assembler: Assembler
+) -> tuple[list[ToolResult], list[LeftOut]]:
+    """Tool results with `excess` tokens less: the largest lose their middle, and say so."""
+    sizes = {result.call_id: assembler.count_text(result.text) for result in results}
+    # A level that the large ones come down to; the small ones stay whole.
+    goal = max(0, sum(sizes.values()) - excess - NOTICE_TOKENS * len(results))
+    level, left = 0, sorted(sizes.values())
+    while left and left[0] * len(left) <= goal:
+        goal -= left.pop(0)
+    level = goal // len(left) if left else max(sizes.values(), default=0)
+    shortened, reports = [], []
+    for result in results:
+        size = sizes[result.call_id]
+        if size <= level:
+            shortened.append(result)
+            continue
+        shortened.append(replace(result, text=shorten_text(result.text, level, assembler)))
+        detail = f"the result of {result.name} lost {size - level:,} of its {size:,} tokens"
+        reports.append(
+            LeftOut(
+                what=f"result:{result.call_id}", reason="window", detail=detail, tokens=size - level
+            )
+        )
+    return shortened, reports
 
 
 def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], list[LeftOut]]:

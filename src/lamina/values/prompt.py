@@ -50,40 +50,76 @@ class Link(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """Front (tools, L1, library), history, then what belongs to this turn alone."""
+    """Front (tools, L1, library), history, what is asked in this turn, the steps taken since, and
+    the uncached tail. What grows is a chain, so that a request costs what it adds."""
 
-    front: Chain[Link]
-    history: Chain[Link]
-    turn: tuple[Segment, ...]
+    front: Chain[Link] = Chain()
+    history: Chain[Link] = Chain()
+    asked: tuple[Segment, ...] = ()
+    steps: Chain[Link] = Chain()
+    tail: tuple[Segment, ...] = ()
 
     def __iter__(self) -> Iterator[Segment]:
-        for link in concat(self.front, self.history):
-            yield link.segment
-        yield from self.turn
+        return self.since(0)
+
+    def since(self, index: int) -> Iterator[Segment]:
+        """The segments from `index` on."""
+        for part in self.parts:
+            if isinstance(part, Chain):
+                yield from (link.segment for link in part.since(min(index, len(part))))
+            else:
+                yield from part[index:]
+            index = max(0, index - len(part))
 
     def __len__(self) -> int:
-        return len(self.front) + len(self.history) + len(self.turn)
+        return sum(map(len, self.parts))
+
+    @property
+    def parts(self) -> tuple[Chain[Link] | tuple[Segment, ...], ...]:
+        return (self.front, self.history, self.asked, self.steps, self.tail)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         return tuple(self)
 
     @property
+    def turn(self) -> tuple[Segment, ...]:
+        """What belongs to the turn under way."""
+        return tuple(self.since(len(self.front) + len(self.history)))
+
+    @property
     def tokens(self) -> int:
-        return total(self.front) + total(self.history) + sum(s.tokens for s in self.turn)
+        return sum(map(total, self.parts))
+
+    def tokens_until(self, index: int) -> int:
+        """Tokens of the first `index` segments."""
+        tokens = 0
+        for part in self.parts:
+            if index <= len(part):
+                return tokens + _tokens_of(part, index)
+            tokens += total(part)
+            index -= len(part)
+        return tokens
 
     def cached_run(self) -> int:
         """How many leading segments the next request begins with: up to the first uncached."""
-        stable = len(self.front) + len(self.history)
-        for segment in self.turn:
+        run = len(self.front) + len(self.history)
+        for segment in self.asked:
             if not segment.cached:
-                break
-            stable += 1
-        return stable
+                return run
+            run += 1
+        # Messages are always kept, and the tail never is.
+        return run + len(self.steps)
 
 
-def total(links: Chain[Link]) -> int:
-    return links[-1].tokens if len(links) else 0
+def _tokens_of(part: Chain[Link] | tuple[Segment, ...], count: int) -> int:
+    if isinstance(part, Chain):
+        return part[count - 1].tokens if count else 0
+    return sum(segment.tokens for segment in part[:count])
+
+
+def total(part: Chain[Link] | tuple[Segment, ...]) -> int:
+    return _tokens_of(part, len(part))
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,140 @@
+"""Prefix caches, accounted for by rules that know nothing of Lamina: what was sent before, how
+long ago, and what a vendor charges for it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from conversations import LIFETIME_S, Conversation
+from rows import COUNTER, Sent, line, note_line
+
+MINIMUM = 1_024
+STEP = 128
+# Factors on the price of fresh input. Anthropic: 5-minute entries, marked at the end of what is
+# kept. OpenAI (GPT-5): automatic, writes are free.
+ANTHROPIC = {"read": 0.1, "write": 1.25}
+OPENAI = {"read": 0.1}
+
+
+@dataclass(slots=True)
+class Account:
+    """What a row cost on one conversation."""
+
+    requests: int = 0
+    prompt: int = 0
+    cached: int = 0
+    breaks: int = 0
+    anthropic: float = 0.0
+    openai: float = 0.0
+    pruned: int = 0
+    over: int = 0
+    lost: int = 0
+    largest: int = 0
+
+    @property
+    def reprocessed(self) -> int:
+        return self.prompt - self.cached
+
+    @property
+    def hit_rate(self) -> float:
+        return self.cached / self.prompt if self.prompt else 0.0
+
+
+@dataclass(slots=True)
+class Cache:
+    """Every prefix sent so far and when it was last touched. Generous: a hit may end between any
+    two atoms, whoever marked what."""
+
+    touched: dict[int, float] = field(default_factory=dict)
+
+    def send(self, sent: Sent) -> int:
+        """Tokens found, and the prompt is kept from now on."""
+        running, cached, total, alive = 0, 0, 0, True
+        for atom in sent.atoms:
+            running = hash((running, atom.key))
+            total += atom.tokens
+            last = self.touched.get(running)
+            alive = alive and last is not None and sent.at - last <= LIFETIME_S
+            if alive:
+                cached = total
+            self.touched[running] = sent.at
+        return cached
+
+
+def account(requests: Iterable[Sent], budget: int | None) -> Account:
+    result = Account()
+    cache = Cache()
+    before: Sent | None = None
+    for sent in requests:
+        total = sum(atom.tokens for atom in sent.atoms)
+        cached = cache.send(sent)
+        # A run that ends in uncached text is kept up to it.
+        kept = 0
+        for atom in sent.atoms:
+            if not atom.kept:
+                break
+            kept += atom.tokens
+        if before is not None and sent.at - before.at <= LIFETIME_S and _moved(before, sent):
+            result.breaks += 1
+        result.requests += 1
+        result.prompt += total
+        result.cached += cached
+        result.pruned += sent.pruned
+        result.lost += sent.lost
+        result.over += budget is not None and total > budget
+        result.largest = max(result.largest, total)
+        result.anthropic += _anthropic(total, cached, kept)
+        result.openai += _openai(total, cached)
+        before = sent
+    return result
+
+
+def _moved(before: Sent, after: Sent) -> bool:
+    for index, atom in enumerate(before.atoms):
+        if not atom.kept:
+            return False
+        if index >= len(after.atoms) or after.atoms[index].key != atom.key:
+            return True
+    return False
+
+
+def _anthropic(total: int, cached: int, kept: int) -> float:
+    read = cached if cached >= MINIMUM else 0
+    written = max(0, kept - read) if kept >= MINIMUM else 0
+    return ANTHROPIC["read"] * read + ANTHROPIC["write"] * written + (total - read - written)
+
+
+def _openai(total: int, cached: int) -> float:
+    read = cached // STEP * STEP if cached >= MINIMUM else 0
+    return OPENAI["read"] * read + (total - read)
+
+
+def physical_limit(conversation: Conversation) -> int:
+    """Every token once, and the live prompt again after an expired lifetime: L1, the notes in
+    force and bare history. Results of planned tools live for one request."""
+    total = live = line("system", conversation.system).tokens
+    laid: dict[str, tuple[int, str]] = {}
+    first = True
+    answered = 0
+    for step in conversation.steps:
+        # The answer before is new to the provider's input, unless all is processed again anyway.
+        live += answered
+        new = live if not first and step.idle > LIFETIME_S else answered
+        for note in step.notes:
+            known = laid.get(note.path)
+            if known is None or known[1] != note.text:
+                tokens = note_line(note).tokens
+                live += tokens - (known[0] if known else 0)
+                new += tokens
+                laid[note.path] = (tokens, note.text)
+        if step.question is not None:
+            asked = line("user", step.question).tokens
+        else:
+            asked = sum(line("tool", text, call_id=call).tokens for call, text in step.results)
+        new += asked + COUNTER.count(step.tool_text)
+        live += asked
+        total += new
+        first = False
+        calls = "".join(text for _, text in step.calls)
+        ids = tuple(call for call, _ in step.calls)
+        answered = line("assistant", step.answer, calls=ids, also=calls).tokens
+    return total

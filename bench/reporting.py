@@ -1,0 +1,116 @@
+"""Tables and claims of the cache benchmark."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from conversations import Conversation
+
+LAZY = "Lamina lazy"
+
+
+def report(
+    title: str,
+    conversations: Sequence[Conversation],
+    results: list[dict[str, Any]],
+    everyone: Sequence[Any],
+    *,
+    per_conversation: bool = True,
+) -> None:
+    print(f"\n## {title}")
+    for window in dict.fromkeys(result["window"] for result in results):
+        print(f"\n### window: {'none' if window is None else f'{window:,}'}\n")
+        mine = [r for r in results if r["window"] == window]
+        print(
+            f"{'row':<46}{'ratio':>7}{'breaks':>8}{'hits':>8}{'Anthropic':>13}{'OpenAI':>13}{'over':>6}"
+        )
+        for player in everyone:
+            own = [r for r in mine if r["row"] == player.name]
+            print(f"{player.name:<46}" + _cells(_sum(own)))
+        if per_conversation:
+            print("\nratio by conversation (hit rate where the window binds)")
+            for conversation in conversations:
+                cells = []
+                for player in everyone:
+                    r = next(
+                        r
+                        for r in mine
+                        if r["row"] == player.name and r["conversation"] == conversation.name
+                    )
+                    cells.append(
+                        f"{r['ratio']:>8.2f}" if window is None else f"{r['hit_rate']:>8.3f}"
+                    )
+                print(f"{conversation.name:<24}" + "".join(cells))
+
+
+def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    keys = (
+        "prompt_tokens",
+        "reprocessed",
+        "limit",
+        "breaks",
+        "cost_anthropic",
+        "cost_openai",
+        "over_window",
+    )
+    total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in keys}
+    total["ratio"] = total["reprocessed"] / total["limit"]
+    total["hit_rate"] = 1 - total["reprocessed"] / total["prompt_tokens"]
+    return total
+
+
+def _cells(total: dict[str, Any]) -> str:
+    return (
+        f"{total['ratio']:>7.2f}{total['breaks']:>8}{total['hit_rate']:>8.3f}"
+        f"{total['cost_anthropic']:>13,}{total['cost_openai']:>13,}{total['over_window']:>6}"
+    )
+
+
+def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -> dict[str, Any]:
+    """The claims, as far as they held."""
+    by = {(r["conversation"], r["window"], r["row"]): r for r in results}
+    lazy = [r for r in results if r["row"] == LAZY]
+    unbound = [r for r in lazy if not r["prunes"]]
+    bound = [r for r in lazy if r["prunes"]]
+    claims: dict[str, Any] = {}
+    for name, group, most in (("scenarios", attach, 1.12), ("shapes", shapes, 1.05)):
+        worst = max((r["ratio"] for r in unbound if r["conversation"] in group), default=None)
+        if worst is not None:
+            claims[f"worst ratio, {name}, window not binding (at most {most})"] = worst
+    shares = {}
+    for r in bound:
+        free = by[r["conversation"], None, LAZY]
+        shares[r["conversation"], r["window"]] = r["hit_rate"] / free["hit_rate"]
+    for name, group in (("scenarios", attach), ("shapes", shapes)):
+        mine = {k: v for k, v in shares.items() if k[0] in group}
+        if mine:
+            claims[f"hit rate with binding window over none, {name}: worst"] = round(
+                min(mine.values()), 4
+            )
+            claims[f"hit rate with binding window over none, {name}: mean"] = round(
+                sum(mine.values()) / len(mine), 4
+            )
+            claims[f"hit rate with binding window over none, {name}: below 0.97"] = (
+                f"{sum(v < 0.97 for v in mine.values())} of {len(mine)}"
+            )
+    behind = []
+    for r in lazy:
+        for other in results:
+            same = other["conversation"] == r["conversation"] and other["window"] == r["window"]
+            if same and other["row"] != LAZY and not other["over_window"]:
+                worse = [
+                    key
+                    for key, sign in (("reprocessed", 1), ("cost_anthropic", 1), ("cost_openai", 1))
+                    if sign * (r[key] - other[key]) > 0.001 * max(1, abs(other[key]))
+                ]
+                if other["hit_rate"] > r["hit_rate"] + 0.001:
+                    worse.append("hit_rate")
+                if worse:
+                    behind.append((r["conversation"], r["window"], other["row"], worse))
+    claims["behind another row"] = len(behind)
+    print("\n## Claims\n")
+    for name, value in claims.items():
+        print(f"{name}: {value}")
+    for each in behind[:40]:
+        print("  behind:", *each)
+    claims["behind"] = [list(map(str, each)) for each in behind]
+    return claims

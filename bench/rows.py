@@ -1,0 +1,198 @@
+"""Our own rows: naive glue, and Lamina with both promotions, behind one way of playing a
+conversation: every row says, request by request, which atoms it sends in wire order."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from conversations import Conversation, Note, Step
+from peers import Line, Row
+
+import lamina
+from lamina.engine.turn import Turn
+from lamina.layers import MESSAGE_TOKENS
+from lamina.providers.tokens import EncodingCounter
+from lamina.text import render_item
+from lamina.values.item import Item, note_id
+from lamina.values.message import ToolText
+from lamina.values.settings import Settings
+
+COUNTER = EncodingCounter("o200k_base")
+UNLIMITED = 100_000_000
+TARGET = "openai:gpt-4o"
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A run of bytes on the wire. `kept` says that the next request is meant to begin with it."""
+
+    key: str
+    tokens: int
+    kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    at: float
+    atoms: tuple[Atom, ...]
+    pruned: bool = False
+    lost: bool = False
+
+
+class Player(Protocol):
+    name: str
+    version: str
+
+    def play(self, conversation: Conversation, budget: int | None) -> Iterator[Sent]: ...
+
+
+class LaminaPlayer:
+    def __init__(self, promotion: str, **settings: object) -> None:
+        self.name = f"Lamina {promotion}"
+        self.version = f"lamina {lamina.__version__}"
+        self._settings = Settings(promotion=promotion, **settings)  # type: ignore[arg-type]
+
+    def play(self, conversation: Conversation, budget: int | None) -> Iterator[Sent]:
+        yield from anyio.run(self._play, conversation, budget)
+
+    async def _play(self, conversation: Conversation, budget: int | None) -> list[Sent]:
+        clock = _Clock()
+        session = await lamina.open_session(
+            system=conversation.system, target=TARGET, clock=clock,
+            settings=_with_window(self._settings, budget),
+        )  # fmt: skip
+        sent = []
+        turn: Turn | None = None
+        for step in conversation.steps:
+            clock.time += step.idle
+            if step.question is not None:
+                turn = await session.prepare(
+                    step.question,
+                    attach=[Item(id=note_id(n.path), content=n.text) for n in step.notes],
+                    tool_texts=[ToolText(name="search", text=step.tool_text)] if step.tool_text else (),
+                )  # fmt: skip
+            else:
+                assert turn is not None
+                turn = await turn.resume(dict(step.results))
+            kinds = {boundary.kind for boundary in turn.context.boundaries}
+            atoms = tuple(Atom(s.digest, s.tokens, s.cached) for s in turn.prompt)
+            cold = "pruned while" in str(turn.context.agreement.broke)
+            sent.append(Sent(clock.time, atoms, pruned="window" in kinds or cold))
+            turn = await turn.commit(_reply(step))
+        return sent
+
+
+class _Clock:
+    time = 1_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def _with_window(settings: Settings, budget: int | None) -> Settings:
+    from msgspec.structs import replace
+
+    return replace(settings, window=budget or UNLIMITED, output_reserve=0)
+
+
+def _reply(step: Step) -> dict[str, object]:
+    calls = [
+        {"id": call, "type": "function", "function": {"name": "tool", "arguments": json.dumps({"a": text})}}
+        for call, text in step.calls
+    ]  # fmt: skip
+    message = {"role": "assistant", "content": step.answer, "tool_calls": calls}
+    return {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+
+class RowPlayer:
+    """Plays a conversation on a row that thinks in lines."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self.name = row.name
+        self.version = row.version
+
+    def play(self, conversation: Conversation, budget: int | None) -> Iterator[Sent]:
+        row, now = self._row, 0.0
+        row.start(line("system", conversation.system), budget)
+        for step in conversation.steps:
+            now += step.idle
+            if step.question is not None:
+                notes = [note_line(note) for note in step.notes]
+                if step.tool_text:
+                    notes.append(
+                        Line(role="user", text=step.tool_text, tokens=COUNTER.count(step.tool_text))
+                    )
+                row.ask(line("user", step.question), notes)
+            else:
+                for call, text in step.results:
+                    row.say(line("tool", text, call_id=call))
+            lines = row.request()
+            atoms = tuple(
+                Atom(f"{each.role}:{each.text}:{each.calls}", each.tokens) for each in lines
+            )
+            # A request without what is being asked is cheap, and useless.
+            due = step.question if step.question is not None else step.results[-1][1]
+            yield Sent(now, atoms, lost=all(each.text != due for each in lines))
+            calls = "".join(text for _, text in step.calls)
+            row.say(
+                line(
+                    "assistant",
+                    step.answer,
+                    calls=tuple(call for call, _ in step.calls),
+                    also=calls,
+                )
+            )
+
+
+def line(
+    role: str, text: str, *, calls: tuple[str, ...] = (), call_id: str | None = None, also: str = ""
+) -> Line:
+    tokens = COUNTER.count(text) + COUNTER.count(also) + MESSAGE_TOKENS
+    tokens += 14 * len(calls) + (8 if call_id else 0)
+    return Line(role=role, text=text, tokens=tokens, calls=calls, call_id=call_id)  # type: ignore[arg-type]
+
+
+_rendered: dict[Note, Line] = {}
+
+
+def note_line(note: Note) -> Line:
+    """A note in the same wrapper that Lamina gives it, so that no row pays for another's words."""
+    if note not in _rendered:
+        text = render_item(Item(id=note_id(note.path), content=note.text))
+        _rendered[note] = Line(role="user", text=text, tokens=COUNTER.count(text))
+    return _rendered[note]
+
+
+class Naive:
+    """Glue: system, bare history, then every attached note and the question; over the budget the
+    oldest messages go, just enough of them."""
+
+    name = "naive"
+    version = "glue"
+
+    def start(self, system: Line, budget: int | None) -> None:
+        self._system = system
+        self._budget = budget or UNLIMITED
+        self._history: list[Line] = []
+        self._turn: list[Line] = []
+        self._notes: Sequence[Line] = ()
+
+    def say(self, line: Line) -> None:
+        self._turn.append(line)
+
+    def ask(self, line: Line, notes: Sequence[Line]) -> None:
+        self._history += self._turn
+        self._turn, self._notes = [line], notes
+
+    def request(self) -> list[Line]:
+        fixed = [*self._notes, *self._turn]
+        room = self._budget - self._system.tokens - sum(each.tokens for each in fixed)
+        start = 0
+        used = sum(each.tokens for each in self._history)
+        while start < len(self._history) and (used > room or self._history[start].role == "tool"):
+            used -= self._history[start].tokens
+            start += 1
+        return [self._system, *self._history[start:], *fixed]

@@ -1,0 +1,95 @@
+"""What the journal keeps comes back as it was."""
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.codec import canonical, decode, decode_entry
+from lamina.errors import JournalError, LaminaError
+from lamina.values.entry import Entry, MessageEntry, SessionEntry
+from lamina.values.envelope import Options
+from lamina.values.item import Item
+from lamina.values.message import Context, Message
+from lamina.values.patch import Patch, PatchOp
+from lamina.values.request import RequestContext
+from lamina.values.settings import Settings
+from tests.strategies import header, modest, thorough, values_of
+
+
+@pytest.mark.parametrize("kind", get_args(Entry))
+def test_every_entry_comes_back_from_its_bytes(kind: type[Any]) -> None:
+    @modest
+    @given(values_of(kind))
+    def check(entry: Entry) -> None:
+        data = canonical(entry)
+        back = decode_entry(data)
+        assert back == entry
+        assert type(back) is type(entry)
+        assert canonical(back) == data
+        assert b"\n" not in data
+
+    check()
+
+
+@pytest.mark.parametrize("kind", [Patch, RequestContext, Settings, Options, Item, Message, Context])
+def test_every_record_comes_back_from_its_bytes(kind: type[Any]) -> None:
+    @modest
+    @given(values_of(kind))
+    def check(value: Any) -> None:
+        assert decode(canonical(value), kind) == value
+
+    check()
+
+
+@thorough
+@given(st.one_of([values_of(kind) for kind in get_args(PatchOp)]))
+def test_a_patch_op_comes_back_as_the_same_op(op: PatchOp) -> None:
+    back = decode(canonical(Patch(ops=(op,))), Patch)
+    assert type(back.ops[0]) is type(op)
+    assert back.ops == (op,)
+
+
+def test_no_rules_in_force_is_not_the_same_as_no_change_of_rules() -> None:
+    for in_force in (None, ()):
+        context = Context(in_force=in_force)
+        assert decode(canonical(context), Context).in_force == in_force
+
+
+def test_nothing_in_an_entry_is_too_small_to_be_kept() -> None:
+    options = Options(temperature=0, max_tokens=0, reasoning="")
+    entry = header(options=options, settings=Settings(cache_lifetime_s=0, strip_turns=0))
+    back = decode_entry(canonical(entry))
+    assert isinstance(back, SessionEntry)
+    assert (back.options, back.settings) == (entry.options, entry.settings)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float) -> None:
+    with pytest.raises(LaminaError):
+        decode(canonical(Options(temperature=number)), Options)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"{}",
+        b"[1]",
+        b'{"type":"unheard_of","id":"a","parent":null,"at":0}',
+        b'{"type":"message","id":"a","parent":null}',
+        b'{"type":"message","id":1,"parent":null,"at":0,"message":{}}',
+        b'{"type":"session","id":"a","parent":null,"at":0,"session":"s"',
+        b'{"type":"session","id":"\xff","parent":null,"at":0,"session":"s"}',
+    ],
+)
+def test_bytes_that_are_no_entry_are_refused(data: bytes) -> None:
+    with pytest.raises(JournalError, match="not a journal entry"):
+        decode_entry(data)
+
+
+def test_bytes_that_are_another_value_are_refused_by_name() -> None:
+    with pytest.raises(JournalError, match="not a MessageEntry"):
+        decode(canonical(header()), MessageEntry)

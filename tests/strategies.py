@@ -1,0 +1,312 @@
+"""Hypothesis strategies that the pure rooms share: any value of a type, and sessions that could be.
+
+`values_of(SomeStruct)` follows the types of a record's fields, so a new field or entry type is
+covered the day it is written. `sessions()` draws entries that form a valid path.
+"""
+
+from collections.abc import Callable, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, NewType, Union, get_args, get_origin
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.journal import State, begin, fold
+from lamina.layers import Assembler, Layout
+from lamina.values.chain import Chain
+from lamina.values.entry import (
+    Entry,
+    EphemeralEntry,
+    ForgetEntry,
+    ItemEntry,
+    MessageEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+    SettingsEntry,
+    TransformEntry,
+)
+from lamina.values.envelope import Envelope, Laid, SystemPart
+from lamina.values.item import Item, ItemId, Picture, note_id
+from lamina.values.message import (
+    Context,
+    Message,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolText,
+    Use,
+)
+from lamina.values.patch import (
+    CompactionApply,
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OptionsSet,
+    Patch,
+    PatchOp,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+)
+from lamina.values.prompt import Prompt
+from lamina.values.request import ContextItem, LeftOut, RequestContext
+from lamina.values.settings import Promotion, Settings
+from lamina.values.usage import Usage
+
+Any_ = st.SearchStrategy[Any]
+
+# Two slow cores: enough examples to find things, no deadline, nothing kept on disk.
+thorough = settings(
+    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+modest = settings(thorough, max_examples=50)
+
+# -- any value of a type -------------------------------------------------------------------------
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+json_values: Any_ = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+_PLAIN: dict[Any, Any_] = {
+    str: texts,
+    int: st.integers(-(2**63), 2**63 - 1),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    bool: st.booleans(),
+    NoneType: st.none(),
+    Any: json_values,
+}
+
+
+def values_of(kind: Any) -> Any_:
+    """Any value of a type that a record's field may have."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, NewType):
+        return values_of(kind.__supertype__)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return st.sampled_from(args)
+    if origin in (Union, UnionType):
+        return st.one_of([values_of(each) for each in args])
+    if origin is tuple:
+        return st.lists(values_of(args[0]), max_size=2).map(tuple)
+    if origin is dict:
+        return st.dictionaries(values_of(args[0]), values_of(args[1]), max_size=3)
+    assert isinstance(kind, type)
+    assert issubclass(kind, Struct), f"no strategy for {kind!r}"
+    fields = msgspec.structs.fields(kind)
+    return st.deferred(lambda: st.builds(kind, **{f.name: values_of(f.type) for f in fields}))
+
+
+# -- a small world, so that things meet again ----------------------------------------------------
+
+PATHS = ("a.md", "b.md", "c.md")
+PICTURE = Picture(digest="d" * 64, media_type="image/png", width=640, height=480)
+WORLD: tuple[Item, ...] = (
+    *(
+        Item(id=note_id(path), content=f"{path} {word}")
+        for path in PATHS
+        for word in ("old", "new")
+    ),
+    Item(id=note_id("seen.md"), content="look", pictures=(PICTURE,)),
+    Item(id=ItemId("rule:tone"), content="Be brief."),
+)
+TOOLS = tuple(
+    ToolDefinition(name=name, parameters={"type": "object", "properties": {name: {}}})
+    for name in ("find", "read")
+)
+words = st.sampled_from(["", "hello", " spaced ", "two\nlines", "é"])
+reasons = st.sampled_from(["because", " a reason "])
+known_items = st.sampled_from(WORLD)
+laid = known_items.map(lambda item: Laid(item=item.id, version=item.version))
+parts = st.builds(SystemPart, name=st.sampled_from(["persona", "project"]), text=words)
+
+
+@st.composite
+def contexts(draw: st.DrawFn) -> Context:
+    chosen = draw(st.lists(known_items, max_size=3, unique_by=lambda item: item.id))
+    uses = tuple(
+        Use(item=item.id, version=item.version, form=draw(st.sampled_from(["full", "named"])))
+        for item in chosen
+    )
+    return Context(uses=uses, in_force=draw(st.sampled_from([None, (), (ItemId("rule:tone"),)])))
+
+
+@st.composite
+def user_messages(draw: st.DrawFn, ids: str = "m") -> Message:
+    context = draw(st.none() | contexts())
+    typed = Text(draw(words))
+    number = draw(st.integers(0, 999))
+    return Message(
+        role="user", blocks=(context, typed) if context else (typed,), id=f"{ids}{number}"
+    )
+
+
+@st.composite
+def answers(draw: st.DrawFn, ids: str = "m") -> Message:
+    number = draw(st.integers(0, 999))
+    call = ToolCall(id=f"call{number}", name="find", arguments='{"q": 1}')
+    blocks = draw(st.sampled_from([(Text("sure"),), (Text("let me look"), call), (call,)]))
+    return Message(role="assistant", blocks=blocks, id=f"{ids}{number}")
+
+
+histories = st.lists(user_messages("h") | answers("h"), max_size=4).map(tuple)
+tool_texts = st.lists(
+    st.builds(ToolText, name=st.sampled_from(["search", "web"]), text=words), max_size=2
+).map(tuple)
+
+patch_ops: st.SearchStrategy[PatchOp] = st.one_of(
+    st.builds(SystemPartSet, name=st.sampled_from(["persona", "memory"]), text=words,
+              reason=reasons),
+    st.builds(SystemPartRemove, name=st.sampled_from(["persona", "memory"]), reason=reasons),
+    st.builds(SystemPartsReplace, parts=st.lists(parts, max_size=3).map(tuple), reason=reasons),
+    st.builds(ToolsReplace, tools=st.sampled_from([(), TOOLS, TOOLS[:1]]), reason=reasons),
+    st.builds(ToolsRemove, names=st.sampled_from([("find",), ("absent",)]), reason=reasons),
+    st.builds(MessagesCachedReplace, messages=histories, reason=reasons),
+    st.builds(MessagesUncachedAppend, messages=histories),
+    st.builds(OptionsSet, temperature=st.sampled_from([None, 0, 0.5])),
+    st.builds(CompactionApply, first_kept=st.integers(-3, 9), summary=words, reason=reasons),
+    known_items.map(lambda item: ItemLay(item=item.id, version=item.version)),
+    known_items.map(lambda item: ItemSupersede(item=item.id, version=item.version)),
+    st.builds(LibraryConsolidate, reason=reasons,
+              items=st.lists(laid, max_size=3, unique_by=lambda each: each.item).map(tuple)),
+)  # fmt: skip
+patches = st.builds(Patch, ops=st.lists(patch_ops, min_size=1, max_size=3).map(tuple))
+
+# -- sessions ------------------------------------------------------------------------------------
+
+
+def header(**fields: Any) -> SessionEntry:
+    return SessionEntry(id="e0", parent=None, at=0.0, session="s", **fields)
+
+
+def _context_item(item: Item, essential: bool) -> ContextItem:
+    return ContextItem(
+        item=item.id, version=item.version, label=item.key, placement="message", layer="L3",
+        tokens=3, priority=5, essential=essential,
+    )  # fmt: skip
+
+
+def _request_fields(items: Sequence[Item], left: Sequence[Item], tokens: int) -> dict[str, Any]:
+    context = RequestContext(
+        target="fake:m",
+        items=tuple(_context_item(item, index == 0) for index, item in enumerate(items)),
+        left_out=tuple(LeftOut(what=item.id, reason="window", detail="full") for item in left),
+    )
+    return {
+        "target": "fake:m", "context": context, "before": "e0", "base": None, "kept": 0,
+        "digests": (), "cached_run": 0, "tokens": tokens, "cached_tokens": 0,
+    }  # fmt: skip
+
+
+some_items = st.lists(known_items, max_size=2, unique_by=lambda item: item.id)
+
+
+@st.composite
+def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) -> list[Entry]:
+    """Entries that may follow `state`, with ids of their own."""
+    made: list[Entry] = []
+    steps = draw(st.lists(st.integers(0, 11), max_size=most))
+    for number, step in enumerate(steps):
+        fields: dict[str, Any] = {
+            "id": f"{prefix}{number}", "parent": state.leaf, "at": float(number)
+        }  # fmt: skip
+        entry: Entry
+        match step:
+            case 0 | 1 | 2:
+                entry = MessageEntry(message=draw(user_messages()), **fields)
+            case 3 | 4:
+                entry = MessageEntry(message=draw(answers()), **fields)
+            case 5:
+                calls = state.envelope.cached[-1].calls if len(state.envelope.cached) else ()
+                results = [ToolResult(call_id=c.id, name=c.name, text="found") for c in calls]
+                message = Message(role="tool", blocks=tuple(results), id=f"t{number}")
+                entry = MessageEntry(message=message, **fields)
+            case 6 | 7:
+                entry = TransformEntry(transformer="test", patch=draw(patches), **fields)
+            case 8:
+                entry = EphemeralEntry(tool_texts=draw(tool_texts), **fields)
+            case 9 if state.open_request is not None:
+                usage = Usage(input=draw(st.integers(0, 50)))
+                entry = ReplyEntry(request=state.open_request.id, usage=usage, stop="end", **fields)
+            case 9 | 10:
+                request = _request_fields(
+                    draw(some_items), draw(some_items), draw(st.integers(0, 9))
+                )
+                entry = RequestEntry(**request, **fields)
+            case _:
+                item = draw(known_items)
+                other: list[Entry] = [
+                    PinEntry(item=item.id, version=item.version, **fields),
+                    PinEntry(item=item.id, pinned=False, **fields),
+                    ForgetEntry(item=item.id, **fields),
+                    SettingsEntry(settings=Settings(window=draw(st.integers(1, 9))), **fields),
+                ]
+                entry = draw(st.sampled_from(other))
+        made.append(entry)
+        state = fold(state, entry)
+    return made
+
+
+def opening() -> list[Entry]:
+    """A header and every item of the small world, so that whatever is drawn can be rendered."""
+    start = header(system=(SystemPart(name="persona", text="You are terse."),), tools=TOOLS)
+    made: list[Entry] = [start]
+    for number, item in enumerate(WORLD):
+        made.append(ItemEntry(id=f"i{number}", parent=made[-1].id, at=0.0, item=item))
+    return made
+
+
+def states_along(entries: Sequence[Entry]) -> list[State]:
+    """The state after each entry."""
+    assert isinstance(entries[0], SessionEntry)
+    states = [begin(entries[0])]
+    for entry in entries[1:]:
+        states.append(fold(states[-1], entry))
+    return states
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[Entry]:
+    """Entries of one path, header first."""
+    start = opening()
+    return start + draw(entries_after(states_along(start)[-1], "e"))
+
+
+# -- prompts -------------------------------------------------------------------------------------
+
+promotions: st.SearchStrategy[Promotion] = st.sampled_from(["lazy", "eager"])
+
+
+def count_words(text: str) -> int:
+    return len(text.split()) + text.count("\n")
+
+
+def assembler(promotion: Promotion = "lazy", count: Callable[[str], int] = len) -> Assembler:
+    return Assembler(count, Layout(promotion=promotion))
+
+
+def assemble_state(using: Assembler, state: State) -> Prompt:
+    start = len(state.envelope.cached) if state.turn_start is None else state.turn_start
+    return using.assemble(state.envelope, state.items, start)
+
+
+def envelope_of(*messages: Message, **fields: Any) -> Envelope:
+    return replace(Envelope(cached=Chain(messages)), **fields)
+
+
+def items_of(*items: Item) -> dict[tuple[ItemId, str], Item]:
+    return {(item.id, item.version): item for item in items}
