@@ -108,6 +108,20 @@ def _openai(total: int, cached: int) -> float:
     return OPENAI["read"] * read + (total - read)
 
 
+def best_hit_rate(unbounded: Iterable[Sent], window: int) -> float:
+    """What no pruning can beat: every request as full as the window allows, and only what is new
+    in it processed. `unbounded` are the requests of the same session without a window."""
+    cache = Cache()
+    prompt = missed = 0
+    for sent in unbounded:
+        total = sum(atom.tokens for atom in sent.atoms)
+        new = total - cache.send(sent)
+        full = min(total, window)
+        prompt += full
+        missed += min(full, new)
+    return 1 - missed / prompt if prompt else 0.0
+
+
 def physical_limit(conversation: Conversation) -> int:
     """Every token once, and the live prompt again after an expired lifetime: L1, the notes in
     force and bare history. Results of planned tools live for one request."""

@@ -17,9 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from accounting import Account, account, physical_limit
+from accounting import Account, account, best_hit_rate, physical_limit
 from conversations import Conversation, recorded, scenarios
 from peers import rows as peer_rows
+from reporting import LAZY, report, verdict
 from rows import LaminaPlayer, Naive, Player, RowPlayer
 
 WINDOWS: tuple[int | None, ...] = (None, 200_000, 32_000)
@@ -37,6 +38,8 @@ def play(
     started = time.monotonic()
     for number, conversation in enumerate(conversations, 1):
         limit = physical_limit(conversation)
+        free = next(list(p.play(conversation, None)) for p in everyone if p.name == LAZY)
+        best = {window: best_hit_rate(free, window) for window in windows if window}
         for window in windows:
             for player in everyone:
                 if sys.stderr.isatty():
@@ -49,7 +52,8 @@ def play(
                         file=sys.stderr,
                     )
                 result = account(player.play(conversation, window), window)
-                results.append(_record(conversation, window, player, result, limit))
+                record = _record(conversation, window, player, result, limit)
+                results.append(record | {"best_hit_rate": round(best.get(window or 0, 0.0), 4)})
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     return results
@@ -121,8 +125,6 @@ def main() -> int:
         )
     return 0
 
-
-from reporting import report, verdict
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -21,7 +21,7 @@ def report(
         print(f"\n### window: {'none' if window is None else f'{window:,}'}\n")
         mine = [r for r in results if r["window"] == window]
         print(
-            f"{'row':<46}{'ratio':>7}{'breaks':>8}{'hits':>8}{'Anthropic':>13}{'OpenAI':>13}{'over':>6}"
+            f"{'row':<46}{'ratio':>7}{'breaks':>8}{'hits':>8}{'Anthropic':>13}{'OpenAI':>13}{'over':>6}{'lost':>6}"
         )
         for player in everyone:
             own = [r for r in mine if r["row"] == player.name]
@@ -51,6 +51,7 @@ def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "cost_anthropic",
         "cost_openai",
         "over_window",
+        "lost",
     )
     total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in keys}
     total["ratio"] = total["reprocessed"] / total["limit"]
@@ -61,7 +62,7 @@ def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _cells(total: dict[str, Any]) -> str:
     return (
         f"{total['ratio']:>7.2f}{total['breaks']:>8}{total['hit_rate']:>8.3f}"
-        f"{total['cost_anthropic']:>13,}{total['cost_openai']:>13,}{total['over_window']:>6}"
+        f"{total['cost_anthropic']:>13,}{total['cost_openai']:>13,}{total['over_window']:>6}{total['lost']:>6}"
     )
 
 
@@ -76,36 +77,42 @@ def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -
         worst = max((r["ratio"] for r in unbound if r["conversation"] in group), default=None)
         if worst is not None:
             claims[f"worst ratio, {name}, window not binding (at most {most})"] = worst
-    shares = {}
+    shares, attainable = {}, {}
     for r in bound:
-        free = by[r["conversation"], None, LAZY]
-        shares[r["conversation"], r["window"]] = r["hit_rate"] / free["hit_rate"]
-    for name, group in (("scenarios", attach), ("shapes", shapes)):
-        mine = {k: v for k, v in shares.items() if k[0] in group}
-        if mine:
-            claims[f"hit rate with binding window over none, {name}: worst"] = round(
-                min(mine.values()), 4
-            )
-            claims[f"hit rate with binding window over none, {name}: mean"] = round(
-                sum(mine.values()) / len(mine), 4
-            )
-            claims[f"hit rate with binding window over none, {name}: below 0.97"] = (
-                f"{sum(v < 0.97 for v in mine.values())} of {len(mine)}"
-            )
+        key = (r["conversation"], r["window"])
+        free = by[r["conversation"], None, LAZY]["hit_rate"]
+        shares[key] = r["hit_rate"] / free
+        attainable[key] = r["best_hit_rate"] / free
+    for window in sorted({window for _, window in shares}):
+        for name, group in (("scenarios", attach), ("shapes", shapes)):
+            keys = [key for key in shares if key[0] in group and key[1] == window]
+            if keys:
+                claims[f"hit rate over that without a window, {name}, {window:,}"] = {
+                    "mean": round(sum(shares[key] for key in keys) / len(keys), 4),
+                    "worst": round(min(shares[key] for key in keys), 4),
+                    "mean of a perfect pruner": round(
+                        sum(attainable[key] for key in keys) / len(keys), 4
+                    ),
+                    "below 0.97": f"{sum(shares[key] < 0.97 for key in keys)} of {len(keys)}",
+                    "of a perfect pruner below 0.97": sum(attainable[key] < 0.97 for key in keys),
+                }
     behind = []
     for r in lazy:
         for other in results:
             same = other["conversation"] == r["conversation"] and other["window"] == r["window"]
-            if same and other["row"] != LAZY and not other["over_window"]:
-                worse = [
-                    key
-                    for key, sign in (("reprocessed", 1), ("cost_anthropic", 1), ("cost_openai", 1))
-                    if sign * (r[key] - other[key]) > 0.001 * max(1, abs(other[key]))
-                ]
-                if other["hit_rate"] > r["hit_rate"] + 0.001:
-                    worse.append("hit_rate")
-                if worse:
-                    behind.append((r["conversation"], r["window"], other["row"], worse))
+            # A row that overflows the window or leaves the question out is not in the race.
+            if not same or other["row"] == LAZY or other["over_window"] or other["lost"]:
+                continue
+            measures = ["reprocessed"] if not r["prunes"] else []
+            worse = [
+                key
+                for key in (*measures, "cost_anthropic", "cost_openai")
+                if r[key] > 1.001 * other[key]
+            ]
+            if r["prunes"] and other["hit_rate"] > r["hit_rate"] + 0.001:
+                worse.append("hit_rate")
+            if worse:
+                behind.append((r["conversation"], r["window"], other["row"], worse))
     claims["behind another row"] = len(behind)
     print("\n## Claims\n")
     for name, value in claims.items():

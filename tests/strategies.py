@@ -283,7 +283,7 @@ def states_along(entries: Sequence[Entry]) -> list[State]:
 def sessions(draw: st.DrawFn) -> list[Entry]:
     """Entries of one path, header first."""
     start = opening()
-    return start + draw(entries_after(states_along(start)[-1], "e"))
+    return start + draw(entries_after(states_along(start)[-1], "x"))
 
 
 # -- prompts -------------------------------------------------------------------------------------

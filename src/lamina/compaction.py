@@ -53,6 +53,20 @@ def choose_cut(
     return last if at_most is not None and suffix[last] <= at_most else len(messages)
 
 
+def choose_head(
+    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: int | None = None
+) -> int:
+    """How many leading messages stay if at most `keep` tokens of them do. `known` is where an
+    earlier cut ended the head: staying there keeps the head's bytes, as long as it still fits."""
+    prefix = [0]
+    for size in sizes:
+        prefix.append(prefix[-1] + size)
+    if known and prefix[known] <= keep * 5 // 4:
+        return known
+    fitting = [index for index in find_cuts(messages) if prefix[index] <= keep]
+    return fitting[-1] if fitting else 0
+
+
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
     """Where the last `turns` turns begin."""
     for index in range(len(messages) - 1, -1, -1):

@@ -320,14 +320,8 @@ def _apply(
             given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning": reasoning}
             changes = {name: value for name, value in given.items() if value is not None}
             envelope = replace(envelope, options=replace(envelope.options, **changes))
-        case CompactionApply(first_kept=first_kept, summary=summary):
-            total = len(envelope.cached)
-            cut = max(0, min(first_kept, total))
-            head = (_summary_message(summary),) if summary else ()
-            envelope = replace(envelope, cached=Chain(head + envelope.cached.since(cut)))
-            if start is not None:
-                # A turn cut in the middle begins with the summary, which holds its question.
-                start = start - cut + len(head) if start >= cut else 0
+        case CompactionApply():
+            envelope, start = _compact(envelope, op, start)
         case ItemLay(item=item, version=version):
             envelope = _lay(envelope, item, version, sent)
         case ItemSupersede():
@@ -338,6 +332,22 @@ def _apply(
         case _:
             assert_never(op)
     return envelope, start
+
+
+def _compact(
+    envelope: Envelope, op: CompactionApply, start: int | None
+) -> tuple[Envelope, int | None]:
+    cached = envelope.cached
+    cut = max(0, min(op.first_kept, len(cached)))
+    after = max(0, min(op.after, cut))
+    middle = (_summary_message(op.summary),) if op.summary else ()
+    behind = map(_without_names, cached.since(cut)) if after else cached.since(cut)
+    if start is not None and start >= cut:
+        start += after + len(middle) - cut
+    elif start is not None and start >= after:
+        # A turn cut in the middle begins with the summary, which holds its question.
+        start = after
+    return replace(envelope, cached=cached.until(after).extend((*middle, *behind))), start
 
 
 def _check_name(op: PatchOp, name: str) -> None:
@@ -380,6 +390,19 @@ def _without_context(message: Message) -> Message:
         return message
     blocks = tuple(block for block in message.blocks if not isinstance(block, Context))
     return replace(message, blocks=blocks)
+
+
+def _without_names(message: Message) -> Message:
+    """The message with the items it brought, but not the names of those that stood elsewhere."""
+    context = message.context
+    if context is None:
+        return message
+    full = tuple(use for use in context.uses if use.form == "full")
+    if full == context.uses and not context.absent:
+        return message
+    kept = Context(uses=full, in_force=context.in_force)
+    others = tuple(block for block in message.blocks if not isinstance(block, Context))
+    return replace(message, blocks=(kept, *others) if kept != Context() else others)
 
 
 # -- what stands in the envelope -----------------------------------------------------------------

@@ -103,14 +103,16 @@ class Assembler:
     def count_text(self, text: str) -> int:
         return self._count(text)
 
-    def message_sizes(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of each message as a boundary leaves it: bare, without what was attached."""
+    def message_sizes(self, messages: Sequence[Message], items: Items | None = None) -> list[int]:
+        """Tokens of each message as history has it or, without `items`, as a boundary leaves it:
+        bare, without what was attached."""
         sizes = []
         for message in messages:
-            bare = replace(
-                message, blocks=tuple(b for b in message.blocks if not isinstance(b, Context))
-            )
-            sizes.append(sum(s.tokens for s in self._message_segments(bare, {}, current=False)))
+            if items is None and message.context:
+                bare = tuple(block for block in message.blocks if not isinstance(block, Context))
+                message = replace(message, blocks=bare)
+            segments = self._message_segments(message, items or {}, current=False)
+            sizes.append(sum(segment.tokens for segment in segments))
         return sizes
 
     # -- front: tools, L1, library ---------------------------------------------------------------

@@ -184,10 +184,9 @@ def test_a_project_stands_behind_the_base_prompt_and_what_is_missing_has_no_bloc
 
 TAGS = ("note_context", "active_note", "content", "selected_text", "url_content", "rule_context",
         "reference_context", "web_tab_context", "file_context", "project_context", "search")  # fmt: skip
-PHRASES = ("[User query]:", "[uSER QUERY]:", "## Context Library", "#context library",
-           "# Additional context:", "Context attached to this message:",
-           "Find them in the Context Library in the system prompt above.",
-           "Rules and references in force from here on:")  # fmt: skip
+MARKERS = ("[User query]:", "# Additional context:", "Context attached to this message:",
+           "Find them in the ", "Rules and references in force")  # fmt: skip
+PHRASES = (*MARKERS, "[uSER QUERY]:", "## Context Library", "#context library")
 BREAKS = (
     "\n",
     "\r",
@@ -215,7 +214,7 @@ fragments = st.one_of(
 )
 hostile = st.lists(fragments, max_size=7).map("".join)
 _OWN_LINE = re.compile(
-    rf"^\s*(?:#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, PHRASES[::1]))})", re.IGNORECASE
+    rf"^\s*(?:#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, MARKERS))})", re.IGNORECASE
 )
 
 
@@ -280,7 +279,9 @@ def test_a_tool_text_cannot_close_or_open_the_wrapper_of_another() -> None:
 def test_a_project_cannot_close_its_own_blocks(prompt: str, context: str) -> None:
     assume(prompt.strip())
     assume(context.strip())
-    _assert_sealed(render_project("B", prompt, context), "project_system_prompt", "project_context")
+    rendered = render_project("B", prompt, context)
+    for tag in ("project_system_prompt", "project_context"):
+        assert _closes(rendered, tag) == rendered.count(f"<{tag}>") == 1
 
 
 benign = st.lists(
@@ -293,7 +294,7 @@ benign = st.lists(
 @thorough
 @given(benign)
 def test_benign_content_is_byte_for_byte_what_the_file_holds(content: str) -> None:
-    assume(not any(phrase.lower() in content.lower() for phrase in PHRASES if phrase[0] != "["))
+    assume(not any(phrase.lower() in content.lower() for phrase in PHRASES[1:] if phrase[0] != "["))
     assume(
         not re.search(
             r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\s*\[user query", content, re.I
@@ -320,13 +321,11 @@ see ## Context Library
     )
 
 
-@pytest.mark.parametrize(
-    "content", ["<" + " " * 20_000, "\r" * 20_000, "\n" * 20_000, "< " * 9_000]
-)
+@pytest.mark.parametrize("content", ["<" + " " * 5_000, "\r" * 5_000, "\n" * 5_000, "< " * 2_500])
 def test_long_runs_of_white_space_cost_no_more_than_other_text(content: str) -> None:
     began = process_time()
     escape_content(content)
-    assert process_time() - began < 2
+    assert process_time() - began < 0.3
 
 
 # -- names ---------------------------------------------------------------------------------------

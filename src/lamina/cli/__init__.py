@@ -1,1 +1,8 @@
-def main() -> None: ...
+"""The command line: `lamina --help`."""
+
+
+def main() -> None:
+    """Entry point. The terminal libraries are imported only here."""
+    from lamina.cli.app import run
+
+    run()

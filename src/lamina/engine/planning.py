@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina import budget, ledger
+from lamina.engine.shortening import shorten_results
 from lamina.engine.shrinking import (
     Pruned,
     consolidate,
     limit_history,
-    shorten_results,
     shrink,
 )
 from lamina.engine.writing import Pen
@@ -138,7 +138,7 @@ def plan_turn(pen: Pen, draft: Draft, assembler: Assembler, sent: Prompt | None)
         standing = assembler.assemble(pen.state.envelope, pen.state.items, _end(pen.state))
         if standing.tokens > settings.prune_cold_above * draft.room.limit:
             pruned = shrink(
-                pen, assembler, draft.room, turn_tokens=0,
+                pen, assembler, draft.room, turn_tokens=0, attached=draft.attachments,
                 reason=f"{reason}; pruned while the cache is cold",
             )  # fmt: skip
             reports += _report_pruned(pruned, draft.attachments)
@@ -157,8 +157,9 @@ def plan_turn(pen: Pen, draft: Draft, assembler: Assembler, sent: Prompt | None)
     if composed.prompt.tokens > limit:
         turn_tokens = sum(segment.tokens for segment in composed.prompt.turn)
         pruned = shrink(
-            pen, assembler, draft.room, turn_tokens=turn_tokens, reason="over the window"
-        )
+            pen, assembler, draft.room,
+            turn_tokens=turn_tokens, reason="over the window", attached=attachments,
+        )  # fmt: skip
         if pruned.dropped_messages or pruned.evicted:
             boundaries.append(Boundary(kind="window", reason="the request was over the window"))
         reports += _report_pruned(pruned, attachments)
@@ -203,7 +204,9 @@ def plan_results(
         pen, prompt, pruned = _shrink_now(pen, draft, assembler)
         if prompt.tokens > limit:
             # What was not sent yet may be shortened; what is left of it fits by itself.
-            results, shortened = shorten_results(results, prompt.tokens - limit, assembler)
+            results, shortened = shorten_results(
+                results, prompt.tokens - limit, assembler.count_text
+            )
             reports += shortened
             pen, prompt = write(results)
             if prompt.tokens > limit:

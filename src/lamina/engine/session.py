@@ -64,7 +64,7 @@ class Session:
         self._clock = clock
         self._workspace = workspace
         self._always = tuple(always)
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
         self._assembler: Assembler | None = None
         self._assembled_for: tuple[str, Layout] | None = None
         self._sent: Prompt | None = None

@@ -7,23 +7,23 @@ turns and not on every one.
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lamina import budget
-from lamina.compaction import choose_cut, extract_summary, last_turns_start
+from lamina.compaction import choose_cut, choose_head, extract_summary, last_turns_start
+from lamina.engine.shortening import shorten_text
 from lamina.engine.writing import Pen
 from lamina.journal import SUMMARY, State
 from lamina.layers import Assembler
-from lamina.text import LIBRARY_HEADER, label_of
+from lamina.text import label_of
 from lamina.values.envelope import Laid
-from lamina.values.item import MEDIUM, ItemId
-from lamina.values.message import Message, ToolResult
+from lamina.values.item import MEDIUM, Attachment, ItemId
+from lamina.values.message import Message
 from lamina.values.patch import CompactionApply, Display, LibraryConsolidate, Patch, PatchOp
+from lamina.values.prompt import total
 from lamina.values.request import LeftOut
 
-
-# What the line about a removed middle costs.
-NOTICE_TOKENS = 24
+# "## Context Library" and its sentence.
+HEADER_TOKENS = 24
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
 UNDER_WAY = "The question that is being worked on:"
@@ -53,10 +53,8 @@ def consolidate(
     ops: list[PatchOp] = []
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
-        summary = _summarise(state, dropped, assembler)
-        if state.turn_start is not None and first_kept > state.turn_start:
-            question = shorten_text(state.question, QUESTION_TOKENS, assembler)
-            summary = f"{summary}\n\n{UNDER_WAY}\n{question}"
+        split = _splits_turn(state, 0, first_kept)
+        summary = _summarise(state, dropped, assembler, split=split)
         ops.append(CompactionApply(first_kept=first_kept, summary=summary, reason=reason))
         reports.append(_history_report(dropped, assembler))
     stale = any(message.context for message in state.envelope.cached)
@@ -90,9 +88,108 @@ def limit_history(state: State, assembler: Assembler) -> int | None:
 
 
 def shrink(
+    pen: Pen,
+    assembler: Assembler,
+    room: budget.Room,
+    *,
+    turn_tokens: int,
+    reason: str,
+    attached: Sequence[Attachment] = (),
+) -> Pruned:
+    """Prunes what was sent: the middle of history if that is enough and fair, else everything is
+    laid out anew."""
+    return excise(
+        pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached
+    ) or rebuild(pen, assembler, room, turn_tokens=turn_tokens, reason=reason)
+
+
+def excise(
+    pen: Pen,
+    assembler: Assembler,
+    room: budget.Room,
+    *,
+    turn_tokens: int,
+    reason: str,
+    attached: Sequence[Attachment],
+) -> Pruned | None:
+    """Takes the middle out of history. The head, with what the conversation set out from, keeps
+    its bytes and its cache; the latest exchanges stay. None if that would not do, or would put
+    out an item while one of less worth stays."""
+    state, settings = pen.state, pen.state.settings
+    front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
+    goal = int(settings.prune_to * (room.limit - total(front) - turn_tokens))
+    messages = state.envelope.cached.since(0)
+    sizes = assembler.message_sizes(messages, state.items)
+    recent = int(goal * settings.prune_recent)
+    first_kept = choose_cut(messages, sizes, recent, at_most=goal // 2)
+    head_room = goal - sum(sizes[first_kept:]) - settings.summary_tokens
+    after = choose_head(messages, sizes, head_room, known=_summary_index(messages))
+    if not 0 < after < first_kept - 1:
+        return None
+
+    trial = pen.copy()
+    dropped = messages[after:first_kept]
+    summary = _summarise(state, dropped, assembler, split=_splits_turn(state, after, first_kept))
+    op = CompactionApply(first_kept=first_kept, after=after, summary=summary, reason=reason)
+    display = Display(
+        title=f"{len(dropped)} messages gave way to a summary",
+        summary=reason,
+        markdown=f"Reason: {reason}\n\nWhat stands for them:\n\n{summary}",
+    )
+    trial.transform("lamina.prune", Patch(ops=(op,), display=display))
+    evicted = _evicted_by(state, trial.state, goal, attached, assembler)
+    if evicted is None:
+        return None
+    pen.take(trial)
+    return Pruned(
+        evicted=evicted,
+        dropped_messages=len(dropped),
+        reports=(_history_report(dropped, assembler),),
+    )
+
+
+def _evicted_by(
+    before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
+) -> tuple[budget.Sized, ...] | None:
+    """Of the items that no longer stand, those that this turn does not lay down again; None if
+    one of them is worth more than one that stays."""
+    sized = {each.item: each for each in _standing_sizes(before, assembler)}
+    lost = {
+        item: sized[item]
+        for item, standing in before.standing.items()
+        if item in sized
+        and (item not in after.standing or after.standing[item].current != standing.current)
+    }
+    staying = [each for item, each in sized.items() if item not in lost]
+    room = goal // 2 - sum(each.tokens for each in staying)
+    named = {a.item.id for a in attached}
+    again: set[ItemId] = set()
+    for each in sorted(lost.values(), key=lambda each: (each.priority, -each.recency)):
+        must = each.essential or each.priority < before.settings.history_priority
+        if each.item in named and (must or each.tokens <= room):
+            again.add(each.item)
+            room -= each.tokens
+    evicted = tuple(each for item, each in lost.items() if item not in again)
+    wanted = [each.priority for each in evicted if each.item in named]
+    spare = [each.priority for each in staying if not each.essential]
+    if wanted and spare and min(wanted) < max(spare):
+        return None
+    return evicted
+
+
+def _splits_turn(state: State, after: int, first_kept: int) -> bool:
+    return state.turn_start is not None and after <= state.turn_start < first_kept
+
+
+def _summary_index(messages: Sequence[Message]) -> int | None:
+    return next((i for i, message in enumerate(messages) if message.id == SUMMARY), None)
+
+
+def rebuild(
     pen: Pen, assembler: Assembler, room: budget.Room, *, turn_tokens: int, reason: str
 ) -> Pruned:
-    """Prunes library and history down to `prune_to` of the room that the fixed parts leave."""
+    """Lays everything out anew: the library by worth, and as much of the latest history as fits
+    `prune_to` of the room that the fixed parts leave."""
     state = pen.state
     settings = state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
@@ -103,54 +200,16 @@ def shrink(
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
-    library = _library_sizes(state, assembler)
+    library = _standing_sizes(state, assembler)
     library_tokens = sum(each.tokens for each in library)
     choice = budget.drop_until(library, library_tokens - (rest - min(recent, rest // 2)))
     kept_tokens = sum(each.tokens for each in choice.kept)
+    # The summary and the library's header are new and must fit as well.
+    extra = settings.summary_tokens + HEADER_TOKENS
     cut = choose_cut(
-        messages,
-        sizes,
-        max(0, rest - kept_tokens),
-        at_most=free - kept_tokens - settings.summary_tokens - len(LIBRARY_HEADER),
+        messages, sizes, max(0, rest - kept_tokens), at_most=free - kept_tokens - extra
     )
     return consolidate(pen, assembler, reason, first_kept=cut, evicted=choice.dropped)
-
-
-def shorten_text(text: str, limit: int, assembler: Assembler) -> str:
-    """`text` with about `limit` tokens of it left, the middle gone and said to be."""
-    size = assembler.count_text(text)
-    if size <= limit:
-        return text
-    half = len(text) * limit // size // 2
-    gap = f"\n[... {size - limit:,} tokens removed to fit the context window ...]\n"
-    return f"{text[:half]}{gap}{text[len(text) - half :]}"
-
-
-def shorten_results(
-    results: Sequence[ToolResult], excess: int, assembler: Assembler
-) -> tuple[list[ToolResult], list[LeftOut]]:
-    """Tool results with `excess` tokens less: the largest lose their middle, and say so."""
-    sizes = {result.call_id: assembler.count_text(result.text) for result in results}
-    # A level that the large ones come down to; the small ones stay whole.
-    goal = max(0, sum(sizes.values()) - excess - NOTICE_TOKENS * len(results))
-    level, left = 0, sorted(sizes.values())
-    while left and left[0] * len(left) <= goal:
-        goal -= left.pop(0)
-    level = goal // len(left) if left else max(sizes.values(), default=0)
-    shortened, reports = [], []
-    for result in results:
-        size = sizes[result.call_id]
-        if size <= level:
-            shortened.append(result)
-            continue
-        shortened.append(replace(result, text=shorten_text(result.text, level, assembler)))
-        detail = f"the result of {result.name} lost {size - level:,} of its {size:,} tokens"
-        reports.append(
-            LeftOut(
-                what=f"result:{result.call_id}", reason="window", detail=detail, tokens=size - level
-            )
-        )
-    return shortened, reports
 
 
 def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], list[LeftOut]]:
@@ -172,7 +231,7 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], li
     return tuple(library), reports
 
 
-def _library_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
+def _standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
     sized = []
     for item_id, standing in state.standing.items():
         item = state.items[item_id, standing.current]
@@ -193,15 +252,21 @@ def _library_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
     return sized
 
 
-def _summarise(state: State, dropped: tuple[Message, ...], assembler: Assembler) -> str:
+def _summarise(
+    state: State, dropped: Sequence[Message], assembler: Assembler, *, split: bool
+) -> str:
     carried = dropped[0].text if dropped and dropped[0].id == SUMMARY else ""
     rest = dropped[1:] if carried else dropped
-    return extract_summary(
+    summary = extract_summary(
         rest, state.settings.summary_tokens, assembler.count_text, carried=carried
     )
+    if not split:
+        return summary
+    question = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+    return f"{summary}\n\n{UNDER_WAY}\n{question}"
 
 
-def _history_report(dropped: tuple[Message, ...], assembler: Assembler) -> LeftOut:
+def _history_report(dropped: Sequence[Message], assembler: Assembler) -> LeftOut:
     tokens = sum(assembler.message_sizes(dropped))
     what = f"messages {dropped[0].id}..{dropped[-1].id}"
     detail = f"{len(dropped)} earlier messages ({tokens:,} tokens) gave way to a summary"

@@ -25,6 +25,10 @@ class Pen:
         pen.began_at = self.began_at
         return pen
 
+    def take(self, other: "Pen") -> None:
+        """Goes on where a copy of this pen got to."""
+        self.state, self._written = other.state, list(other._written)
+
     @property
     def written(self) -> tuple[Entry, ...]:
         return tuple(self._written)

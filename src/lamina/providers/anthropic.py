@@ -1,15 +1,26 @@
-"""Anthropic's messages wire, with cache markers at the ends of L1, L2 and the cached messages."""
+"""Anthropic's messages wire.
 
+Laws: every segment is one block, whatever markers stand where, so that a block that was cached
+stands unchanged in the next request. Four markers at most: the ends of L1, of L2, of the history
+and of what the turn under way adds to it.
+"""
+
+import re
 from base64 import b64encode
 from typing import Any
 
+from msgspec import Struct
+
 from lamina.codec import mend_text
-from lamina.errors import ReplyError
 from lamina.providers.wire import (
-    as_dict,
+    describe_tool,
     merge_roles,
+    mint_call_id,
     parse_arguments,
+    read_reply,
     split_prompt,
+    unreadable,
+    write_arguments,
 )
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
 from lamina.values.prompt import Segment
@@ -17,59 +28,67 @@ from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
 _MARK = {"type": "ephemeral"}
+# The API wants a limit; above this one the SDK refuses to wait for some models without a stream.
+_MAX_TOKENS = 8_192
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
     """Keyword arguments for `client.messages.create`."""
     tools, system, messages = split_prompt(request.prompt)
     marks = _marks(request)
+    options = request.options
     body: dict[str, Any] = {
         "model": request.target.model,
-        "max_tokens": request.options.max_tokens or min(4_096, request.target.max_output),
+        "max_tokens": options.max_tokens or min(_MAX_TOKENS, request.target.max_output),
     }
     if tools:
-        body["tools"] = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": tool.parameters or {"type": "object", "properties": {}},
-            }
-            for tool in tools
-        ]
+        body["tools"] = [describe_tool(tool, "input_schema") for tool in tools]
     if system:
-        body["system"] = _merge_text([_part(segment, request, marks) for segment in system])
+        body["system"] = [_part(segment, request, marks) for segment in system]
     body["messages"] = [
-        {
-            "role": message.role,
-            "content": _merge_text([_part(s, request, marks) for s in message.segments]),
-        }
-        for message in merge_roles(messages, as_user=True)
+        {"role": message.role, "content": [_part(s, request, marks) for s in message.segments]}
+        for message in merge_roles(messages)
     ]
-    if request.options.temperature is not None:
+    _trim_prefill(body["messages"])
+    if options.reasoning is not None:
+        body["output_config"] = {"effort": options.reasoning}
+    if options.temperature is not None:
         # The SDK's `create` has no such argument any more; the API still takes it.
-        body["extra_body"] = {"temperature": request.options.temperature}
+        body["extra_body"] = {"temperature": options.temperature}
     return body
 
 
 def _marks(request: WireRequest) -> set[int]:
-    """Positions (by `id`) of the segments that carry a marker: the ends of L1, of L2 in the system
-    message and of the last cached message, where enough tokens stand before them to be kept."""
-    prompt, rules = request.prompt, request.target.cache
-    ends: dict[str, tuple[Segment, int]] = {}
+    """The segments (by `id`) that carry a marker. The end of the history has one of its own: the
+    last request's marker stands just before it, but may be more than the 20 blocks of a look-back
+    away from the end of the turn."""
+    prompt = request.prompt
+    front, run = len(prompt.front), prompt.cached_run()
+    history = front + len(prompt.history)
+    ends: dict[str, Segment] = {}
     tokens = 0
-    for link in prompt.front:
-        tokens = link.tokens
-        ends[link.segment.layer] = (link.segment, tokens)
-    if len(prompt.history):
-        tokens += prompt.history[-1].tokens
-        ends["history"] = (prompt.history[-1].segment, tokens)
-    for segment in prompt.turn:
-        if not segment.cached:
+    for index, segment in enumerate(prompt):
+        if index == run:
             break
         tokens += segment.tokens
-        ends["history"] = (segment, tokens)
+        # Half the minimum, as our counts are estimates and a marker too early costs nothing.
+        if _can_carry(segment) and 2 * tokens >= request.target.cache.minimum:
+            place = segment.layer if index < front else "history" if index < history else "turn"
+            ends[place] = segment
     ends.pop("tools", None)  # L1 follows at once and covers them
-    return {id(segment) for segment, before in ends.values() if before >= rules.minimum}
+    return {id(segment) for segment in ends.values()}
+
+
+def _can_carry(segment: Segment) -> bool:
+    """Thinking takes no marker, and blank text is not sent."""
+    match segment.content:
+        case Thinking():
+            return False
+        case Text(text=text):
+            return bool(text.strip())
+        case _:
+            return True
 
 
 def _part(segment: Segment, request: WireRequest, marks: set[int]) -> dict[str, Any]:
@@ -89,10 +108,9 @@ def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
             return {"type": "image", "source": source}
         case ToolCall(id=call, name=name, arguments=arguments):
             parsed = parse_arguments(arguments)
-            return {"type": "tool_use", "id": call, "name": name, "input": parsed}
+            return {"type": "tool_use", "id": _safe_id(call), "name": name, "input": parsed}
         case ToolResult(call_id=call, text=text, is_error=is_error):
-            result = {"type": "tool_result", "tool_use_id": call, "content": text}
-            return result | {"is_error": True} if is_error else result
+            return _result(_safe_id(call), text, is_error)
         case Thinking(redacted=redacted) if redacted:
             return {"type": "redacted_thinking", "data": redacted}
         case Thinking(text=text, signature=signature):
@@ -101,18 +119,55 @@ def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
             raise AssertionError(f"{type(other).__name__} does not stand in a message")
 
 
-def _merge_text(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbouring texts as one block, up to a marker: blocks count towards the look-back of 20."""
-    merged: list[dict[str, Any]] = []
-    for part in parts:
-        before = merged[-1] if merged else None
-        if before and before["type"] == part["type"] == "text" and "cache_control" not in before:
-            before["text"] += part["text"]
-            if "cache_control" in part:
-                before["cache_control"] = part["cache_control"]
-        else:
-            merged.append(part)
-    return merged
+def _result(call: str, text: str, is_error: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call}
+    if text.strip():
+        result["content"] = text
+    elif is_error:
+        result["content"] = "failed without a message"  # an error must say something
+    return result | {"is_error": True} if is_error else result
+
+
+def _safe_id(call: str) -> str:
+    """Ids that other vendors gave may hold what Anthropic refuses."""
+    return _NOT_IN_IDS.sub("_", call)
+
+
+def _trim_prefill(messages: list[dict[str, Any]]) -> None:
+    """A request that ends with the assistant's words must not end with white space."""
+    if messages and messages[-1]["role"] == "assistant":
+        last = messages[-1]["content"][-1]
+        if last["type"] == "text":
+            last["text"] = last["text"].rstrip()
+
+
+# -- replies: what is read of a message ----------------------------------------------------------
+
+
+class _Block(Struct):
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class _Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(Struct):
+    content: list[_Block]
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: _Usage | None = None
 
 
 def decode(reply: object) -> Reply:
@@ -121,55 +176,52 @@ def decode(reply: object) -> Reply:
     Raises:
         ReplyError: it is not a message.
     """
-    data = as_dict(reply)
-    content = data.get("content")
-    if not isinstance(content, list):
-        raise ReplyError(f"not an Anthropic message, it has no content: {sorted(data)!r}")
+    what = "an Anthropic message"
+    message = read_reply(reply, _Message, what)
     blocks: list[Block] = []
-    for part in content:
-        match part.get("type"):
+    for index, part in enumerate(message.content):
+        match part.type:
             case "text":
-                blocks.append(Text(mend_text(part.get("text") or "")))
+                blocks.append(Text(mend_text(part.text or "")))
             case "tool_use":
-                arguments = mend_text(_compact(part.get("input") or {}))
-                blocks.append(ToolCall(id=part["id"], name=part["name"], arguments=arguments))
+                if not part.name:
+                    raise unreadable(reply, what, f"the call in block {index} has no name")
+                arguments = write_arguments(part.input)
+                call = part.id or mint_call_id(index, message.id or "", part.name, arguments)
+                blocks.append(
+                    ToolCall(id=mend_text(call), name=mend_text(part.name), arguments=arguments)
+                )
             case "thinking":
                 blocks.append(
                     Thinking(
-                        text=mend_text(part.get("thinking") or ""),
-                        signature=part.get("signature") or "",
+                        text=mend_text(part.thinking or ""),
+                        signature=mend_text(part.signature or ""),
                         provider="anthropic",
                     )
                 )
             case "redacted_thinking":
-                blocks.append(Thinking(redacted=part.get("data") or "", provider="anthropic"))
+                redacted = mend_text(part.data or "")
+                blocks.append(Thinking(redacted=redacted, provider="anthropic"))
             case _:
-                pass
-    stop = data.get("stop_reason") or ""
+                pass  # of tools that the vendor runs, which no request of ours asks for
+    stop = mend_text(message.stop_reason or "")
     return Reply(
         blocks=tuple(blocks) or (Text(""),),
-        usage=_usage(data.get("usage")),
+        usage=_usage(message.usage),
         stop=stop,
-        model=data.get("model") or "",
+        model=mend_text(message.model or ""),
         complete=bool(stop),
     )
 
 
-def _compact(value: object) -> str:
-    from json import dumps  # keeps the order in which the model wrote the keys
-
-    return dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _usage(usage: dict[str, Any] | None) -> Usage:
-    if not usage:
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
         return Usage(cache_reported=False)
-    cached = usage.get("cache_read_input_tokens")
-    written = usage.get("cache_creation_input_tokens")
+    cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     return Usage(
-        input=(usage.get("input_tokens") or 0) + (cached or 0) + (written or 0),
+        input=(usage.input_tokens or 0) + (cached or 0) + (written or 0),
         cached=cached or 0,
         written=written or 0,
-        output=usage.get("output_tokens") or 0,
+        output=usage.output_tokens or 0,
         cache_reported=cached is not None,
     )

@@ -2,12 +2,16 @@
 
 import os
 import tomllib
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta, Struct
 
 from lamina.errors import InvalidSetting, UnknownTarget
 from lamina.ports import TokenCounter, Wire
@@ -17,12 +21,39 @@ from lamina.values.settings import CacheRules, Target
 DEFAULT_TARGET = "openai:gpt-5"
 
 
+class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the book says of the models that fit `match`; the file explains the fields."""
+
+    match: str
+    wire: Literal["openai", "anthropic", "gemini"]
+    encoding: str
+    window: Annotated[int, Meta(gt=0)]
+    max_output: Annotated[int, Meta(gt=0)]
+    minimum: Annotated[int, Meta(ge=0)]
+    step: Annotated[int, Meta(gt=0)]
+    read: float
+    write: float
+    input: float
+    output: float
+    exact_tokens: bool = False
+    token_factor: Annotated[float, Meta(gt=0)] = 1.0
+    lifetime_s: float | None = None
+    explicit: bool = False
+
+
+class _File(Struct):
+    """The form of a file, before a model's gaps are filled in from its provider."""
+
+    providers: dict[str, dict[str, Any]] = {}
+    date: str = ""
+
+
 class ModelBook:
     """Targets by name, `provider:model`; an unknown model takes what its provider has in common."""
 
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.date: str = str(data.get("date", ""))
-        self._providers: dict[str, dict[str, Any]] = data["providers"]
+    def __init__(self, facts: Mapping[str, tuple[Facts, ...]], date: str = "") -> None:
+        self.date = date
+        self._facts = facts
 
     def find(self, name: str) -> Target:
         """The target of that name.
@@ -31,32 +62,35 @@ class ModelBook:
             UnknownTarget: no such provider, or no model named.
         """
         provider, _, model = name.partition(":")
-        known = self._providers.get(provider)
-        if known is None or not model:
-            raise UnknownTarget(name, tuple(self._providers))
-        fields = {key: value for key, value in known.items() if key != "models"}
-        for entry in known.get("models", ()):
-            if fnmatchcase(model, entry["match"]):
-                fields |= entry
-                break
+        if provider not in self._facts or not model.strip():
+            raise UnknownTarget(name, tuple(self._facts))
+        facts = next(each for each in self._facts[provider] if fnmatchcase(model, each.match))
         return Target(
             provider=provider,
             model=model,
-            wire=fields["wire"],
-            window=fields["window"],
-            max_output=fields["max_output"],
-            encoding=fields["encoding"],
-            exact_tokens=fields.get("exact_tokens", False),
-            token_factor=fields.get("token_factor", 1.0),
+            wire=facts.wire,
+            window=facts.window,
+            max_output=facts.max_output,
+            encoding=facts.encoding,
+            exact_tokens=facts.exact_tokens,
+            token_factor=facts.token_factor,
             cache=CacheRules(
-                minimum=fields["minimum"],
-                step=fields["step"],
-                lifetime_s=fields.get("lifetime_s"),
-                explicit=fields.get("explicit", False),
-                read_price=fields["read"],
-                write_price=fields["write"],
+                minimum=facts.minimum,
+                step=facts.step,
+                lifetime_s=facts.lifetime_s,
+                explicit=facts.explicit,
+                read_price=facts.read,
+                write_price=facts.write,
             ),
         )
+
+    def names(self) -> list[str]:
+        """Every provider and model pattern of the book, as targets."""
+        return [
+            f"{provider}:{entry.get('match', '*')}"
+            for provider, fields in self._providers.items()
+            for entry in [{}, *fields.get("models", ())]
+        ]
 
     def counter(self, target: Target) -> TokenCounter:
         return counter_for(target)
@@ -66,28 +100,62 @@ class ModelBook:
         return cast(Wire, import_module(f"lamina.providers.{target.wire}"))
 
 
-@cache
 def load_book(override: str | None = None) -> ModelBook:
-    """The packaged book, with the user's file merged over it."""
-    data = tomllib.loads(files("lamina.providers").joinpath("models.toml").read_text("utf-8"))
-    path = override or os.environ.get("LAMINA_MODELS")
-    if path:
-        _merge(data, _read(Path(path)))
-    return ModelBook(data)
+    """The packaged book, with the user's file (LAMINA_MODELS) merged over it.
+
+    Raises:
+        InvalidSetting: the user's file cannot be read, or says something that cannot be.
+    """
+    return _load(override or os.environ.get("LAMINA_MODELS") or "")
 
 
-def _read(path: Path) -> dict[str, Any]:
+@cache
+def _load(path: str) -> ModelBook:
+    packaged = files("lamina.providers").joinpath("models.toml").read_text("utf-8")
+    book = msgspec.convert(tomllib.loads(packaged), _File)
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        over = _read(path) if path else _File()
+        providers = _merge(book.providers, over.providers)
+        facts = {name: _fill_in(name, fields) for name, fields in providers.items()}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidSetting("LAMINA_MODELS", str(path), f"cannot be read: {error}") from error
+        raise InvalidSetting("LAMINA_MODELS", path, f"cannot be read: {error}") from error
+    except msgspec.ValidationError as error:
+        raise InvalidSetting("LAMINA_MODELS", path, str(error)) from error
+    return ModelBook(facts, over.date or book.date)
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> None:
-    for name, fields in over.get("providers", {}).items():
-        known = base["providers"].setdefault(
-            name, {**base["providers"]["compatible"], "models": []}
-        )
+def _read(path: str) -> _File:
+    return msgspec.convert(tomllib.loads(Path(path).read_text("utf-8")), _File)
+
+
+def _merge(
+    base: dict[str, dict[str, Any]], over: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    merged = dict(base)
+    for name, fields in over.items():
+        # A provider of the user's own is one that speaks OpenAI's wire, until it says otherwise.
+        known = base.get(name) or base["compatible"]
         # The user's models are tried first.
-        models = [*fields.get("models", ()), *known.get("models", ())]
-        known |= fields | {"models": models}
+        models = [*_models(name, fields), *_models(name, known)]
+        merged[name] = known | fields | {"models": models}
+    return merged
+
+
+def _fill_in(name: str, fields: dict[str, Any]) -> tuple[Facts, ...]:
+    """The facts of each model of a provider in order, and last those of any other."""
+    common = {key: value for key, value in fields.items() if key != "models"}
+    filled = []
+    for model in [*_models(name, fields), {"match": "*"}]:
+        try:
+            filled.append(msgspec.convert(common | model, Facts))
+        except msgspec.ValidationError as error:
+            where = f"providers.{name}, model {model.get('match')!r}"
+            raise msgspec.ValidationError(f"{where}: {error}") from error
+    return tuple(filled)
+
+
+def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return msgspec.convert(fields.get("models", []), list[dict[str, Any]])
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"providers.{name}.models: {error}") from error

@@ -1,16 +1,27 @@
-"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes."""
+"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes.
+
+Law: what the model signed goes back as it came. A signature stands on the part it signs: a
+thought, a call, or a text, behind which we keep it as a thought without words.
+"""
 
 from base64 import b64decode, b64encode
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lamina.codec import mend_text
-from lamina.errors import ReplyError
 from lamina.providers.wire import (
-    as_dict,
+    describe_tool,
+    is_minted,
     joined_text,
     merge_roles,
+    mint_call_id,
     parse_arguments,
+    read_reply,
     split_prompt,
+    unreadable,
+    write_arguments,
 )
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
 from lamina.values.prompt import Content, Segment
@@ -19,7 +30,8 @@ from lamina.values.wire import Reply, WireRequest
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """Keyword arguments for `client.models.generate_content`."""
+    """Keyword arguments for `client.models.generate_content`. Bytes are base64 strings, which the
+    SDK takes as well, so that the request is plain JSON."""
     tools, system, messages = split_prompt(request.prompt)
     body: dict[str, Any] = {
         "model": request.target.model,
@@ -28,31 +40,23 @@ def encode(request: WireRequest) -> dict[str, Any]:
                 "role": "model" if message.role == "assistant" else "user",
                 "parts": _parts(message.segments, request),
             }
-            for message in merge_roles(messages, as_user=True)
+            for message in merge_roles(messages)
         ],
     }
+    options = request.options
     config: dict[str, Any] = {}
     if system:
         config["system_instruction"] = joined_text(system)
     if tools:
-        config["tools"] = [
-            {
-                "function_declarations": [
-                    {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parameters_json_schema": tool.parameters
-                        or {"type": "object", "properties": {}},
-                    }
-                    for tool in tools
-                ]
-            }
-        ]
+        declared = [describe_tool(tool, "parameters_json_schema") for tool in tools]
+        config["tools"] = [{"function_declarations": declared}]
         config["automatic_function_calling"] = {"disable": True}
-    if request.options.temperature is not None:
-        config["temperature"] = request.options.temperature
-    if request.options.max_tokens is not None:
-        config["max_output_tokens"] = request.options.max_tokens
+    if options.temperature is not None:
+        config["temperature"] = options.temperature
+    if options.max_tokens is not None:
+        config["max_output_tokens"] = options.max_tokens
+    if options.reasoning is not None:
+        config["thinking_config"] = {"thinking_level": options.reasoning}
     if config:
         body["config"] = config
     return body
@@ -61,16 +65,12 @@ def encode(request: WireRequest) -> dict[str, Any]:
 def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     for segment in segments:
-        part = _part(segment.content, request)
-        if "text" in part and parts and set(parts[-1]) == {"text"} and not _signed(segment.content):
-            parts[-1]["text"] += part["text"]
-        else:
-            parts.append(part)
+        match segment.content:
+            case Thinking(text="", signature=signature) if parts and set(parts[-1]) == {"text"}:
+                parts[-1]["thought_signature"] = signature
+            case content:
+                parts.append(_part(content, request))
     return parts
-
-
-def _signed(content: Content) -> bool:
-    return isinstance(content, Thinking)
 
 
 def _part(content: Content, request: WireRequest) -> dict[str, Any]:
@@ -81,90 +81,163 @@ def _part(content: Content, request: WireRequest) -> dict[str, Any]:
             data = b64encode(request.blobs[picture.digest]).decode()
             return {"inline_data": {"mime_type": picture.media_type, "data": data}}
         case ToolCall(id=call, name=name, arguments=arguments, signature=signature):
-            part: dict[str, Any] = {
-                "function_call": {"name": name, "args": parse_arguments(arguments)}
-            }
-            if not call.startswith("call-"):
-                part["function_call"]["id"] = call
-            if signature:
-                part["thought_signature"] = b64decode(signature)
-            return part
+            called = {"name": name, "args": parse_arguments(arguments)} | _id(call)
+            part: dict[str, Any] = {"function_call": called}
+            return part | {"thought_signature": signature} if signature else part
         case ToolResult(call_id=call, name=name, text=text, is_error=is_error):
             response = {"error" if is_error else "output": text}
-            answer: dict[str, Any] = {"name": name, "response": response}
-            if not call.startswith("call-"):
-                answer["id"] = call
-            return {"function_response": answer}
+            return {"function_response": {"name": name, "response": response} | _id(call)}
+        case Thinking(text="", signature=signature):
+            return {"text": "", "thought_signature": signature}
         case Thinking(text=text, signature=signature):
-            return {"text": text, "thought": True, "thought_signature": b64decode(signature)}
+            return {"text": text, "thought": True, "thought_signature": signature}
         case other:
             raise AssertionError(f"{type(other).__name__} does not stand in a message")
+
+
+def _id(call: str) -> dict[str, Any]:
+    return {} if is_minted(call) else {"id": call}
+
+
+# -- replies: what is read of a response ---------------------------------------------------------
+
+
+class _Call(Struct):
+    name: str
+    id: str | None = None
+    args: dict[str, Any] | None = None
+
+
+class _Part(Struct):
+    text: str | None = None
+    thought: bool | None = None
+    # Bytes from the SDK, base64 over REST.
+    thought_signature: Any = None
+    function_call: _Call | None = None
+
+
+class _Content(Struct):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(Struct):
+    content: _Content | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(Struct):
+    prompt_token_count: int | None = None
+    # Where the SDK went on by itself (`CONTINUATION`) the counts are sums over its requests; this
+    # is the first one's.
+    initial_prompt_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+
+
+class _Feedback(Struct):
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class _Response(Struct):
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: _Feedback | None = None
+    response_id: str | None = None
+    model_version: str | None = None
+    usage_metadata: _Usage | None = None
 
 
 def decode(reply: object) -> Reply:
     """What a generateContent response says.
 
     Raises:
-        ReplyError: it has no candidate.
+        ReplyError: it is no such response, or the prompt was blocked.
     """
-    data = _snake(as_dict(reply))
-    try:
-        candidate = data["candidates"][0]
-    except (KeyError, IndexError, TypeError) as error:
-        feedback = data.get("prompt_feedback")
-        raise ReplyError(f"a Gemini response without candidates: {feedback!r}") from error
-    blocks: list[Block] = []
-    parts = (candidate.get("content") or {}).get("parts") or ()
-    for index, part in enumerate(parts):
-        signature = _signature(part.get("thought_signature"))
-        if call := part.get("function_call"):
-            from json import dumps
-
-            # Gemini often sends no id; ours only has to be unique within the answer and stable.
-            call_id = call.get("id") or f"call-{index}-{call['name']}"
-            arguments = dumps(call.get("args") or {}, ensure_ascii=False, separators=(",", ":"))
-            blocks.append(
-                ToolCall(
-                    id=call_id,
-                    name=call["name"],
-                    arguments=mend_text(arguments),
-                    signature=signature,
-                )
-            )
-        elif part.get("thought"):
-            text = mend_text(part.get("text") or "")
-            blocks.append(Thinking(text=text, signature=signature, provider="gemini"))
-        elif part.get("text") is not None:
-            blocks.append(Text(mend_text(part["text"])))
-    stop = str(candidate.get("finish_reason") or "")
+    what = "a Gemini response"
+    response = read_reply(_snake(reply), _Response, what)
+    if not response.candidates:
+        feedback = response.prompt_feedback or _Feedback()
+        blocked = _plain(feedback.block_reason)
+        why = f"the prompt was blocked: {blocked} {feedback.block_reason_message or ''}".strip()
+        raise unreadable(reply, what, why if blocked else "it has no candidates")
+    candidate = response.candidates[0]
+    stop = _plain(candidate.finish_reason)
+    parts = (candidate.content.parts if candidate.content else None) or []
+    # Responses over REST always have an id; the size of the prompt is the next best.
+    usage = response.usage_metadata or _Usage()
+    blocks = _blocks(parts, response.response_id or str(usage.prompt_token_count))
     return Reply(
         blocks=tuple(blocks) or (Text(""),),
-        usage=_usage(data.get("usage_metadata")),
+        usage=_usage(response.usage_metadata),
         stop=stop,
-        model=data.get("model_version") or "",
+        model=mend_text(response.model_version or ""),
         complete=bool(stop),
     )
 
 
+def _blocks(parts: list[_Part], response: str) -> list[Block]:
+    blocks: list[Block] = []
+    for index, part in enumerate(parts):
+        signature = _signature(part.thought_signature)
+        text = mend_text(part.text or "")
+        before = blocks[-1] if blocks else None
+        if call := part.function_call:
+            arguments = write_arguments(call.args)
+            # Gemini often sends no id.
+            call_id = call.id or mint_call_id(index, response, call.name, arguments)
+            blocks.append(
+                ToolCall(
+                    id=mend_text(call_id),
+                    name=mend_text(call.name),
+                    arguments=arguments,
+                    signature=signature,
+                )
+            )
+        elif part.thought and not text and isinstance(before, Thinking) and not before.signature:
+            # A streamed thought is signed by an empty part behind it.
+            blocks[-1] = replace(before, signature=signature)
+        elif part.thought:
+            blocks.append(Thinking(text=text, signature=signature, provider="gemini"))
+        elif part.text is not None:
+            if text:
+                blocks.append(Text(text))
+            if signature:
+                blocks.append(Thinking(signature=signature, provider="gemini"))
+    return blocks
+
+
+def _plain(value: str | None) -> str:
+    """The SDK's enums are strings, but print as something else."""
+    return mend_text(str(getattr(value, "value", value) or ""))
+
+
 def _signature(value: object) -> str:
+    """Standard base64, whatever the alphabet and padding it came in; nothing if it is neither."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    return value.replace("-", "+").replace("_", "/") if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    bare = value.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return b64encode(b64decode(bare + "=" * (-len(bare) % 4), validate=True)).decode()
+    except ValueError:
+        return ""
 
 
-def _usage(usage: dict[str, Any] | None) -> Usage:
-    if not usage:
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
         return Usage(cache_reported=False)
+    prompt = usage.initial_prompt_token_count or usage.prompt_token_count or 0
     return Usage(
-        input=usage.get("prompt_token_count") or 0,
-        cached=usage.get("cached_content_token_count") or 0,
-        output=(usage.get("candidates_token_count") or 0)
-        + (usage.get("thoughts_token_count") or 0),
+        input=prompt,
+        cached=min(prompt, usage.cached_content_token_count or 0),
+        output=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
     )
 
 
 def _snake(value: Any) -> Any:
-    """REST replies are in camel case, the SDK's in snake case; arguments and schemas stay as is."""
+    """REST replies are in camel case, the SDK's in snake case; arguments stay as they are."""
     if isinstance(value, list):
         return [_snake(each) for each in value]
     if not isinstance(value, dict):
@@ -175,5 +248,7 @@ def _snake(value: Any) -> Any:
     }
 
 
-def _snake_key(key: str) -> str:
+def _snake_key(key: Any) -> Any:
+    if not isinstance(key, str):
+        return key
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -3,9 +3,19 @@
 from base64 import b64encode
 from typing import Any
 
+from msgspec import Struct
+
 from lamina.codec import mend_text
-from lamina.errors import ReplyError
-from lamina.providers.wire import WireMessage, as_dict, joined_text, split_prompt
+from lamina.providers.wire import (
+    WireMessage,
+    describe_tool,
+    joined_text,
+    mint_call_id,
+    read_reply,
+    split_prompt,
+    unreadable,
+    write_arguments,
+)
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
@@ -22,15 +32,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
     body: dict[str, Any] = {"model": request.target.model, "messages": wire}
     if tools:
         body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters or {"type": "object", "properties": {}},
-                },
-            }
-            for tool in tools
+            {"type": "function", "function": describe_tool(tool, "parameters")} for tool in tools
         ]
     options = request.options
     if options.temperature is not None:
@@ -86,53 +88,112 @@ def _encode_message(message: WireMessage, request: WireRequest) -> list[dict[str
     return [{"role": "user", "content": parts}]
 
 
+# -- replies: what is read of a chat completion --------------------------------------------------
+
+
+class _Function(Struct):
+    name: str
+    # A string by the book; some servers send the object itself.
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Call(Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Part(Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+    # DeepSeek, vLLM and llama.cpp say the former, OpenRouter and Ollama the latter.
+    reasoning_content: str | None = None
+    reasoning: Any = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+
+
 def decode(reply: object) -> Reply:
     """What a chat completion says.
 
     Raises:
         ReplyError: it is not a chat completion.
     """
-    data = as_dict(reply)
-    try:
-        choice = data["choices"][0]
-        message = choice["message"]
-    except (KeyError, IndexError, TypeError) as error:
-        raise ReplyError(f"not a chat completion, it has no choices: {sorted(data)!r}") from error
-    blocks: list[Block] = []
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(reasoning, str) and reasoning:
-        blocks.append(Thinking(text=mend_text(reasoning), provider="openai"))
-    text = message.get("content") or message.get("refusal") or ""
-    calls = message.get("tool_calls") or ()
-    if text or not calls:
-        blocks.append(Text(mend_text(text)))
-    for call in calls:
-        function = call["function"]
-        blocks.append(
-            ToolCall(
-                id=call["id"],
-                name=function["name"],
-                arguments=mend_text(function.get("arguments") or "{}"),
-            )
-        )
-    stop = choice.get("finish_reason") or ""
+    what = "a chat completion"
+    completion = read_reply(reply, _Completion, what)
+    if not completion.choices:
+        raise unreadable(reply, what, "it has no choices")
+    choice = completion.choices[0]
+    stop = mend_text(choice.finish_reason or "")
     return Reply(
-        blocks=tuple(blocks),
-        usage=_usage(data.get("usage")),
+        blocks=tuple(_blocks(choice.message, completion.id or "")),
+        usage=_usage(completion.usage),
         stop=stop,
-        model=data.get("model") or "",
+        model=mend_text(completion.model or ""),
         complete=bool(stop),
     )
 
 
-def _usage(usage: dict[str, Any] | None) -> Usage:
-    if not usage:
+def _blocks(message: _Message, completion: str) -> list[Block]:
+    blocks: list[Block] = []
+    reasoning = message.reasoning_content or message.reasoning
+    if isinstance(reasoning, str) and reasoning:
+        blocks.append(Thinking(text=mend_text(reasoning), provider="openai"))
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(part.text or "" for part in content if part.type == "text")
+    text = content or message.refusal or ""
+    calls = message.tool_calls or []
+    if text or not calls:
+        blocks.append(Text(mend_text(text)))
+    for index, call in enumerate(calls):
+        name, arguments = call.function.name, call.function.arguments
+        if not isinstance(arguments, str):
+            arguments = write_arguments(arguments)
+        blocks.append(
+            ToolCall(
+                id=mend_text(call.id or mint_call_id(index, completion, name, arguments)),
+                name=mend_text(name),
+                arguments=mend_text(arguments or "{}"),
+            )
+        )
+    return blocks
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
         return Usage(cache_reported=False)
-    details = usage.get("prompt_tokens_details") or {}
+    details = usage.prompt_tokens_details or _Details()
     return Usage(
-        input=usage.get("prompt_tokens") or 0,
-        cached=details.get("cached_tokens") or 0,
-        written=details.get("cache_write_tokens") or 0,
-        output=usage.get("completion_tokens") or 0,
-        cache_reported=details.get("cached_tokens") is not None,
+        input=usage.prompt_tokens or 0,
+        cached=details.cached_tokens or 0,
+        written=details.cache_write_tokens or 0,
+        output=usage.completion_tokens or 0,
+        cache_reported=details.cached_tokens is not None,
     )

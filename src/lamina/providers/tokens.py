@@ -8,6 +8,7 @@ scripts within 25%), which sessions then calibrate per model with the usage that
 from functools import cache
 from typing import Any
 
+from lamina.errors import InvalidSetting
 from lamina.values.settings import Target
 
 
@@ -15,7 +16,10 @@ from lamina.values.settings import Target
 def _encoding(name: str) -> Any:
     from splintr import Tokenizer  # 35 ms and 33 MB: only once something is counted
 
-    return Tokenizer.from_pretrained(name)
+    try:
+        return Tokenizer.from_pretrained(name)
+    except ValueError as error:
+        raise InvalidSetting("encoding", name, str(error)) from error
 
 
 class EncodingCounter:

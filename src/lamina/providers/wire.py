@@ -1,20 +1,33 @@
-"""What the encoders share: the prompt as messages, and vendor objects as dicts."""
+"""What the encoders share: the prompt as messages, and vendors' replies as typed values.
 
-from collections.abc import Iterable, Iterator
+Laws: a segment's place in a request depends on the segments before it alone, so what was sent
+stays a prefix of what follows. A reply that cannot be read raises `ReplyError` and nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from json import dumps
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from lamina.codec import digest_texts, mend_text
 from lamina.errors import ReplyError
 from lamina.values.message import Text, ToolDefinition
 from lamina.values.prompt import Prompt, Segment, WireRole
+
+T = TypeVar("T")
+
+_MINTED = "call-"
 
 
 class WireMessage(Struct, frozen=True, kw_only=True):
     role: WireRole
     segments: tuple[Segment, ...]
+
+
+# -- requests ------------------------------------------------------------------------------------
 
 
 def split_prompt(
@@ -27,27 +40,28 @@ def split_prompt(
         segment = link.segment
         if isinstance(segment.content, ToolDefinition):
             tools.append(segment.content)
-        else:
+        elif not is_blank(segment):
             system.append(segment)
     return tools, system, _messages(prompt)
 
 
 def _messages(prompt: Prompt) -> Iterator[WireMessage]:
-    def behind_front() -> Iterator[Segment]:
-        for link in prompt.history:
-            yield link.segment
-        yield from prompt.turn
-
-    for (role, _), group in groupby(behind_front(), key=lambda s: (s.role, s.message)):
+    behind_front = (s for s in prompt.since(len(prompt.front)) if not is_blank(s))
+    for (role, _), group in groupby(behind_front, key=lambda s: (s.role, s.message)):
         yield WireMessage(role=role, segments=tuple(group))
 
 
-def merge_roles(messages: Iterable[WireMessage], as_user: bool) -> Iterator[WireMessage]:
-    """Neighbours of one role as one message, for vendors whose turns alternate. With `as_user`
-    tool results count as the user's."""
+def is_blank(segment: Segment) -> bool:
+    """Whether a segment is a text of white space only, which vendors refuse."""
+    return isinstance(segment.content, Text) and not segment.content.text.strip()
+
+
+def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
+    """Neighbours of one role as one message, for vendors whose turns alternate. Tool results are
+    the user's there."""
 
     def role_of(message: WireMessage) -> WireRole:
-        return "user" if as_user and message.role == "tool" else message.role
+        return "user" if message.role == "tool" else message.role
 
     for role, group in groupby(messages, key=role_of):
         segments = tuple(segment for message in group for segment in message.segments)
@@ -58,26 +72,14 @@ def joined_text(segments: Iterable[Segment]) -> str:
     return "".join(s.content.text for s in segments if isinstance(s.content, Text))
 
 
-def as_dict(reply: object) -> dict[str, Any]:
-    """A vendor SDK's reply object, or the dict it stands for.
-
-    Raises:
-        ReplyError: it is neither.
-    """
-    if isinstance(reply, dict):
-        return reply
-    dump = getattr(reply, "model_dump", None) or getattr(reply, "to_dict", None)
-    if dump is not None:
-        try:
-            dumped = dump(mode="json")
-        except TypeError:
-            dumped = dump()
-        if isinstance(dumped, dict):
-            return dumped
-    raise ReplyError(
-        f"a reply of type {type(reply).__name__} cannot be read; "
-        f"pass the SDK's response object or the response body as a dict"
-    )
+def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
+    """A tool's name, description and schema, which is under another name for every vendor."""
+    described: dict[str, Any] = {"name": tool.name}
+    if tool.description.strip():
+        described["description"] = tool.description
+    # Vendors want an object with properties, be there any or not.
+    described[schema_name] = {"type": "object", "properties": {}} | tool.parameters
+    return described
 
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
@@ -87,3 +89,51 @@ def parse_arguments(arguments: str) -> dict[str, Any]:
     except msgspec.DecodeError:
         return {"_raw": arguments}
     return parsed if isinstance(parsed, dict) else {"_raw": parsed}
+
+
+# -- replies -------------------------------------------------------------------------------------
+
+
+def read_reply(reply: object, shape: type[T], what: str) -> T:
+    """A vendor SDK's reply object, or the response body as a dict, in the shape a decoder reads.
+
+    Raises:
+        ReplyError: it has another shape; if it is a vendor's error, with what the vendor says.
+    """
+    try:
+        # By attribute and not by `model_dump`, which warns of values that the SDK let through.
+        return msgspec.convert(reply, shape, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise unreadable(reply, what, str(error)) from error
+
+
+def unreadable(reply: object, what: str, problem: str) -> ReplyError:
+    """The error for a reply that is not `what`."""
+    said = reply.get("error") if isinstance(reply, Mapping) else getattr(reply, "error", None)
+    if isinstance(said, Mapping):
+        said = said.get("message") or said.get("type")
+    if said:
+        problem = f"the provider reports an error: {said}"
+    elif isinstance(reply, str | bytes):
+        problem = f"it begins with {reply[:60]!r}"
+    return ReplyError(
+        mend_text(
+            f"a reply of type {type(reply).__name__} is not {what}: {problem}; pass the SDK's "
+            f"response object or the response body as a dict"
+        )
+    )
+
+
+def write_arguments(arguments: object) -> str:
+    """A call's arguments as JSON text, in the order in which the model wrote the keys."""
+    return mend_text(dumps(arguments or {}, ensure_ascii=False, separators=(",", ":")))
+
+
+def mint_call_id(index: int, *facts: str) -> str:
+    """An id for a call that came without one: the same whenever this reply is read, and unlike
+    those of other replies."""
+    return f"{_MINTED}{index}-{digest_texts(facts)[:12]}"
+
+
+def is_minted(call_id: str) -> bool:
+    return call_id.startswith(_MINTED)

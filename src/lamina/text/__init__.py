@@ -1,5 +1,14 @@
 """Values to the text a model reads. One-way: nothing rendered is ever parsed back."""
 
+from lamina.text.citations import (
+    Cited,
+    Document,
+    Source,
+    number_sources,
+    render_search,
+    renumber_citations,
+)
+from lamina.text.pictures import PictureRef, find_pictures
 from lamina.text.rendering import (
     LIBRARY_HEADER,
     QUERY_FRAME,
@@ -16,16 +25,24 @@ from lamina.text.rendering import (
 )
 
 __all__ = [
+    "Cited",
+    "Document",
     "LIBRARY_HEADER",
+    "PictureRef",
     "QUERY_FRAME",
     "RULES_SENTENCE",
+    "Source",
     "escape_content",
+    "find_pictures",
     "label_of",
+    "number_sources",
     "one_line",
     "rank_of",
     "render_bare",
     "render_item",
     "render_names",
     "render_project",
+    "render_search",
     "render_tool_texts",
+    "renumber_citations",
 ]

@@ -5,7 +5,9 @@ numbers change, and what stands in code does not. Renumbering what was renumbere
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,10 +32,9 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _CITATION = re.compile(
     r"\[\^[ \t]*+[0-9]{1,9}+(?:[ \t]*+[,;][ \t]*+(?:\^[ \t]*+)?+[0-9]{1,9}+)*+[ \t]*+\]"
 )
-# In the list that ends an answer a definition may be a list item; elsewhere it stands bare.
-_LABEL = re.compile(r"(?P<lead> {0,3}(?:[-*+][ \t]+|[0-9]{1,9}[.)][ \t]+)?)\[\^[0-9]{1,9}\]:")
+_LEAD = re.compile(r" {0,3}(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?")
 _OWN_HEADING = re.compile(
-    r"[ ]{0,3}(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:Sources|References):?(?:\*\*|__)?:?\s*",
+    r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:Sources|References):?(?:\*\*|__)?:?\s*",
     re.IGNORECASE,
 )
 _LINK = re.compile(r"\[\[|\]\(|://")
@@ -126,20 +127,23 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> Cited:
     labels = [number for mark in scan.marks if mark.is_label for number in mark.numbers]
     visible = [number for mark in scan.marks for number in mark.numbers]
     mentions = inline or labels
-    cited = catalogue.keys(mentions)
-    is_listed = bool(inline or cited or scan.has_own_list)
-    if not cited and not inline and answer.strip():
+    if mentions or not answer.strip():
+        cited = catalogue.keys(mentions)
+    else:
         cited = catalogue.keys(catalogue.key_by_number)
     numbering = _number(
         [*cited, *catalogue.keys(visible)],
         taken={number for number in visible if number not in catalogue.key_by_number},
     )
-    text = scan.rewrite(catalogue.key_by_number, numbering)
+    new_number = {
+        old: numbering[key] for old, key in catalogue.key_by_number.items() if key in numbering
+    }
+    text = scan.rewrite(new_number)
     listed = tuple(replace(catalogue.source_by_key[key], number=numbering[key]) for key in cited)
-    if listed and not is_listed:
+    if listed and not mentions and not scan.has_own_list:
         text = _append_sources(text, listed, scan.open_fence)
-    unknown = dict.fromkeys(each for each in mentions if each not in catalogue.key_by_number)
-    return Cited(text=text, sources=listed, unknown=tuple(unknown))
+    unknown = {number for number in mentions if number not in catalogue.key_by_number}
+    return Cited(text=text, sources=listed, unknown=tuple(sorted(unknown)))
 
 
 def _number(keys: Iterable[str], taken: set[int]) -> dict[str, int]:
@@ -158,16 +162,13 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
     text = text.rstrip()
     if open_fence:
         text += f"\n{open_fence}"
-    titles = [source.title.strip() for source in sources]
-    lines = [
-        f"[^{source.number}]: [[{_link_name(title if titles.count(title) == 1 else '', source)}]]"
-        for title, source in zip(titles, sources, strict=True)
-    ]
+    shared = Counter(source.title.strip() for source in sources)
+    lines = []
+    for source in sources:
+        title = source.title.strip()
+        name = title if title and shared[title] == 1 else source.path or title
+        lines.append(f"[^{source.number}]: [[{one_line(name).translate(_NOT_IN_LINKS)}]]")
     return f"{text}\n\n{SOURCES_HEADING}\n\n" + "\n".join(lines)
-
-
-def _link_name(title: str, source: Source) -> str:
-    return one_line(title or source.path).translate(_NOT_IN_LINKS)
 
 
 class _Catalogue:
@@ -187,59 +188,68 @@ class _Catalogue:
 
 
 class _Mark(Struct, frozen=True, kw_only=True):
-    """One bracket of citations and where it stands."""
+    """One bracket of citations and where it stands. A label names a definition; a mention is
+    what counts as citing."""
 
     start: int
     end: int
+    line_start: int
+    indent: int
     numbers: tuple[int, ...]
     is_label: bool
     is_mention: bool
+
+    @property
+    def opens_line(self) -> bool:
+        return self.start == self.line_start + self.indent
 
 
 class _Scan:
     """Where an answer cites, and where the list of definitions begins that ends it."""
 
     def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.masked, self.open_fence = mask_code(answer)
-        self.lines = list(_line_spans(self.masked))
-        self.list_start = self._find_list()
+        self._answer = answer
+        self._masked, self.open_fence = mask_code(answer)
+        self._lines = list(_line_spans(self._masked))
+        self._list_start = self._find_list()
         self.marks = list(self._find_marks())
 
     def _find_list(self) -> int:
         """The start of the definitions at the end, with their continuations."""
-        found = len(self.answer)
-        for start, end in reversed(self.lines):
-            line = self.masked[start:end]
-            if _LABEL.match(line):
+        found = len(self._answer)
+        for start, end in reversed(self._lines):
+            line = self._masked[start:end]
+            if _defines(line):
                 found = start
             elif line.strip() and not line.startswith(("  ", "\t")):
                 break
         return found
 
     def _find_marks(self) -> Iterator[_Mark]:
-        for start, end in self.lines:
-            line = self.masked[start:end]
-            label = _LABEL.match(line)
-            if label and start < self.list_start and label["lead"].strip():
-                label = None
+        for start, end in self._lines:
+            line = self._masked[start:end]
+            lead = _lead(line)
+            in_list = start >= self._list_start
+            # In the list that ends an answer a definition may be an item; elsewhere it is bare.
+            is_definition = _defines(line) and (in_list or not line[:lead].strip())
             for found in _CITATION.finditer(line):
                 if not is_escaped(line, found.start()):
-                    is_label = label is not None and found.end() + 1 == label.end()
                     yield _Mark(
                         start=start + found.start(),
                         end=start + found.end(),
+                        line_start=start,
+                        indent=lead,
                         numbers=tuple(map(int, _NUMBER.findall(found[0]))),
-                        is_label=is_label,
-                        is_mention=label is None and start < self.list_start,
+                        is_label=is_definition and found.start() == lead,
+                        is_mention=not is_definition and not in_list,
                     )
 
     @property
     def has_own_list(self) -> bool:
-        """Whether the answer ends with links under a heading of sources, without numbers."""
+        """Whether the answer ends with links, without numbers, under a heading of sources."""
         has_links = False
-        for start, end in reversed(self.lines):
-            line = self.masked[start:end]
+        for start, end in reversed(self._lines):
+            line = self._masked[start:end]
             if has_links and _OWN_HEADING.fullmatch(line):
                 return True
             if line.strip():
@@ -248,17 +258,93 @@ class _Scan:
                 has_links = True
         return False
 
-    def rewrite(self, key_by_number: dict[int, str], numbering: dict[str, int]) -> str:
-        """The answer with new numbers, and with the definitions at its end in order."""
+    def rewrite(self, new_number: Mapping[int, int]) -> str:
+        """The answer with new numbers, and with the definitions at its end in their order."""
+        labels = [m for m in self.marks if m.is_label and m.start >= self._list_start]
+        bounds = [0, *(mark.line_start for mark in labels), len(self._answer)]
+        body, *texts = self._renumber(bounds, new_number)
+        entries = [
+            _Entry.of(mark, text, new_number) for mark, text in zip(labels, texts, strict=True)
+        ]
+        return body + _join_entries(entries)
 
-        def renumber(number: int) -> int:
-            return numbering[key_by_number[number]] if number in key_by_number else number
+    def _renumber(self, bounds: Sequence[int], new_number: Mapping[int, int]) -> Iterator[str]:
+        """The stretches between `bounds`, with new numbers."""
+        runs = deque(_runs(self.marks))
+        for start, end in pairwise(bounds):
+            pieces, done = [], start
+            while runs and runs[0][0].start < end:
+                run = runs.popleft()
+                numbers = [new_number.get(each, each) for mark in run for each in mark.numbers]
+                # Two in one at the start of a line and before a colon would read as a definition.
+                if not (run[0].opens_line and self._answer.startswith(":", run[-1].end)):
+                    numbers = list(dict.fromkeys(numbers))
+                pieces.append(self._answer[done : run[0].start])
+                pieces += [f"[^{number}]" for number in numbers]
+                done = run[-1].end
+            yield "".join(pieces) + self._answer[done:end]
 
-        pieces: list[str] = []
-        entries: list[_Entry] = []
-        done, run_end, run = 0, -1, set[int]()
-        for index, mark in enumerate(self.marks):
-            numbers = [renumber(number) for number in mark.numbers]
-            if mark.is_label and mark.start >= self.list_start:
-                ...
-        return ""
+
+class _Entry(Struct, frozen=True, kw_only=True):
+    """One definition of the list that ends an answer."""
+
+    number: int
+    is_known: bool
+    lead: str
+    text: str
+    gap: str
+
+    @classmethod
+    def of(cls, label: _Mark, text: str, new_number: Mapping[int, int]) -> "_Entry":
+        lead, core, number = text[: label.indent], text[label.indent :].rstrip(), label.numbers[0]
+        return cls(
+            number=new_number.get(number, number),
+            is_known=number in new_number,
+            lead=lead,
+            text=core,
+            gap=text[len(lead) + len(core) :],
+        )
+
+
+def _join_entries(entries: Sequence[_Entry]) -> str:
+    """The definitions by number, each known one once. List markers and gaps keep their places."""
+    seen: set[int] = set()
+    kept = []
+    for entry in sorted(entries, key=lambda entry: entry.number):
+        if not (entry.is_known and entry.number in seen):
+            kept.append(entry.text)
+        seen.add(entry.number)
+    leads = [entry.lead for entry in entries]
+    gaps = [entry.gap for entry in entries[: len(kept) - 1]] + [each.gap for each in entries[-1:]]
+    return "".join(map("".join, zip(leads, kept, gaps, strict=False)))
+
+
+def _runs(marks: Iterable[_Mark]) -> Iterator[list[_Mark]]:
+    """Marks that stand side by side."""
+    run: list[_Mark] = []
+    for mark in marks:
+        if run and run[-1].end != mark.start:
+            yield run
+            run = []
+        run.append(mark)
+    if run:
+        yield run
+
+
+def _line_spans(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield start, end
+        start = end
+
+
+def _lead(line: str) -> int:
+    found = _LEAD.match(line)
+    return found.end() if found else 0
+
+
+def _defines(line: str) -> bool:
+    """Whether the line starts with one number and a colon."""
+    found = _CITATION.match(line, _lead(line))
+    return bool(found and line.startswith(":", found.end()) and len(_NUMBER.findall(found[0])) == 1)

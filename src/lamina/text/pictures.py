@@ -23,9 +23,7 @@ _FENCE = re.compile(
 _FENCE_END = re.compile(r"[ \t>]*+(?P<fence>`{3,}+|~{3,}+)\s*+\Z")
 # A code span does not reach over any of these.
 _BLANK = re.compile(r"[\s>]*+\Z")
-_BLOCK_START = re.compile(
-    r"[ \t>]*+(?:[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}[ \t]|\[\^[^\]\s]{1,99}+\]:)"
-)
+_BLOCK_START = re.compile(r"[ \t>]*+(?:[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}[ \t]|\[\^)")
 _HEADING = re.compile(r"[ \t>]*+#{1,6}[ \t]")
 _TICKS = re.compile(r"`+")
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -39,7 +37,7 @@ _TITLE = re.compile(
 )
 _PLAIN = re.compile(r"[^\s()\\]++")
 # Deeper nesting is not a destination; the limit also keeps the scan linear.
-_MAX_DEPTH = 32
+_MAX_DEPTH = 8
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")

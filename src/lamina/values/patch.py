@@ -63,9 +63,11 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
 
 
 class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
-    """Cached messages before `first_kept` give way to `summary` (none if it is empty)."""
+    """Cached messages from `after` up to `first_kept` give way to `summary` (none if it is empty).
+    Those behind lose what named items no longer above them."""
 
     first_kept: int
+    after: int = 0
     summary: str = ""
     reason: str = ""
 

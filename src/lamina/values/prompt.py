@@ -1,10 +1,10 @@
 """The prompt: segments in wire order. A segment's digest says what is on the wire, nothing else."""
 
 from collections.abc import Iterator
-from itertools import chain as concat
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lamina.values.chain import Chain
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
@@ -58,6 +58,11 @@ class Prompt(Struct, frozen=True, kw_only=True):
     asked: tuple[Segment, ...] = ()
     steps: Chain[Link] = Chain()
     tail: tuple[Segment, ...] = ()
+    # Derived, and asked for often.
+    tokens: int = 0
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "tokens", sum(map(total, self.parts)))
 
     def __iter__(self) -> Iterator[Segment]:
         return self.since(0)
@@ -86,10 +91,6 @@ class Prompt(Struct, frozen=True, kw_only=True):
     def turn(self) -> tuple[Segment, ...]:
         """What belongs to the turn under way."""
         return tuple(self.since(len(self.front) + len(self.history)))
-
-    @property
-    def tokens(self) -> int:
-        return sum(map(total, self.parts))
 
     def tokens_until(self, index: int) -> int:
         """Tokens of the first `index` segments."""

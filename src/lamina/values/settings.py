@@ -27,9 +27,11 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # History gives way to items up to this priority number, and after those above it.
     history_priority: int = 5
     # Pruning what was sent goes down to this share of the limit, so that it stays rare.
-    prune_to: float = 0.4
+    prune_to: float = 0.5
+    # Of that, the share for the latest exchanges; the rest is the head, whose bytes do not move.
+    prune_recent: float = 0.2
     # At a boundary the prefix is dead anyway: prune there already above this share.
-    prune_cold_above: float = 0.85
+    prune_cold_above: float = 0.7
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
 

@@ -4,37 +4,28 @@ Law: nothing outside the root is ever opened. Paths are walked one component at 
 root's own handle and links are not followed, so that a check cannot be outrun by a swap.
 """
 
-import hashlib
 import os
 import stat
-import struct
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
+from msgspec.structs import replace
 
 from lamina.errors import UsageError
-from lamina.values.item import Item, Picture, Reading, Shape, item_id
+from lamina.values.item import Item, Reading, Shape, item_id
 from lamina.values.request import LeftOut
+from lamina.workspace.pictures import (
+    MEGABYTE,
+    PICTURE_TYPES,
+    Refused,
+    picture_of,
+    read_pictures,
+    too_large,
+)
 
 NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
-PICTURE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-MAX_BYTES = 20 * 1024 * 1024
-
-
-class _Refused(Exception):
-    """A path that may not be opened, or cannot be."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
+MAX_BYTES = 20 * MEGABYTE
 
 
 class FolderWorkspace:
@@ -54,34 +45,51 @@ class FolderWorkspace:
         try:
             path = _relative(reference)
             data, status = self._bytes(path)
-            return _hydrate(path, data, status)
-        except _Refused as refusal:
-            what = item_id("note", reference)
-            return LeftOut(what=what, reason=refusal.reason, detail=refusal.detail)  # type: ignore[arg-type]
+            reading = _hydrate(path, data, status)
+        except Refused as refusal:
+            what = item_id("note", reference.encode("utf-8", "backslashreplace").decode())
+            return LeftOut(what=what, reason=refusal.reason, detail=refusal.detail)
+        if shape == "active" and reading.item.kind == "note":
+            return self._with_pictures(path, reading)
+        return reading
 
-    def _bytes(self, path: PurePosixPath) -> tuple[bytes, os.stat_result]:
+    def _with_pictures(self, path: PurePosixPath, reading: Reading) -> Reading:
+        """A note with the pictures it refers to; these are part of its version."""
+
+        def read(place: PurePosixPath, limit: int) -> bytes:
+            return self._bytes(_relative(str(place)), limit)[0]
+
+        found = read_pictures(path, reading.item.content, read)
+        return Reading(
+            item=replace(reading.item, pictures=found.pictures, version=""),
+            blobs=found.blobs,
+            warnings=reading.warnings + found.warnings,
+        )
+
+    def _bytes(self, path: PurePosixPath, limit: int = MAX_BYTES) -> tuple[bytes, os.stat_result]:
         shown = str(path)
         try:
             handle = self._open(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise _Refused("missing", f"{shown} does not exist in the workspace") from None
+            raise Refused("missing", f"{shown} does not exist in the workspace") from None
         except PermissionError:
-            raise _Refused("unreadable", f"{shown}: permission denied") from None
+            raise Refused("unreadable", f"{shown}: permission denied") from None
         except OSError as error:
-            raise _Refused("refused", f"{shown} is not opened: {error.strerror}") from None
+            raise Refused("refused", f"{shown} is not opened: {error.strerror}") from None
         try:
             status = os.fstat(handle)
             if stat.S_ISDIR(status.st_mode):
-                raise _Refused("unreadable", f"{shown} is a folder; attach the notes in it")
+                raise Refused("unreadable", f"{shown} is a folder; attach the notes in it")
             if not stat.S_ISREG(status.st_mode):
-                raise _Refused("refused", f"{shown} is not a regular file")
-            if status.st_size > MAX_BYTES:
-                size = status.st_size / 1024 / 1024
-                raise _Refused("unreadable", f"{shown} is {size:.0f} MB; the limit is 20 MB")
+                raise Refused("refused", f"{shown} is not a regular file")
             with os.fdopen(os.dup(handle), "rb") as file:
-                return file.read(MAX_BYTES + 1), status
+                data = file.read(limit + 1)
+            if len(data) > limit:
+                size = max(status.st_size, len(data))
+                raise Refused("unreadable", f"{shown} has {too_large(size, limit)}")
+            return data, status
         except OSError as error:
-            raise _Refused("unreadable", f"{shown}: {error.strerror}") from None
+            raise Refused("unreadable", f"{shown}: {error.strerror}") from None
         finally:
             os.close(handle)
 
@@ -105,11 +113,12 @@ class FolderWorkspace:
 
 
 def _relative(reference: str) -> PurePosixPath:
-    if "\0" in reference or "\\" in reference:
-        raise _Refused("refused", f"{reference!r} is not a workspace path")
+    is_text = not any("\ud800" <= character <= "\udfff" for character in reference)
+    if not is_text or "\0" in reference or "\\" in reference:
+        raise Refused("refused", f"{reference!r} is not a workspace path")
     path = PurePosixPath(reference)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise _Refused("refused", f"{reference!r} is not a path inside the workspace")
+        raise Refused("refused", f"{reference!r} is not a path inside the workspace")
     return path
 
 
@@ -117,23 +126,17 @@ def _hydrate(path: PurePosixPath, data: bytes, status: os.stat_result) -> Readin
     shown, suffix = str(path), path.suffix.lower()
     ctime, mtime = _iso(status.st_ctime), _iso(status.st_mtime)
     if suffix in PICTURE_TYPES:
-        width, height = picture_size(data)
-        picture = Picture(
-            digest=hashlib.sha256(data).hexdigest(),
-            media_type=PICTURE_TYPES[suffix],
-            width=width,
-            height=height,
-        )
+        picture = picture_of(data, PICTURE_TYPES[suffix])
         item = Item(
             id=item_id("image", shown), content="", pictures=(picture,), ctime=ctime, mtime=mtime
         )
         return Reading(item=item, blobs=(data,))
+    if b"\0" in data[:8192]:
+        raise Refused("unreadable", f"{shown} is not text")
     warnings: tuple[str, ...] = ()
     try:
         content = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if b"\0" in data[:8192]:
-            raise _Refused("unreadable", f"{shown} is not text") from None
         content = data.decode("utf-8", "replace")
         warnings = (f"{shown} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
     kind = "note" if suffix in NOTE_SUFFIXES else "file"
@@ -150,14 +153,3 @@ def _hydrate(path: PurePosixPath, data: bytes, status: os.stat_result) -> Readin
 def _iso(seconds: float) -> str:
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def picture_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a PNG or GIF by its header; (0, 0) for what is not known."""
-    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
-        width, height = struct.unpack(">II", data[16:24])
-        return width, height
-    if data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
-        width, height = struct.unpack("<HH", data[6:10])
-        return width, height
-    return 0, 0

@@ -1,0 +1,203 @@
+"""`lamina context`: a prepared turn for people and for machines."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from lamina.cli.script import ScriptClock, ScriptTurn, read_script
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.errors import UsageError
+from lamina.values.entry import TransformEntry
+from lamina.values.item import Wanted
+from lamina.values.message import Text
+from lamina.values.prompt import Segment
+from lamina.values.settings import Settings
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
+from lamina.wiring import open_session
+
+SHOWN = 600
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    question: str | None
+    workspace: Path
+    attach: tuple[str, ...]
+    essential: tuple[str, ...]
+    system: str
+    target: str | None
+    settings: Settings
+    script: Path | None
+
+
+async def show_context(request: Request, as_json: bool, wire: bool, full: bool) -> str:
+    """The text that the command prints."""
+    session, turn = await _prepare(request)
+    if wire:
+        return msgspec.json.format(msgspec.json.encode(turn.request()), indent=2).decode()
+    if as_json:
+        return msgspec.json.format(msgspec.json.encode(describe(turn)), indent=2).decode()
+    return render(session, turn, full=full)
+
+
+async def _prepare(request: Request) -> tuple[Session, Turn]:
+    clock = ScriptClock()
+    turns: list[ScriptTurn] = []
+    system = request.system
+    if request.script:
+        script = read_script(request.script)
+        turns = list(script.turns)
+        system = system or script.system
+    attach: list[str | Wanted] = [*request.attach]
+    attach += [Wanted(what=path, essential=True) for path in request.essential]
+    session = await open_session(
+        system=system, target=request.target, workspace=request.workspace,
+        settings=request.settings, clock=clock,
+    )  # fmt: skip
+    last = turns.pop() if request.question is None else None
+    for each in turns:
+        clock.time += each.pause
+        turn = await session.prepare(each.ask, attach=each.attach)
+        reply = Reply(blocks=(Text(each.answer),), usage=Usage(cache_reported=False), stop="stop")
+        await turn.commit(reply)
+    if last is not None:
+        clock.time += last.pause
+        return session, await session.prepare(last.ask, attach=[*last.attach, *attach])
+    if request.question is None:
+        raise UsageError("no question was given")
+    clock.time += 30.0
+    return session, await session.prepare(request.question, attach=attach)
+
+
+def describe(turn: Turn) -> dict[str, Any]:
+    """The turn as plain data."""
+    context = msgspec.to_builtins(turn.context)
+    return {
+        "target": turn.context.target,
+        "layers": [asdict(size) for size in turn.layers],
+        "context": context,
+        "segments": [
+            {
+                "layer": segment.layer,
+                "role": segment.role,
+                "source": segment.source,
+                "tokens": segment.tokens,
+                "cached": segment.cached,
+                "digest": segment.digest,
+                "content": msgspec.to_builtins(segment.content),
+            }
+            for segment in turn.prompt
+        ],
+    }
+
+
+def render(session: Session, turn: Turn, *, full: bool) -> str:
+    """The turn as Markdown."""
+    context, fit = turn.context, turn.context.fit
+    lines = [
+        f"# Request to {context.target}",
+        "",
+        f"{fit.tokens:,} of {fit.window - fit.reserve:,} tokens "
+        f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
+        "",
+        "| layer | tokens | segments | digest |",
+        "|---|--:|--:|---|",
+    ]
+    lines += [
+        f"| {size.layer} | {size.tokens:,} | {size.segments} | `{size.digest[:8]}` |"
+        for size in turn.layers
+        if size.segments
+    ]
+    lines += ["", *_agreement(turn)]
+    lines += _table(
+        "Items",
+        ("item", "stands in", "tokens", "priority", "why"),
+        [
+            (item.label, item.placement, f"{item.tokens:,}", _priority(item.priority, item.essential),
+             item.reason)
+            for item in context.items
+        ],
+    )  # fmt: skip
+    lines += _table(
+        "Left out",
+        ("what", "reason", "detail"),
+        [(each.what, each.reason, each.detail) for each in context.left_out],
+    )
+    lines += [f"> warning: {warning}" for warning in context.warnings]
+    lines += _patches(session)
+    lines += ["## Envelope", ""]
+    for segment in turn.prompt:
+        lines += _segment(segment, full)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _priority(priority: int, essential: bool) -> str:
+    return "essential" if essential else str(priority)
+
+
+def _agreement(turn: Turn) -> list[str]:
+    agreement = turn.context.agreement
+    lines = [f"Boundary: {boundary.reason}." for boundary in turn.context.boundaries]
+    if not agreement.first:
+        lines.append(
+            f"{agreement.tokens:,} tokens agree with the request before; "
+            f"{agreement.reprocessed:,} are new to the provider."
+        )
+    if agreement.broke:
+        broke = agreement.broke
+        lines.append(f"The prefix moves at {broke.source} ({broke.layer}): {broke.reason}.")
+    return [*lines, ""] if lines else []
+
+
+def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [f"## {title}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return [*lines, ""]
+
+
+def _patches(session: Session) -> list[str]:
+    shown = []
+    for entry in session.entries:
+        if isinstance(entry, TransformEntry) and entry.patch.display:
+            display = entry.patch.display
+            shown += [
+                f"### {display.title}",
+                "",
+                f"by `{entry.transformer}` at entry {entry.id}",
+                "",
+            ]
+            if display.markdown:
+                shown += [display.markdown, ""]
+    return ["## Patches", "", *shown] if shown else []
+
+
+def _segment(segment: Segment, full: bool) -> list[str]:
+    kept = "" if segment.cached else ", uncached"
+    text = segment.text or msgspec.json.encode(segment.content).decode()
+    if not full and len(text) > SHOWN:
+        half = SHOWN // 2
+        text = f"{text[:half]}\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n{text[-half:]}"
+    # A fence longer than any in the text cannot be closed by it.
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return [
+        f"### {segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens{kept}",
+        "",
+        fence,
+        text.strip("\n"),
+        fence,
+        "",
+    ]
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for char in text:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    return longest

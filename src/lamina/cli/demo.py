@@ -1,0 +1,259 @@
+"""`lamina demo`: one conversation assembled three ways, drawn turn by turn."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text as Styled
+
+from lamina.cli.script import Script, ScriptClock, ScriptTurn, read_script
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.layers import MESSAGE_TOKENS
+from lamina.providers.book import load_book
+from lamina.text import render_item
+from lamina.values.item import Item
+from lamina.values.message import Text
+from lamina.values.prompt import LAYERS
+from lamina.values.request import LeftOut
+from lamina.values.settings import Settings, Target
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
+from lamina.wiring import open_session
+from lamina.workspace.folder import FolderWorkspace
+
+BAR = 40
+STYLES = {
+    "tools": "magenta",
+    "L1": "blue",
+    "L2": "cyan",
+    "L3": "green",
+    "L4": "yellow",
+    "L5": "red",
+}
+NAMES = {
+    "L1": "system",
+    "L2": "library",
+    "L3": "this turn",
+    "L4": "history",
+    "L5": "message",
+}
+
+
+class Spent(Struct):
+    """What one way of assembling has cost so far."""
+
+    sent: int = 0
+    reprocessed: int = 0
+    breaks: int = 0
+
+
+def sample_folder() -> Path:
+    return Path(str(files("lamina.cli").joinpath("sample")))
+
+
+def sample_script() -> Path:
+    return sample_folder() / "conversation.json"
+
+
+async def play_demo(workspace: Path | None, script: Path | None, target: str) -> None:
+    """Plays the conversation on a copy of the folder, so that edits harm nothing."""
+    console = Console()
+    chosen = read_script(script or sample_script())
+    with tempfile.TemporaryDirectory(prefix="lamina-demo-") as scratch:
+        folder = Path(scratch) / "notes"
+        shutil.copytree(workspace or sample_folder(), folder, symlinks=True)
+        await _Demo(console, chosen, folder, load_book().find(target)).play()
+
+
+class _Demo:
+    def __init__(self, console: Console, script: Script, folder: Path, target: Target) -> None:
+        self.console = console
+        self.script = script
+        self.folder = folder
+        self.target = target
+        self.clock = ScriptClock()
+        self.spent = {name: Spent() for name in ("lazy", "eager", "naive")}
+        self.naive = _Naive(script.system, folder, target)
+        self.scale = _scale(script, folder, load_book().counter(target).count)
+
+    async def play(self) -> None:
+        title = self.script.title or "A conversation"
+        lifetime = self.target.cache.lifetime_s
+        lives = "as long as its process" if lifetime is None else f"{lifetime / 60:g} minutes"
+        self.console.print(
+            f"\n[bold]{title}[/bold]: {len(self.script.turns)} turns, no model.\n"
+            f"Counted as {self.target.name} does; its cache lives {lives}.\n"
+            f"░ stays where it was sent before   █ is processed again"
+        )
+        legend = Styled("  ")
+        for layer, name in NAMES.items():
+            legend.append(f"{layer} {name}  ", style=STYLES[layer])
+        self.console.print(legend)
+        lazy, eager = await self._open("lazy"), await self._open("eager")
+        for number, turn in enumerate(self.script.turns, 1):
+            self.clock.time += turn.pause
+            self._edit(turn)
+            self._head(number, turn)
+            await self._turn(lazy, "lazy", turn)
+            await self._turn(eager, "eager", turn)
+            await self._naive_turn(turn)
+        self._summary()
+
+    async def _open(self, promotion: Literal["lazy", "eager"]) -> Session:
+        return await open_session(
+            system=self.script.system, target=self.target.name, workspace=self.folder,
+            settings=Settings(promotion=promotion), clock=self.clock,
+        )  # fmt: skip
+
+    def _edit(self, turn: ScriptTurn) -> None:
+        for path, content in turn.edit.items():
+            (self.folder / path).write_text(content, encoding="utf-8")
+
+    def _head(self, number: int, turn: ScriptTurn) -> None:
+        notes = ", ".join(turn.attach) or "nothing"
+        pause = f", {turn.pause / 60:.0f} minutes later" if turn.pause > 300 else ""
+        edited = f", {', '.join(turn.edit)} edited" if turn.edit else ""
+        self.console.rule(
+            f"[bold]turn {number}[/bold] · attached: {notes}{edited}{pause}", align="left"
+        )
+        self.console.print(f"  [italic]{turn.ask}[/italic]")
+
+    async def _turn(self, session: Session, name: str, asked: ScriptTurn) -> None:
+        turn = await session.prepare(asked.ask, attach=asked.attach)
+        expired = any(boundary.kind == "expired" for boundary in turn.context.boundaries)
+        kept = 0 if expired else turn.context.agreement.tokens
+        self._draw(name, _layer_tokens(turn), kept)
+        if name == "lazy":
+            self._explain(turn)
+        self.spent[name].breaks += turn.context.agreement.broke is not None and not expired
+        reply = Reply(blocks=(Text(asked.answer),), usage=Usage(cache_reported=False), stop="stop")
+        await turn.commit(reply)
+
+    async def _naive_turn(self, asked: ScriptTurn) -> None:
+        expired = asked.pause > (self.target.cache.lifetime_s or float("inf"))
+        atoms, kept, broke = await self.naive.turn(asked)
+        self.spent["naive"].breaks += broke and not expired
+        self._draw("naive", atoms, 0 if expired else kept)
+
+    def _draw(self, name: str, layers: Sequence[tuple[str, int]], kept: int) -> None:
+        total = sum(tokens for _, tokens in layers)
+        spent = self.spent[name]
+        spent.sent += total
+        spent.reprocessed += total - kept
+        bar = Styled(f"  {name:<6}")
+        scale = self.scale
+        before = 0
+        for layer, tokens in layers:
+            # What stays in the cache is light, what is processed again is solid.
+            stays = max(0, min(tokens, kept - before))
+            bar.append("░" * _width(stays, scale), style=STYLES[layer])
+            bar.append("█" * _width(tokens - stays, scale), style=STYLES[layer])
+            before += tokens
+        bar.append(" " * max(1, BAR + 12 - len(bar)))
+        bar.append(f"{kept:>5,} stay", style="dim")
+        bar.append(f" {total - kept:>5,} again")
+        self.console.print(bar, soft_wrap=True)
+
+    def _explain(self, turn: Turn) -> None:
+        sizes = {size.layer: size.tokens for size in turn.layers}
+        layers = "  ".join(f"{layer} {sizes[layer]:,}" for layer in LAYERS if sizes[layer])  # type: ignore[index]
+        new = [item.label for item in turn.context.items if item.placement == "message"]
+        named = [item.label for item in turn.context.items if item.placement != "message"]
+        parts = [layers]
+        if new:
+            parts.append(f"new: {', '.join(new)}")
+        if named:
+            parts.append(f"named: {', '.join(named)}")
+        parts += [
+            f"boundary: {boundary.reason}"
+            for boundary in turn.context.boundaries
+            if boundary.kind != "first_request"
+        ]
+        for part in parts:
+            self.console.print(f"         [dim]{part}[/dim]", highlight=False)
+
+    def _summary(self) -> None:
+        best = self.spent["lazy"].reprocessed
+        table = Table(title="\nThe whole conversation", title_justify="left")
+        for heading in ("", "tokens sent", "re-processed", "against lazy", "prefix broken"):
+            table.add_column(heading, justify="right" if heading else "left")
+        for name, spent in self.spent.items():
+            table.add_row(
+                name,
+                f"{spent.sent:,}",
+                f"{spent.reprocessed:,}",
+                f"{spent.reprocessed / best:.2f}x",
+                f"{spent.breaks}x",
+            )
+        self.console.print(table)
+        self.console.print(
+            "lazy:  an item stays where it was first sent; later turns only name it\n"
+            "eager: an item moves into the system prompt on the turn after it came\n"
+            "naive: every attached note is sent again with every question\n\n"
+            'See one request in full: lamina context "Your question" --attach NOTE.md\n'
+        )
+
+
+def _scale(script: Script, folder: Path, count: Callable[[str], int]) -> float:
+    """Tokens per character of the bars, so that the last turn fills them."""
+    notes = {path for turn in script.turns for path in turn.attach}
+    texts = [turn.ask + turn.answer for turn in script.turns] + [script.system]
+    texts += [
+        (folder / path).read_text("utf-8", "replace") for path in notes if (folder / path).is_file()
+    ]
+    texts += [content for turn in script.turns for content in turn.edit.values()]
+    return max(1.0, 1.25 * sum(map(count, texts)) / BAR)
+
+
+def _width(tokens: int, scale: float) -> int:
+    return max(1, round(tokens / scale)) if tokens else 0
+
+
+def _layer_tokens(turn: Turn) -> list[tuple[str, int]]:
+    """Runs of one layer in wire order, as the bar shows them."""
+    runs: list[tuple[str, int]] = []
+    for segment in turn.prompt:
+        if runs and runs[-1][0] == segment.layer:
+            runs[-1] = (segment.layer, runs[-1][1] + segment.tokens)
+        else:
+            runs.append((segment.layer, segment.tokens))
+    return runs
+
+
+class _Naive:
+    """Glue: bare history, then all attached notes and the question in one message."""
+
+    def __init__(self, system: str, folder: Path, target: Target) -> None:
+        self._workspace = FolderWorkspace(folder)
+        self._count = load_book().counter(target).count
+        self._history: list[tuple[str, str]] = [("L1", system)]
+        self._before: list[tuple[str, str]] = []
+
+    async def turn(self, asked: ScriptTurn) -> tuple[list[tuple[str, int]], int, bool]:
+        notes = []
+        for path in asked.attach:
+            read = await self._workspace.read(path, "attached")
+            if not isinstance(read, LeftOut):
+                notes.append(("L3", _block(read.item)))
+        atoms = [*self._history, *notes, ("L5", asked.ask)]
+        shared = 0
+        for old, new in zip(self._before, atoms, strict=False):
+            if old[1] != new[1]:
+                break
+            shared += 1
+        broke = shared < len(self._before)
+        self._before = atoms
+        self._history += [("L4", asked.ask), ("L4", asked.answer)]
+        sized = [(layer, self._count(text) + MESSAGE_TOKENS) for layer, text in atoms]
+        return sized, sum(tokens for _, tokens in sized[:shared]), broke
+
+
+def _block(item: Item) -> str:
+    return render_item(item)

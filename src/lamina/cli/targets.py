@@ -1,0 +1,29 @@
+"""`lamina targets`: what is known of providers and models."""
+
+from rich.console import Console
+from rich.table import Table
+
+from lamina.providers.book import load_book
+
+
+def show_targets() -> None:
+    book = load_book()
+    table = Table(title=f"Known targets (as of {book.date}); any model name works")
+    for heading in ("target", "window", "tokens counted", "cached from", "steps", "lifetime",
+                    "read", "write"):  # fmt: skip
+        table.add_column(heading, justify="left" if heading == "target" else "right")
+    for name in book.names():
+        target = book.find(name)
+        cache = target.cache
+        lifetime = "process" if cache.lifetime_s is None else f"{cache.lifetime_s / 60:g} min"
+        table.add_row(
+            name,
+            f"{target.window:,}",
+            "exactly" if target.exact_tokens else "estimated",
+            f"{cache.minimum:,}",
+            str(cache.step),
+            lifetime,
+            f"x{cache.read_price:g}",
+            f"x{cache.write_price:g}",
+        )
+    Console().print(table)
