@@ -67,9 +67,9 @@ Any_ = st.SearchStrategy[Any]
 
 # Two slow cores: enough examples to find things, no deadline, nothing kept on disk.
 thorough = settings(
-    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=100, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-modest = settings(thorough, max_examples=50)
+modest = settings(thorough, max_examples=40)
 
 # -- any value of a type -------------------------------------------------------------------------
 

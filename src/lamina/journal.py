@@ -76,8 +76,7 @@ class State(Struct, frozen=True, kw_only=True):
     session: SessionEntry
     settings: Settings
     envelope: Envelope
-    # Content-addressed, so one growing table serves every state of a session.
-    items: dict[tuple[ItemId, str], Item]
+    items: Mapping[tuple[ItemId, str], Item]
     standing: Mapping[ItemId, Standing]
     known: Mapping[ItemId, Known]
     # Each with the version it had when it was pinned, for when it can no longer be read.
@@ -158,7 +157,7 @@ def fold(state: State, entry: Entry) -> State:
         case SessionEntry():
             raise JournalError(f"a second session header {entry.id!r} inside a session")
         case ItemEntry(item=item):
-            state.items[item.id, item.version] = item
+            state = replace(state, items={**state.items, (item.id, item.version): item})
         case TransformEntry(patch=patch):
             state = _transform(state, patch)
         case EphemeralEntry(tool_texts=texts):

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import thorough
 
 from lamina.budget import Choice, Room, Sized, drop_until, fit_attachments, make_room
 from lamina.errors import EssentialsTooLarge, InvalidSetting
 from lamina.values.item import ItemId, note_id
 from lamina.values.settings import CacheRules, Settings, Target
-from tests.strategies import thorough
 
 
 def sized(

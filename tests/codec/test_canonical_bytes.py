@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.strategies import json_values, texts, thorough
 
 from lamina.codec import (
     canonical,
@@ -25,7 +26,6 @@ from lamina.codec import (
 from lamina.errors import InvalidText
 from lamina.values.item import Item, note_id
 from lamina.values.message import Message, Text, ToolDefinition
-from tests.strategies import json_values, texts, thorough
 
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -5,6 +5,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import header, modest, thorough, values_of
 
 from lamina.codec import canonical, decode, decode_entry
 from lamina.errors import JournalError, LaminaError
@@ -15,7 +16,6 @@ from lamina.values.message import Context, Message
 from lamina.values.patch import Patch, PatchOp
 from lamina.values.request import RequestContext
 from lamina.values.settings import Settings
-from tests.strategies import header, modest, thorough, values_of
 
 
 @pytest.mark.parametrize("kind", get_args(Entry))

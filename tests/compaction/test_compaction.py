@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.strategies import count_words, texts, thorough
 
 from lamina.compaction import (
     NOTICE,
@@ -16,7 +17,6 @@ from lamina.compaction import (
     last_turns_start,
 )
 from lamina.values.message import Block, Message, Text, ToolCall, ToolResult
-from tests.strategies import count_words, texts, thorough
 
 
 def user(text: str = "Q") -> Message:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.strategies import patch_ops, patches, thorough
 
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY, apply_patch
@@ -30,7 +31,6 @@ from lamina.values.patch import (
     ToolsReplace,
     op_name,
 )
-from tests.strategies import patch_ops, patches, thorough
 
 A, B = note_id("a.md"), note_id("b.md")
 WHY = "because"

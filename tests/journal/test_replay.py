@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.strategies import entries_after, header, modest, opening, sessions, states_along
 
 from lamina.codec import canonical, decode_entry
 from lamina.errors import InvalidPatch, JournalError
@@ -32,7 +33,6 @@ from lamina.values.patch import LibraryConsolidate, OptionsSet, Patch, PatchOp, 
 from lamina.values.request import RequestContext
 from lamina.values.settings import Settings
 from lamina.values.usage import Usage
-from tests.strategies import entries_after, header, modest, opening, sessions, states_along
 
 A = note_id("a.md")
 
@@ -168,9 +168,9 @@ class Story:
             base=None, kept=0, digests=(), cached_run=0, tokens=tokens, cached_tokens=0,
         )  # fmt: skip
 
-    def replied(self, **usage: int) -> "Story":
+    def replied(self, used: int = 0) -> "Story":
         request = next(e.id for e in reversed(self.entries) if isinstance(e, RequestEntry))
-        return self.add(ReplyEntry, request=request, usage=Usage(**usage), stop="end")
+        return self.add(ReplyEntry, request=request, usage=Usage(input=used), stop="end")
 
     def patched(self, *ops: PatchOp) -> "Story":
         return self.add(TransformEntry, transformer="test", patch=Patch(ops=ops))
@@ -225,7 +225,7 @@ def test_a_reply_to_a_request_that_is_not_open_is_refused() -> None:
 
 def test_calibration_follows_what_was_reported_by_halves_and_within_bounds() -> None:
     def turn(story: Story, reported: int) -> Story:
-        return story.asks().requests(100).answers().replied(input=reported)
+        return story.asks().requests(100).answers().replied(reported)
 
     once = turn(Story(), 120)
     assert once.state.calibration == {"fake:m": 1.2}

@@ -4,6 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.strategies import (
+    WORLD,
+    answers,
+    assemble_state,
+    assembler,
+    count_words,
+    entries_after,
+    envelope_of,
+    items_of,
+    modest,
+    promotions,
+    sessions,
+    states_along,
+    thorough,
+    tool_texts,
+    user_messages,
+)
 
 from lamina.codec import digest_texts
 from lamina.journal import State
@@ -32,23 +49,6 @@ from lamina.values.message import (
 )
 from lamina.values.prompt import LAYERS, Link, Prompt, Segment
 from lamina.values.settings import Promotion
-from tests.strategies import (
-    WORLD,
-    answers,
-    assemble_state,
-    assembler,
-    count_words,
-    entries_after,
-    envelope_of,
-    items_of,
-    modest,
-    promotions,
-    sessions,
-    states_along,
-    thorough,
-    tool_texts,
-    user_messages,
-)
 
 ITEMS = items_of(*WORLD)
 

@@ -2,6 +2,7 @@
 
 import pytest
 from inline_snapshot import snapshot
+from tests.strategies import assembler, envelope_of, items_of
 
 from lamina.text import render_item
 from lamina.values.envelope import Envelope, Laid, SystemPart
@@ -9,7 +10,6 @@ from lamina.values.item import Item, ItemId, Picture, Shape, note_id
 from lamina.values.message import Context, Form, Image, Message, Text, ToolText, Use
 from lamina.values.prompt import Prompt
 from lamina.values.settings import Promotion
-from tests.strategies import assembler, envelope_of, items_of
 
 A = Item(id=note_id("a.md"), content="AAA")
 B = Item(id=note_id("b.md"), content="BBB")

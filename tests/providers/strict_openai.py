@@ -43,7 +43,7 @@ class OpenAI:
         return self._client.chat.completions.create(**request)
 
     def answer(self, text: str | None, *, stop: str | None = "") -> JSON:
-        message = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
+        message: JSON = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
         return self._body(message, "stop" if stop == "" else stop)
 
     def calling(self, *calls: tuple[str, str, JSON]) -> JSON:

@@ -1,7 +1,7 @@
 """What only Anthropic's wire has: cache markers, signed thinking, a prefill."""
 
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import anyio
 from tests.providers.strict import JSON
@@ -9,7 +9,7 @@ from tests.providers.strict_anthropic import sign
 from tests.providers.vendors import anthropic, open_with
 
 from lamina.engine.turn import Turn
-from lamina.values.message import Message, Text, ToolText
+from lamina.values.message import Message, Text, ToolCall, ToolResult, ToolText
 from lamina.values.patch import MessagesCachedReplace, MessagesUncachedAppend
 from lamina.values.settings import Settings
 
@@ -86,8 +86,10 @@ def test_what_was_marked_is_kept_through_calls_and_turns(tmp_path: Path) -> None
         for question, attach in [("One?", ["api.md", "plan.png"]), ("Two?", []), ("Three?", [])]:
             turn = await session.prepare(question, attach=attach)
             requests.append(turn.request())
-            calls = [(f"{question[:-1]}-{n}", "clock", {}) for n in range(3)]
-            content = anthropic.calling(*calls)["content"]
+            calls: list[tuple[str, str, JSON]] = [
+                (f"{question[:-1]}-{n}", "clock", {}) for n in range(3)
+            ]
+            content: list[JSON] = anthropic.calling(*calls)["content"]
             reply = anthropic.saying(
                 [THOUGHT, {"type": "text", "text": "So."}, *content], "tool_use"
             )
@@ -95,7 +97,7 @@ def test_what_was_marked_is_kept_through_calls_and_turns(tmp_path: Path) -> None
             turn = await turn.resume({call: "noon" for call, _, _ in calls})
             requests.append(turn.request())
             await exchange(turn, anthropic.saying([THOUGHT], "end_turn"))
-        for before, after in zip(requests, requests[1:], strict=False):
+        for before, after in pairwise(requests):
             assert_keeps(before, after)
             assert len(cached_prefix(after)) > len(cached_prefix(before))
 
@@ -125,12 +127,11 @@ def test_eager_history_is_marked_at_its_end(tmp_path: Path) -> None:
         settings = Settings(promotion="eager")
         session = await open_with(anthropic, tmp_path, system=LONG, settings=settings)
         turn = await session.prepare("One?", attach=["api.md"])
-        await exchange(
-            turn, anthropic.saying([{"type": "text", "text": "Right so"}, REDACTED], "end_turn")
-        )
+        said = [{"type": "text", "text": "Just so."}, REDACTED]
+        await exchange(turn, anthropic.saying(said, "end_turn"))
         turn = await session.prepare("Two?", attach=["api.md"])
         # Thinking takes no marker: the text in front of it has it.
-        assert marked_texts(turn.request())[-1] == " Right so"[-9:].strip()
+        assert marked_texts(turn.request())[-1] == "Just so."
         await exchange(turn, anthropic.answer("Yes."))
 
     anyio.run(main)
@@ -184,10 +185,8 @@ def test_a_prefill_does_not_end_with_white_space(tmp_path: Path) -> None:
 def test_arguments_that_are_no_object_are_wrapped(tmp_path: Path) -> None:
     async def main() -> None:
         session = await open_with(anthropic, tmp_path)
-        messages: list[Any] = []
+        messages: list[Message] = []
         for number, arguments in enumerate(['{"cityName": "Os', "[1]", '"\\ud83d"', ""]):
-            from lamina.values.message import ToolCall, ToolResult
-
             call = ToolCall(id=f"c-{number}", name="clock", arguments=arguments)
             result = ToolResult(call_id=call.id, name="clock", text="noon")
             messages += [

@@ -65,7 +65,7 @@ def test_signatures_go_back_on_the_parts_they_came_on(tmp_path: Path) -> None:
 
 
 def test_a_streamed_thought_is_signed_by_the_part_behind_it() -> None:
-    parts = [
+    parts: list[JSON] = [
         {"text": "I wonder.", "thought": True},
         {"text": "", "thought": True, "thoughtSignature": SIGNED},
         {"text": "Yes."},
@@ -98,29 +98,23 @@ def test_calls_without_ids_are_told_apart(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-def test_an_answer_in_several_hops_counts_its_prompt_once(tmp_path: Path) -> None:
+def test_an_answer_in_several_hops_counts_its_prompt_once() -> None:
     """The SDK follows `CONTINUATION` by itself and adds up the usage of its requests."""
-
-    class Hops:
-        def __init__(self) -> None:
-            self.left = [
-                gemini.saying([{"text": "It was "}], "CONTINUATION"),
-                gemini.saying([{"text": "a night."}], "STOP"),
-            ]
-            self.left[0]["candidates"][0]["continuationToken"] = SIGNED
 
     from google import genai
     from httpx2 import Client, MockTransport, Response
 
-    hops = Hops()
-    transport = MockTransport(lambda _: Response(200, json=hops.left.pop(0)))
+    first = gemini.saying([{"text": "It was "}], "CONTINUATION")
+    first["candidates"][0]["continuationToken"] = SIGNED
+    hops = [first, gemini.saying([{"text": "a night."}], "STOP")]
+    transport = MockTransport(lambda _: Response(200, json=hops.pop(0)))
     options = genai.types.HttpOptions(httpx_client=Client(transport=transport))
     client = genai.Client(api_key="test", http_options=options)
     reply = wire.decode(client.models.generate_content(model="m", contents="Tell me."))
     assert "".join(block.text for block in reply.blocks if isinstance(block, Text)) == (
         "It was a night."
     )
-    assert (reply.usage.input, reply.usage.cached, reply.usage.output) == (1000, 1000, 40)
+    assert (reply.usage.input, reply.usage.cached, reply.usage.output) == (1000, 800, 40)
     assert reply.complete
 
 

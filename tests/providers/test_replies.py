@@ -30,7 +30,10 @@ MINIMAL: dict[str, JSON] = {
     },
     gemini.target: {"model": "m", "contents": [{"role": "user", "parts": [{"text": "?"}]}]},
 }
-CALLS = (("a", "weather", {"cityName": "Oslo", "deep": {"dayOfWeek": 1}}), ("b", "clock", {}))
+CALLS: tuple[tuple[str, str, JSON], ...] = (
+    ("a", "weather", {"cityName": "Oslo", "deep": {"dayOfWeek": 1}}),
+    ("b", "clock", {}),
+)
 
 
 def decode(vendor: Vendor, body: Any) -> Reply:
@@ -223,11 +226,12 @@ def test_refusals_say_so_in_the_vendors_own_word() -> None:
     ],
 )
 def test_usage_has_one_form(wire: Any, usage: JSON | None, expected: Usage) -> None:
-    vendor, key = {
+    vendors: dict[Any, tuple[Vendor, str]] = {
         openai_wire: (openai, "usage"),
         anthropic_wire: (anthropic, "usage"),
         gemini_wire: (gemini, "usageMetadata"),
-    }[wire]
+    }
+    vendor, key = vendors[wire]
     body = vendor.answer("Yes.")
     if usage is None:
         del body[key]

@@ -41,5 +41,9 @@ async def open_with(vendor: Vendor, folder: Path, **settings: Any) -> Session:
     """A session with a note and a picture in its workspace."""
     (folder / "api.md").write_text("GET /v2/cities lists cities.\n", "utf-8")
     (folder / "plan.png").write_bytes(png())
-    given = {"system": "You are terse.", "tools": (WEATHER, CLOCK), "clock": ClockFake()}
+    given: dict[str, Any] = {
+        "system": "You are terse.",
+        "tools": (WEATHER, CLOCK),
+        "clock": ClockFake(),
+    }
     return await lamina.open_session(target=vendor.target, workspace=folder, **(given | settings))

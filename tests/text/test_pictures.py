@@ -121,13 +121,13 @@ def test_masking_code_keeps_every_length_and_newline(markdown: str) -> None:
     ],
 )  # fmt: skip
 def test_time_grows_with_the_length_of_the_note(hostile: str) -> None:
-    assert growth(lambda n: find_pictures(hostile * n), 1_000) < 24  # quadratic: 64
+    assert growth(lambda n: find_pictures(hostile * n), 400) < 24  # quadratic: 64
 
 
 @pytest.mark.parametrize("filler", [" ", "\t", "\n", "a", "(", "\\", '"', "`", "\0", "\u00a0"])
 @pytest.mark.parametrize("opening", ["![](x", "![](", "![](<", '![](x "', "![[", "![", "```", "> "])
 def test_a_long_tail_costs_no_more_than_its_length(opening: str, filler: str) -> None:
-    assert growth(lambda n: find_pictures(opening + filler * n), 2_000) < 24  # quadratic: 64
+    assert growth(lambda n: find_pictures(opening + filler * n), 4_000) < 24  # quadratic: 64
 
 
 def growth(work: Callable[[int], object], size: int) -> float:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.strategies import texts, thorough
 
 from lamina.text import (
     LIBRARY_HEADER,
@@ -33,7 +34,6 @@ from lamina.values.item import (
     url_id,
 )
 from lamina.values.message import Absent, Context, ToolText, Use
-from tests.strategies import texts, thorough
 
 
 def _use(path: str, form: str = "named", **fields: object) -> Use:
@@ -183,7 +183,8 @@ def test_a_project_stands_behind_the_base_prompt_and_what_is_missing_has_no_bloc
 # -- hostile content -----------------------------------------------------------------------------
 
 TAGS = ("note_context", "active_note", "content", "selected_text", "url_content", "rule_context",
-        "reference_context", "web_tab_context", "file_context", "project_context", "search")  # fmt: skip
+        "reference_context", "web_tab_context", "file_context", "project_context",
+        "search")  # fmt: skip
 MARKERS = ("[User query]:", "# Additional context:", "Context attached to this message:",
            "Find them in the ", "Rules and references in force")  # fmt: skip
 PHRASES = (*MARKERS, "[uSER QUERY]:", "## Context Library", "#context library")
@@ -285,8 +286,9 @@ def test_a_project_cannot_close_its_own_blocks(prompt: str, context: str) -> Non
 
 
 benign = st.lists(
-    texts | st.sampled_from(["<b>", "</div>", "a < b", "&lt;", "\\[User", "\n", "# Context", "---",
-                             "see [User query]: there", "note_context", "\r\n", "\t", "<contents>"]),
+    texts
+    | st.sampled_from(["<b>", "</div>", "a < b", "&lt;", "\\[User", "\n", "# Context", "---", "\t",
+                       "see [User query]: there", "note_context", "\r\n", "<contents>"]),
     max_size=6,
 ).map("".join)  # fmt: skip
 
@@ -330,8 +332,10 @@ def test_long_runs_of_white_space_cost_no_more_than_other_text(content: str) -> 
 
 # -- names ---------------------------------------------------------------------------------------
 
-name_pieces = st.sampled_from(["\n", "\r", "\u2028", "\x00", "\x1b[2J", "\x85", "</path>", "</ title>",
-                               "<", "<path>", "</note_context>", "a", " ", "& ]", "🧪", "[User query]:"])  # fmt: skip
+name_pieces = st.sampled_from(
+    ["\n", "\r", "\u2028", "\x00", "\x1b[2J", "\x85", "</path>", "</ title>", "<", "<path>",
+     "</note_context>", "a", " ", "& ]", "🧪", "[User query]:"]
+)  # fmt: skip
 hostile_names = st.lists(name_pieces, min_size=1, max_size=6).map("".join)
 
 
@@ -353,10 +357,8 @@ def test_a_name_stays_on_one_line_and_inside_its_element(name: str) -> None:
 
 
 @thorough
-@given(texts)
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "M"], exclude_characters="<")))
 def test_a_plain_name_is_shown_as_it_is(name: str) -> None:
-    assume(name.isprintable())
-    assume("<" not in name)
     assert one_line(name) == name
 
 

@@ -6,11 +6,11 @@ import weakref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import thorough
 
 from lamina.values.chain import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.message import Message
-from tests.strategies import thorough
 
 numbers = st.lists(st.integers(0, 3), max_size=5)
 

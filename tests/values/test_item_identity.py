@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.strategies import texts, thorough
 
 from lamina.values.item import (
     Item,
@@ -21,7 +22,6 @@ from lamina.values.item import (
     tool_id,
     url_id,
 )
-from tests.strategies import texts, thorough
 
 VIDEO = "dQw4w9WgXcQ"
 PICTURE = Picture(digest="0" * 64, media_type="image/png")

@@ -15,6 +15,7 @@ from lamina.values.entry import TransformEntry
 from lamina.values.item import Wanted
 from lamina.values.message import Text
 from lamina.values.prompt import Segment
+from lamina.values.request import ContextItem
 from lamina.values.settings import Settings
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
@@ -116,12 +117,8 @@ def render(session: Session, turn: Turn, *, full: bool) -> str:
     lines += _table(
         "Items",
         ("item", "stands in", "tokens", "priority", "why"),
-        [
-            (item.label, item.placement, f"{item.tokens:,}", _priority(item.priority, item.essential),
-             item.reason)
-            for item in context.items
-        ],
-    )  # fmt: skip
+        [_item_row(item) for item in context.items],
+    )
     lines += _table(
         "Left out",
         ("what", "reason", "detail"),
@@ -135,8 +132,9 @@ def render(session: Session, turn: Turn, *, full: bool) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _priority(priority: int, essential: bool) -> str:
-    return "essential" if essential else str(priority)
+def _item_row(item: ContextItem) -> tuple[str, ...]:
+    worth = "essential" if item.essential else str(item.priority)
+    return (item.label, item.placement, f"{item.tokens:,}", worth, item.reason)
 
 
 def _agreement(turn: Turn) -> list[str]:
@@ -181,12 +179,14 @@ def _segment(segment: Segment, full: bool) -> list[str]:
     kept = "" if segment.cached else ", uncached"
     text = segment.text or msgspec.json.encode(segment.content).decode()
     if not full and len(text) > SHOWN:
-        half = SHOWN // 2
-        text = f"{text[:half]}\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n{text[-half:]}"
+        gap = f"\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n"
+        text = text[: SHOWN // 2] + gap + text[-SHOWN // 2 :]
     # A fence longer than any in the text cannot be closed by it.
     fence = "`" * max(3, _longest_run(text) + 1)
     return [
-        f"### {segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens{kept}",
+        f"### {segment.layer} · {segment.role} · {segment.source}",
+        "",
+        f"{segment.tokens:,} tokens{kept}",
         "",
         fence,
         text.strip("\n"),

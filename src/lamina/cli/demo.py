@@ -163,7 +163,7 @@ class _Demo:
 
     def _explain(self, turn: Turn) -> None:
         sizes = {size.layer: size.tokens for size in turn.layers}
-        layers = "  ".join(f"{layer} {sizes[layer]:,}" for layer in LAYERS if sizes[layer])  # type: ignore[index]
+        layers = "  ".join(f"{layer} {sizes[layer]:,}" for layer in LAYERS if sizes[layer])
         new = [item.label for item in turn.context.items if item.placement == "message"]
         named = [item.label for item in turn.context.items if item.placement != "message"]
         parts = [layers]

@@ -8,10 +8,10 @@ from lamina.providers.book import load_book
 
 def show_targets() -> None:
     book = load_book()
-    table = Table(title=f"Known targets (as of {book.date}); any model name works")
-    for heading in ("target", "window", "tokens counted", "cached from", "steps", "lifetime",
+    table = Table(title=f"Known targets, as of {book.date}; any model name works", box=None)
+    for heading in ("target", "window", "counts", "cached from", "steps", "lifetime",
                     "read", "write"):  # fmt: skip
-        table.add_column(heading, justify="left" if heading == "target" else "right")
+        table.add_column(heading, justify="left" if heading == "target" else "right", no_wrap=True)
     for name in book.names():
         target = book.find(name)
         cache = target.cache
@@ -19,7 +19,7 @@ def show_targets() -> None:
         table.add_row(
             name,
             f"{target.window:,}",
-            "exactly" if target.exact_tokens else "estimated",
+            "exact" if target.exact_tokens else "estimate",
             f"{cache.minimum:,}",
             str(cache.step),
             lifetime,

@@ -11,8 +11,11 @@ from msgspec.structs import replace
 
 from lamina.budget import make_room
 from lamina.codec import require_text
-from lamina.engine.planning import Draft, Plan, in_wire_order, plan_results, plan_turn
+from lamina.engine.composing import in_wire_order
+from lamina.engine.drafting import Draft
+from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.rebuilding import rebuild_prompt
+from lamina.engine.recording import Plan
 from lamina.engine.shrinking import consolidate
 from lamina.engine.turn import Turn
 from lamina.engine.writing import Pen
@@ -177,7 +180,7 @@ class Session:
                 raise TurnState("only the latest answer of a session can be resumed")
             target = self._book.find(request.target)
             assembler = self._assembler_for(target, state.settings)
-            draft = Draft(text="", attachments=(), target=target, room=self._room(target, state))
+            draft = Draft(target=target, room=self._room(target, state))
             plan = plan_results(
                 self._pen(state), draft, results, assembler,
                 self._last_sent(state, assembler), attachments,

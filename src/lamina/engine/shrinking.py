@@ -80,11 +80,22 @@ def limit_history(state: State, assembler: Assembler) -> int | None:
         keep = max(1, int(most * settings.prune_to))
         return choose_cut(cached.since(0), [1] * len(cached), keep)
     tokens = settings.history_tokens
-    if tokens is not None:
+    if tokens is not None and _history_tokens(state, assembler) > tokens:
         sizes = assembler.message_sizes(cached.since(0))
-        if sum(sizes) > tokens:
-            return choose_cut(cached.since(0), sizes, int(tokens * settings.prune_to))
+        return choose_cut(cached.since(0), sizes, int(tokens * settings.prune_to))
     return None
+
+
+def _history_tokens(state: State, assembler: Assembler) -> int:
+    """L4 without the items that stand in it; from running totals, so it costs nothing."""
+    prompt = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+    in_place = sum(
+        assembler.item_tokens(state.items[item, version])
+        for item, standing in state.standing.items()
+        if not standing.in_library
+        for version in standing.versions
+    )
+    return total(prompt.history) - in_place
 
 
 def shrink(

@@ -87,9 +87,9 @@ class ModelBook:
     def names(self) -> list[str]:
         """Every provider and model pattern of the book, as targets."""
         return [
-            f"{provider}:{entry.get('match', '*')}"
-            for provider, fields in self._providers.items()
-            for entry in [{}, *fields.get("models", ())]
+            f"{provider}:{each.match}"
+            for provider, facts in self._facts.items()
+            for each in (facts[-1], *facts[:-1])
         ]
 
     def counter(self, target: Target) -> TokenCounter:

@@ -228,10 +228,12 @@ def _signature(value: object) -> str:
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage(cache_reported=False)
-    prompt = usage.initial_prompt_token_count or usage.prompt_token_count or 0
+    summed = usage.prompt_token_count or 0
+    prompt = usage.initial_prompt_token_count or summed
+    cached = usage.cached_content_token_count or 0
     return Usage(
         input=prompt,
-        cached=min(prompt, usage.cached_content_token_count or 0),
+        cached=round(cached * prompt / summed) if summed else cached,
         output=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
     )
 

@@ -58,7 +58,8 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class Cited(Struct, frozen=True, kw_only=True):
-    """An answer in its new numbering: the sources it cites, and the numbers that have none."""
+    """An answer in its new numbering: the sources it cites, by number, and the numbers that
+    have none."""
 
     text: str
     sources: tuple[Source, ...] = ()

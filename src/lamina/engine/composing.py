@@ -1,0 +1,128 @@
+"""What a turn says: which items it sends in full, which it only names, which it must leave out."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.engine.drafting import Draft
+from lamina.engine.writing import Pen
+from lamina.journal import State, is_guidance
+from lamina.layers import Assembler
+from lamina.text import RULES_SENTENCE, label_of, rank_of
+from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
+from lamina.values.item import Attachment, ItemId
+from lamina.values.message import Absent, Block, Context, Message, Text, Use
+from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
+from lamina.values.prompt import Prompt
+from lamina.values.request import LeftOut
+
+RULES_PART = "rules"
+# What the model is told of things it does not get, by the reason in the request context.
+_TOLD = {
+    "missing": "not found",
+    "unreadable": "could not be read",
+    "refused": "not allowed",
+    "window": "no room left",
+    "attachment_limit": "no room left for attachments",
+}
+
+
+class Composed(Struct, frozen=True, kw_only=True):
+    """A tentative turn: what it names, what it leaves out, and what it would send."""
+
+    kept: tuple[Attachment, ...]
+    left_out: tuple[LeftOut, ...]
+    pen: Pen
+    prompt: Prompt
+
+    @property
+    def turn_tokens(self) -> int:
+        return sum(segment.tokens for segment in self.prompt.turn)
+
+
+def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
+    return tuple(sorted(attachments, key=lambda a: rank_of(a.item.id, a.shape)))
+
+
+def lay_always(pen: Pen, attachments: Sequence[Attachment]) -> None:
+    always = [a for a in attachments if a.include == "always" and not a.item.pictures]
+    if not always:
+        return
+    ordered = sorted(always, key=lambda a: (rank_of(a.item.id, a.shape), a.priority, a.item.key))
+    for attachment in ordered:
+        keep_item(pen, attachment)
+    ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in ordered]
+    title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
+    pen.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
+
+
+def explain_rules(pen: Pen, attachments: Sequence[Attachment]) -> None:
+    """The fixed sentence in L1 that makes naming rules meaningful, before the first of them."""
+    if not any(is_guidance(a.item.id) for a in attachments):
+        return
+    if any(part.name == RULES_PART for part in pen.state.envelope.system):
+        return
+    reason = "rules come into play: L1 says when they apply"
+    op = SystemPartSet(name=RULES_PART, text=RULES_SENTENCE, reason=reason)
+    pen.transform("lamina.rules", Patch(ops=(op,), display=Display(title=reason)))
+
+
+def keep_item(pen: Pen, attachment: Attachment) -> None:
+    item = attachment.item
+    if (item.id, item.version) not in pen.state.items:
+        pen.write(ItemEntry, item=item)
+
+
+def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
+    uses = []
+    for attachment in attachments:
+        item = attachment.item
+        use = Use(item=item.id, version=item.version, form="full", shape=attachment.shape)
+        standing = state.standing.get(item.id)
+        if standing is None:
+            uses.append(use)
+        elif item.version not in standing.versions:
+            uses.append(replace(use, replaces=True))
+        elif not is_guidance(item.id) or item.version != standing.current:
+            shown = len(standing.versions)
+            if item.version == standing.versions[-1]:
+                uses.append(replace(use, form="named"))
+            else:
+                ordinal = standing.versions.index(item.version) + 1
+                uses.append(replace(use, form="named", ordinal=ordinal, shown=shown))
+    return tuple(sorted(uses, key=lambda use: use.form != "named"))
+
+
+def compose(
+    pen: Pen,
+    draft: Draft,
+    attachments: tuple[Attachment, ...],
+    left_out: tuple[LeftOut, ...],
+    assembler: Assembler,
+) -> Composed:
+    """The turn with these attachments, written on a copy of the pen."""
+    pen = pen.copy()
+    state = pen.state
+    uses = resolve(state, attachments)
+    for attachment in attachments:
+        keep_item(pen, attachment)
+    guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
+    context = Context(
+        uses=uses,
+        absent=tuple(
+            Absent(label=label_of(ItemId(each.what)), why=_TOLD[each.reason])
+            for each in left_out
+            if each.reason in _TOLD
+        ),
+        in_force=guidance if guidance != state.in_force else None,
+    )
+    blocks: tuple[Block, ...] = (Text(draft.text),)
+    if context != Context():
+        blocks = (context, *blocks)
+    pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
+    if draft.tool_texts:
+        pen.write(EphemeralEntry, tool_texts=draft.tool_texts)
+    start = pen.state.turn_start or 0
+    prompt = assembler.assemble(pen.state.envelope, pen.state.items, start)
+    return Composed(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)

@@ -1,0 +1,21 @@
+"""A turn as asked for, before anything is decided."""
+
+from msgspec import Struct
+
+from lamina.budget import Room
+from lamina.values.item import Attachment
+from lamina.values.message import ToolText
+from lamina.values.request import LeftOut
+from lamina.values.settings import Target
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """What was typed, what could be read of what was attached, and where it goes."""
+
+    target: Target
+    room: Room
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    tool_texts: tuple[ToolText, ...] = ()
+    warnings: tuple[str, ...] = ()

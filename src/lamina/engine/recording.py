@@ -1,0 +1,147 @@
+"""The last act before encoding: the prefix is checked, and the request is written down."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lamina import ledger
+from lamina.engine.drafting import Draft
+from lamina.engine.writing import Pen
+from lamina.errors import WindowExceeded
+from lamina.journal import State
+from lamina.layers import Assembler
+from lamina.text import label_of
+from lamina.values.entry import Entry, RequestEntry
+from lamina.values.item import Attachment
+from lamina.values.prompt import LAYERS, Prompt
+from lamina.values.request import (
+    Boundary,
+    ContextItem,
+    Fit,
+    LeftOut,
+    Placement,
+    RequestContext,
+)
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """A request that is decided: what to append, and what to send."""
+
+    state: State
+    entries: tuple[Entry, ...]
+    prompt: Prompt
+    request: RequestEntry
+
+
+def record_request(
+    pen: Pen,
+    draft: Draft,
+    prompt: Prompt,
+    sent: Prompt | None,
+    assembler: Assembler,
+    *,
+    kept: tuple[Attachment, ...],
+    left_out: tuple[LeftOut, ...],
+    boundaries: tuple[Boundary, ...],
+) -> Plan:
+    """The plan with its request entry.
+
+    Raises:
+        WindowExceeded: it does not fit.
+        PrefixMoved: bytes would move without a reason.
+    """
+    room, state = draft.room, pen.state
+    if prompt.tokens > room.limit:
+        raise WindowExceeded(
+            "the request does not fit the window even without history and spare attachments; "
+            "shorten the message or the system prompt, or choose a model with a larger window",
+            _sizes(prompt),
+            room.limit,
+        )
+    agreement = ledger.compare(sent, prompt, state.reasons)
+    warnings = list(draft.warnings)
+    if agreement.broke and not agreement.broke.reason:
+        if state.settings.prefix_check == "raise":
+            ledger.require_reason(agreement)
+        warnings.append(
+            f"the prefix moved without a reason at {agreement.broke.source} "
+            f"({agreement.broke.layer}): {agreement.reprocessed:,} tokens are processed again"
+        )
+    context = RequestContext(
+        target=draft.target.name,
+        items=_describe(state, kept, assembler),
+        left_out=left_out,
+        boundaries=boundaries,
+        agreement=agreement,
+        fit=Fit(
+            window=room.window,
+            reserve=room.reserve,
+            tokens=round(prompt.tokens * room.calibration),
+            calibration=room.calibration,
+        ),
+        warnings=tuple(warnings),
+    )
+    base = state.last_sent if sent is not None else None
+    run = prompt.cached_run()
+    request = pen.write(
+        RequestEntry,
+        target=draft.target.name,
+        context=context,
+        before=pen.began_at,
+        base=base.id if base else None,
+        kept=agreement.segments if base else 0,
+        digests=tuple(s.digest for s in prompt.since(agreement.segments if base else 0)),
+        cached_run=run,
+        tokens=prompt.tokens,
+        cached_tokens=prompt.tokens_until(run),
+        calibration=room.calibration,
+    )
+    return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request)
+
+
+def _sizes(prompt: Prompt) -> dict[str, int]:
+    sizes = dict.fromkeys(LAYERS, 0)
+    for segment in prompt:
+        sizes[segment.layer] += segment.tokens
+    return {layer: tokens for layer, tokens in sizes.items() if tokens}
+
+
+def _describe(
+    state: State, attachments: Sequence[Attachment], assembler: Assembler
+) -> tuple[ContextItem, ...]:
+    last = state.envelope.cached[state.turn_start] if state.turn_start is not None else None
+    context = last.context if last else None
+    full = {use.item for use in context.uses if use.form == "full"} if context else set()
+    described = []
+    for attachment in attachments:
+        item = attachment.item
+        standing = state.standing.get(item.id)
+        placement: Placement = "above"
+        if item.id in full:
+            placement = "message"
+        elif standing and standing.in_library:
+            placement = "library"
+        described.append(
+            ContextItem(
+                item=item.id,
+                version=item.version,
+                label=label_of(item.id),
+                placement=placement,
+                layer="L3" if placement == "message" else "L2",
+                tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
+                essential=attachment.is_essential,
+                pinned=item.id in state.pinned,
+                include=attachment.include,
+                reason=_reason_for(attachment, item.id in state.pinned),
+            )
+        )
+    return tuple(described)
+
+
+def _reason_for(attachment: Attachment, pinned: bool) -> str:
+    if pinned:
+        return "pinned"
+    if attachment.include == "always":
+        return "always included"
+    return "attached to this message"
