@@ -6,6 +6,8 @@ from typing import Any
 from conversations import Conversation
 
 LAZY = "Lamina lazy"
+# Differences below this share are noise: a token or two per message, steps of 128.
+SLACK = 0.005
 
 
 def report(
@@ -40,6 +42,24 @@ def report(
                         f"{r['ratio']:>8.2f}" if window is None else f"{r['hit_rate']:>8.3f}"
                     )
                 print(f"{conversation.name:<24}" + "".join(cells))
+
+
+def _cost_ratios(results: list[dict[str, Any]], window: int | None) -> dict[str, Any]:
+    """Each row's cost over that of lazy, on the conversations where the row kept within the window
+    and sent every question; those of the others are only counted."""
+    by = {(r["conversation"], r["row"]): r for r in results if r["window"] == window}
+    ratios: dict[str, Any] = {}
+    for row in dict.fromkeys(name for _, name in by):
+        mine = [r for (_, name), r in by.items() if name == row]
+        fair = [r for r in mine if not r["over_window"] and not r["lost"]]
+        ratios[row] = {"fair": f"{len(fair)} of {len(mine)}"} | {
+            vendor: round(
+                sum(r[key] for r in fair) / sum(by[r["conversation"], LAZY][key] for r in fair), 3
+            )
+            for vendor, key in (("Anthropic", "cost_anthropic"), ("OpenAI", "cost_openai"))
+            if fair
+        }
+    return ratios
 
 
 def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -103,16 +123,19 @@ def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -
             # A row that overflows the window or leaves the question out is not in the race.
             if not same or other["row"] == LAZY or other["over_window"] or other["lost"]:
                 continue
-            measures = ["reprocessed"] if not r["prunes"] else []
-            worse = [
-                key
-                for key in (*measures, "cost_anthropic", "cost_openai")
-                if r[key] > 1.001 * other[key]
-            ]
-            if r["prunes"] and other["hit_rate"] > r["hit_rate"] + 0.001:
+            worse = []
+            if r["prunes"] and other["hit_rate"] > r["hit_rate"] + SLACK:
                 worse.append("hit_rate")
+            if not r["prunes"] and r["reprocessed"] > (1 + SLACK) * other["reprocessed"]:
+                worse.append("reprocessed")
+            # Whoever throws more of the context away pays less for the rest of it.
+            if other["prompt_tokens"] >= (1 - SLACK) * r["prompt_tokens"]:
+                costs = ("cost_anthropic", "cost_openai")
+                worse += [key for key in costs if r[key] > (1 + SLACK) * other[key]]
             if worse:
                 behind.append((r["conversation"], r["window"], other["row"], worse))
+    for window in dict.fromkeys(r["window"] for r in lazy):
+        claims[f"total cost over lazy's, window {window or 'none'}"] = _cost_ratios(results, window)
     claims["behind another row"] = len(behind)
     print("\n## Claims\n")
     for name, value in claims.items():

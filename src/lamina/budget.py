@@ -5,6 +5,7 @@ pruned exactly, what was sent only in big steps. The higher priority number goes
 equals the earliest added; essentials never go.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -36,16 +37,15 @@ def drop_until(candidates: Sequence[Sized], excess: int) -> Choice:
         (each for each in candidates if not each.essential),
         key=lambda each: (-each.priority, each.recency),
     )
-    gone: set[ItemId] = set()
+    dropped: list[Sized] = []
     for each in order:
         if excess <= 0:
             break
-        gone.add(each.item)
+        dropped.append(each)
         excess -= each.tokens
-    return Choice(
-        kept=tuple(each for each in candidates if each.item not in gone),
-        dropped=tuple(each for each in order if each.item in gone),
-    )
+    gone = {id(each) for each in dropped}
+    kept = tuple(each for each in candidates if id(each) not in gone)
+    return Choice(kept=kept, dropped=tuple(dropped))
 
 
 def fit_attachments(candidates: Sequence[Sized], limit: int | None) -> Choice:
@@ -56,7 +56,13 @@ def fit_attachments(candidates: Sequence[Sized], limit: int | None) -> Choice:
     """
     if limit is None:
         return Choice(kept=tuple(candidates), dropped=())
-    essential = {each.label: each.tokens for each in candidates if each.essential}
+    labels = Counter(each.label for each in candidates)
+    essential = {
+        # Two may be called alike: a note and a file of one path.
+        each.label if labels[each.label] == 1 else str(each.item): each.tokens
+        for each in candidates
+        if each.essential
+    }
     if sum(essential.values()) > limit:
         raise EssentialsTooLarge(
             "essential attachments are over the attachment limit; "

@@ -6,33 +6,30 @@ extractive, and the same for the same messages.
 
 from collections.abc import Callable, Sequence
 
-from lamina.values.message import Message, Text, ToolCall, ToolResult
+from lamina.values.message import Message, Text, ToolResult
 
 Count = Callable[[str], int]
 
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
     """Every index at which history may begin: no result behind it answers a call before it."""
-    open_calls: set[str] = set()
+    last_answer = {
+        block.call_id: index
+        for index, message in enumerate(messages)
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    }
     cuts = []
+    blocked_until = -1
     for index, message in enumerate(messages):
-        if not open_calls and message.role != "tool":
+        if index > blocked_until and message.role != "tool":
             cuts.append(index)
-        for block in message.blocks:
-            match block:
-                case ToolCall(id=call):
-                    open_calls.add(call)
-                case ToolResult(call_id=call):
-                    open_calls.discard(call)
-                case _:
-                    pass
-        if message.role == "user" and open_calls:
-            # Calls that were never answered do not block cuts after the next question.
-            open_calls.clear()
-            cuts.append(index)
-    if not open_calls:
+        # A call that is never answered blocks nothing.
+        answers = [last_answer.get(call.id, -1) for call in message.calls]
+        blocked_until = max(blocked_until, *answers, -1)
+    if len(messages) > blocked_until:
         cuts.append(len(messages))
-    return tuple(dict.fromkeys(cuts))
+    return tuple(cuts)
 
 
 def choose_cut(
@@ -69,6 +66,8 @@ def choose_head(
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
     """Where the last `turns` turns begin."""
+    if turns <= 0:
+        return len(messages)
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "user":
             turns -= 1

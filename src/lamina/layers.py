@@ -8,6 +8,7 @@ segment they introduce, so that growth never touches an earlier one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,8 @@ from lamina.values.message import (
 from lamina.values.prompt import LAYERS, Content, Layer, LayerSize, Link, Prompt, Segment, WireRole
 from lamina.values.settings import Promotion
 
+# Where a message stands: before this turn, as its question, or as a step taken since.
+Region = Literal["history", "asked", "steps"]
 Items = Mapping[tuple[ItemId, str], Item]
 Count = Callable[[str], int]
 
@@ -66,20 +69,21 @@ class Assembler:
         cached = envelope.cached
 
         def render_message(message: Message) -> Iterator[Segment]:
-            return self._message_segments(message, items, current=False)
+            return self._message_segments(message, items, "history")
+
+        def render_step(message: Message) -> Iterator[Segment]:
+            return self._message_segments(message, items, "steps")
 
         asks = turn_start < len(cached) and cached[turn_start].role == "user"
         return Prompt(
             front=self._assemble_front(envelope, items),
             history=self._history.follow(cached.until(turn_start), 0, render_message),
             asked=tuple(
-                self._message_segments(
-                    cached[turn_start], items, current=True, tool_texts=envelope.tool_texts
-                )
+                self._message_segments(cached[turn_start], items, "asked", envelope.tool_texts)
             )
             if asks
             else (),
-            steps=self._steps.follow(cached, turn_start + asks, render_message),
+            steps=self._steps.follow(cached, turn_start + asks, render_step),
             tail=tuple(
                 replace(segment, layer="L3", cached=False)
                 for message in envelope.uncached
@@ -111,7 +115,7 @@ class Assembler:
             if items is None and message.context:
                 bare = tuple(block for block in message.blocks if not isinstance(block, Context))
                 message = replace(message, blocks=bare)
-            segments = self._message_segments(message, items or {}, current=False)
+            segments = self._message_segments(message, items or {}, "history")
             sizes.append(sum(segment.tokens for segment in segments))
         return sizes
 
@@ -160,16 +164,17 @@ class Assembler:
     # -- messages --------------------------------------------------------------------------------
 
     def _message_segments(
-        self, message: Message, items: Items, *, current: bool, tool_texts: Sequence[ToolText] = ()
+        self, message: Message, items: Items, region: Region, tool_texts: Sequence[ToolText] = ()
     ) -> Iterator[Segment]:
         eager = self.layout.promotion == "eager"
         opens = True
         context = message.context
-        if message.role == "user" and (context or tool_texts) and (current or not eager):
-            for segment in self._context_segments(message, context, items, current, tool_texts):
+        bare = eager and region == "history"
+        if message.role == "user" and (context or tool_texts) and not bare:
+            for segment in self._context_segments(message, context, items, region, tool_texts):
                 yield segment
                 opens = False
-        typed: Layer = "L5" if current and message.role == "user" else "L4"
+        typed: Layer = "L5" if region == "asked" and message.role == "user" else "L4"
         for block in message.blocks:
             match block:
                 case Context():
@@ -193,7 +198,7 @@ class Assembler:
         message: Message,
         context: Context | None,
         items: Items,
-        current: bool,
+        region: Region,
         tool_texts: Sequence[ToolText],
     ) -> Iterator[Segment]:
         """L3 of one user message, in front of what was typed. What is uncached stands in front of
@@ -201,7 +206,8 @@ class Assembler:
         eager = self.layout.promotion == "eager"
         pieces = list(self._context_pieces(message, context, items)) if context else []
         asks = bool(message.text.strip())
-        framed = asks and (bool(pieces) or not eager)
+        has_context = bool(pieces)
+        framed = asks and (has_context or not eager)
         if tool_texts:
             extra = _Piece(text=render.render_tool_texts(tool_texts), source="tool_texts")
             pieces.insert(0 if eager else len(pieces), extra)
@@ -211,8 +217,8 @@ class Assembler:
             # follows, one behind it does not. The original joins blocks with a single one.
             glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
             tail = "\n\n" if asks and not framed and piece is pieces[-1] else ""
-            layer = _context_layer(piece, current)
-            cached = not eager and piece.source != "tool_texts"
+            layer = _context_layer(piece, region)
+            cached = not (eager and region == "asked") and piece.source != "tool_texts"
             yield self._segment(
                 layer, "user", message.id, Text(f"{glue}{piece.text}{tail}"), piece.source,
                 opens=before is None, tokens=piece.tokens and piece.tokens + bool(glue),
@@ -225,8 +231,9 @@ class Assembler:
             before = piece
         if framed and pieces:
             yield self._segment(
-                "L3" if current else "L4", "user", message.id, Text(f"\n\n{render.QUERY_FRAME}"),
-                f"frame:{message.id}", cached=not eager,
+                "L4" if region == "history" else "L3", "user", message.id,
+                Text(f"\n\n{render.QUERY_FRAME}"), f"frame:{message.id}",
+                cached=has_context and not (eager and region == "asked"),
             )  # fmt: skip
 
     def _context_pieces(
@@ -341,8 +348,8 @@ class _Piece(Struct, frozen=True, kw_only=True):
     is_block: bool = False
 
 
-def _context_layer(piece: _Piece, current: bool) -> Layer:
-    if current:
+def _context_layer(piece: _Piece, region: Region) -> Layer:
+    if region != "history":
         return "L3"
     return "L2" if piece.is_block else "L4"
 
@@ -357,8 +364,10 @@ def segment_digest(role: str, content: Content, *, opens: bool) -> str:
     """What is on the wire of a segment: its role, whether it opens a message, its content."""
     head = f"{role}\x1f{int(opens)}\x1f".encode()
     if isinstance(content, Text):
-        return sha256(head + content.text.encode("utf-8", "surrogatepass")).hexdigest()
-    return sha256(head + b"\x1f" + canonical(content)).hexdigest()
+        return sha256(
+            head + b"text\x1f" + content.text.encode("utf-8", "surrogatepass")
+        ).hexdigest()
+    return sha256(head + b"block\x1f" + canonical(content)).hexdigest()
 
 
 def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:

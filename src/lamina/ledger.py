@@ -66,7 +66,7 @@ def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> A
             segment=shared,
             source=place.source,
             before=old.source if old else "",
-            reason="; ".join(reasons),
+            reason="; ".join(reason for reason in reasons if reason.strip()),
         )
     return Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens, broke=broke)
 
@@ -113,7 +113,7 @@ def judge_cache(
 
     if not usage.cache_reported:
         return verdict("not_reported", "the provider said nothing of its cache")
-    slack = max(rules.step, 64, round(0.05 * max(expected, reported)))
+    slack = max(rules.step, 16, round(0.05 * max(expected, reported)))
     if abs(reported - expected) <= slack:
         if agreement.first:
             return verdict("nothing_sent_before", "the first request of this session")
@@ -121,14 +121,15 @@ def judge_cache(
             return verdict("model_changed", "another model has a cache of its own")
         if expired:
             return verdict("lifetime_passed", _expiry(elapsed, rules))
-        if expected == 0 and agreement.tokens:
-            return verdict(
-                "below_minimum",
-                f"{round(agreement.tokens * factor):,} tokens agree; "
-                f"nothing under {rules.minimum:,} is cached",
-            )
         if agreement.broke:
             return verdict("prefix_moved", f"moved at {agreement.broke.source}: as expected")
+        if expected == 0 and agreement.tokens:
+            found = min(agreement.tokens, written) if rules.explicit else agreement.tokens
+            return verdict(
+                "below_minimum",
+                f"{round(found * factor):,} tokens could be in the cache; "
+                f"nothing under {rules.minimum:,} is kept",
+            )
         return verdict("as_expected", "the prefix was found in the cache")
     if reported > expected:
         why = (

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lamina.errors import InvalidSetting, UnknownTarget
 from lamina.providers import anthropic, gemini, openai
@@ -88,6 +89,9 @@ def test_the_book_lists_what_it_knows() -> None:
     assert names[0] == "openai:*"
     assert {"openai:gpt-4.1*", "anthropic:*", "anthropic:claude-opus-5*", "local:*"} <= set(names)
     assert len(set(names)) == len(names)
+    assert load_book().find("openai:o[34]*") == replace(
+        load_book().find("openai:o3"), model="o[34]*"
+    )
 
 
 def test_every_provider_has_its_wire() -> None:

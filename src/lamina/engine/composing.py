@@ -11,7 +11,7 @@ from lamina.journal import State, is_guidance
 from lamina.layers import Assembler
 from lamina.text import RULES_SENTENCE, label_of, rank_of
 from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
-from lamina.values.item import Attachment, ItemId
+from lamina.values.item import Attachment, Item, ItemId
 from lamina.values.message import Absent, Block, Context, Message, Text, Use
 from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
 from lamina.values.prompt import Prompt
@@ -77,7 +77,7 @@ def keep_item(pen: Pen, attachment: Attachment) -> None:
 def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
     uses = []
     for attachment in attachments:
-        item = attachment.item
+        item = _as_standing(state, attachment.item)
         use = Use(item=item.id, version=item.version, form="full", shape=attachment.shape)
         standing = state.standing.get(item.id)
         if standing is None:
@@ -94,6 +94,17 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
     return tuple(sorted(uses, key=lambda use: use.form != "named"))
 
 
+def _as_standing(state: State, item: Item) -> Item:
+    """The standing version that already shows all of `item`: a note that was active brought its
+    images along, and attaching it without them brings nothing new."""
+    standing = state.standing.get(item.id)
+    for version in standing.versions if standing and not item.pictures else ():
+        shown = state.items[item.id, version]
+        if shown.content == item.content:
+            return shown
+    return item
+
+
 def compose(
     pen: Pen,
     draft: Draft,
@@ -105,8 +116,10 @@ def compose(
     pen = pen.copy()
     state = pen.state
     uses = resolve(state, attachments)
+    full = {use.item for use in uses if use.form == "full"}
     for attachment in attachments:
-        keep_item(pen, attachment)
+        if attachment.item.id in full:
+            keep_item(pen, attachment)
     guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
     context = Context(
         uses=uses,

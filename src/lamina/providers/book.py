@@ -64,7 +64,12 @@ class ModelBook:
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
             raise UnknownTarget(name, tuple(self._facts))
-        facts = next(each for each in self._facts[provider] if fnmatchcase(model, each.match))
+        # A pattern may be asked for by itself, as `names` gives it.
+        facts = next(
+            each
+            for each in self._facts[provider]
+            if model == each.match or fnmatchcase(model, each.match)
+        )
         return Target(
             provider=provider,
             model=model,

@@ -47,18 +47,22 @@ _TAGS = sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]}) + [
     "project_context",
     "saved_memories",
 ]
-_TAG_OPENS = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(_TAGS)})\b|\s*/\s*content\b)", re.IGNORECASE)
+# Possessive (`*+`), so that hostile runs of white space cost linear time.
+_TAG_OPENS = re.compile(
+    rf"<(?=\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b|\s*+/\s*+content\b)", re.IGNORECASE
+)
 _CLOSES = re.compile(r"<(?=\s*/)")
 # A model sees a new line where any of these stands, so a marker may not follow one.
-_LINE_START = r"(?:^|(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
+_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _PHRASES = (
     "[User query]:", "# Additional context:", "Context attached to this message:",
     "Find them in the ", "Changed since it was last shown", "Attached, but not included here:",
     "Rules and references in force", "No rules or references are in force",
+    "[Earlier messages were removed", "The question that is being worked on:",
 )  # fmt: skip
 _PHRASE_STARTS = re.compile(
-    rf"{_LINE_START}([^\S\n]*)"
-    rf"(?=#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, _PHRASES))})",
+    rf"(?:^|(?<=[{_BREAKS}]))([^\S{_BREAKS}]*+)"
+    rf"(?=#{{1,6}}\s*+Context Library\b|{'|'.join(map(re.escape, _PHRASES))})",
     re.IGNORECASE,
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -82,14 +86,16 @@ def escape_content(text: str, *tags: str) -> str:
     if "<" in text:
         text = _TAG_OPENS.sub("&lt;", text)
         for tag in tags:
-            text = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
+            own = rf"<(?=\s*+/?+\s*+{re.escape(tag)}(?![\w.-]))"
+            text = re.sub(own, "&lt;", text, flags=re.IGNORECASE)
     return _PHRASE_STARTS.sub(r"\1\\", text)
 
 
 def label_of(item: ItemId) -> str:
     """How a person and the model call an item: its path, URL or name."""
     key = key_of(item)
-    if match := _SELECTION_KEY.fullmatch(key):
+    match = _SELECTION_KEY.fullmatch(key) if kind_of(item) == "selection" else None
+    if match:
         return f"{match[1]} (lines {match[2]}-{match[3]})"
     return key
 
@@ -204,9 +210,11 @@ def render_project(base: str, system_prompt: str | None, context: str | None) ->
     """L1 of a project: base prompt, then the project's own blocks; what is missing has no block."""
     parts = [base.strip()]
     if system_prompt and system_prompt.strip():
-        parts.append(f"<project_system_prompt>\n{system_prompt}\n</project_system_prompt>")
+        parts.append(
+            f"<project_system_prompt>\n{escape_content(system_prompt)}\n</project_system_prompt>"
+        )
     if context and context.strip():
-        parts.append(f"<project_context>\n{context}\n</project_context>")
+        parts.append(f"<project_context>\n{escape_content(context)}\n</project_context>")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -36,7 +36,8 @@ class Chain(Generic[T]):
             return self
         with _growing:
             buffer = self._buffer
-            if len(buffer) != self._length:
+            # The empty chain is a default value that everyone shares: it never lends its buffer.
+            if len(buffer) != self._length or not self._length:
                 buffer = buffer[: self._length]
             buffer.extend(added)
         return self._view(buffer, self._length + len(added))
@@ -60,6 +61,8 @@ class Chain(Generic[T]):
         return self._buffer[index]
 
     def since(self, start: int) -> tuple[T, ...]:
+        if start < 0:
+            start = max(0, start + self._length)
         return tuple(self._buffer[start : self._length])
 
     def __iter__(self) -> Iterator[T]:

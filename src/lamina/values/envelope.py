@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lamina.errors import InvalidSetting
 from lamina.values.chain import Chain
 from lamina.values.item import ItemId
 from lamina.values.message import Message, ToolDefinition, ToolText
@@ -25,6 +26,12 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not 0 <= self.temperature < float("inf"):
+            raise InvalidSetting("temperature", self.temperature, "must be a number from 0 on")
+        if self.max_tokens is not None and self.max_tokens < 0:
+            raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
 
 
 class Envelope(Struct, frozen=True, kw_only=True):

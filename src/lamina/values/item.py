@@ -62,7 +62,10 @@ def canonical_url(url: str) -> str:
     text = url.strip()
     if "://" not in text:
         text = f"https://{text}"
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text  # not an address anyone can read; its spelling is its identity
     host = (parts.hostname or "").lower()
     video = None
     if host in {"youtu.be", "www.youtu.be"}:
@@ -117,7 +120,8 @@ def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
     """sha256 of the content's bytes (what `sha256sum` says of a text file), then of its images."""
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
     for picture in pictures:
-        digest.update(b"\0" + picture.digest.encode())
+        # A byte that no text encodes to: text cannot pass for an image.
+        digest.update(b"\xff" + picture.digest.encode())
     return digest.hexdigest()
 
 

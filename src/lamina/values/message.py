@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lamina.values.item import ItemId, Picture, Shape
 
@@ -101,8 +102,23 @@ class ToolText(Struct, frozen=True, kw_only=True):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the model is told of a tool; serialisable, matched to an implementation by name."""
+    """What the model is told of a tool; serialisable, matched to an implementation by name.
+
+    Keys of the schema are put in order: a journal that is read back must give the same bytes."""
 
     name: str
     description: str = ""
     parameters: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "parameters", _in_order(self.parameters))
+
+
+def _in_order(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _in_order(value[key]) for key in sorted(value)}
+        case list() | tuple():
+            return [_in_order(each) for each in value]
+        case _:
+            return value

@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lamina.errors import InvalidSetting
+
 Promotion = Literal["lazy", "eager"]
 
 
@@ -34,6 +36,22 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prune_cold_above: float = 0.7
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in _LIMITS:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise InvalidSetting(name, value, "must not be below 0")
+        for name in ("prune_to", "prune_recent", "prune_cold_above"):
+            share = getattr(self, name)
+            if not 0 < share <= 1:
+                raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
+
+
+_LIMITS = (
+    "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
+    "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
+)  # fmt: skip
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,222 @@
+"""The laws of the design, over conversations that could be."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.conversations import (
+    Ask,
+    Conversation,
+    Moment,
+    attached,
+    conversations,
+    modest,
+    play,
+    promotions,
+    standing_blocks,
+)
+from tests.fakes.book import FakeCounter
+from tests.fakes.sessions import digests, run
+
+from lamina.engine.rebuilding import rebuild_prompt, request_digests
+from lamina.journal import path_to, replay
+from lamina.layers import Assembler, Layout
+from lamina.values.entry import RequestEntry
+from lamina.values.message import ToolCall, ToolResult
+
+
+@modest
+@given(conversations)
+def test_every_request_can_be_rebuilt_from_the_journal_alone(given: Conversation) -> None:
+    async def body() -> None:
+        player, moments = await play(given)
+        loaded = await player.world.store.load(player.session.id)
+        entries = {entry.id: entry for entry in loaded}
+        requests = {id: entry for id, entry in entries.items() if isinstance(entry, RequestEntry)}
+        assert len(requests) == len(moments)
+        for moment in moments:
+            path = path_to(moment.turn.id, entries)
+            promotion = replay(path).settings.promotion
+            fresh = Assembler(FakeCounter().count, Layout(promotion=promotion))
+            rebuilt = tuple(segment.digest for segment in rebuild_prompt(path, fresh))
+            assert rebuilt == tuple(digests(moment.turn))
+            assert request_digests(requests[moment.turn.id], requests) == rebuilt
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_a_session_opened_again_is_the_session_that_was_left(given: Conversation) -> None:
+    async def body() -> None:
+        player, _ = await play(given)
+        again = await player.world.open(player.session.id)
+        assert again.state == player.session.state
+        assert again.entries == player.session.entries
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_what_was_sent_stays_in_front_unless_a_reason_is_recorded(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            agreement = moment.turn.context.agreement
+            if moment.last is None:
+                assert agreement.first
+                continue
+            run_before = moment.last.turn.prompt.cached_run()
+            sent = digests(moment.last.turn)[:run_before]
+            extends = digests(moment.turn)[:run_before] == sent
+            assert extends == (agreement.broke is None)
+            assert extends or (agreement.broke and agreement.broke.reason.strip())
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_a_request_never_exceeds_its_room_and_counts_all_that_is_sent(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            prompt, fit = moment.turn.prompt, moment.turn.context.fit
+            assert prompt.tokens * fit.calibration <= given.window - 100
+            assert prompt.tokens == sum(segment.tokens for segment in prompt)
+            wire = moment.turn.request()
+            contents = [m["content"] for m in wire["messages"]]
+            sent = sum(len(text.split()) for text in contents if isinstance(text, str))
+            assert sent < prompt.tokens
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_what_is_attached_stands_in_the_request_or_is_reported(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            context = moment.turn.context
+            blocks = set(standing_blocks(moment.turn))
+            present = {item.item: item.version for item in context.items}
+            for item, version in present.items():
+                assert f"{item}@{version[:8]}" in blocks
+            reported = {each.what for each in context.left_out}
+            if not moment.resumed:
+                assert moment.attached <= set(present) | reported
+            assert all(each.detail for each in context.left_out)
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_an_item_that_no_longer_stands_is_reported_when_it_goes(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            gone = set(moment.before.standing) - set(moment.after.standing)
+            assert gone <= {each.what for each in moment.turn.context.left_out}
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_each_version_of_an_item_stands_at_most_once(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            counted = Counter(standing_blocks(moment.turn))
+            assert all(count == 1 for count in counted.values()), counted
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_no_request_parts_a_tool_call_from_its_result(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            open_calls: list[str] = []
+            for segment in moment.turn.prompt:
+                match segment.content:
+                    case ToolCall(id=call):
+                        open_calls.append(call)
+                    case ToolResult(call_id=call):
+                        assert call in open_calls
+                        open_calls.remove(call)
+                    case _:
+                        assert not open_calls
+            assert not open_calls
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_what_was_typed_is_in_the_request_untouched(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            said = [segment.text for segment in moment.turn.prompt if segment.role == "user"]
+            if moment.resumed:
+                assert any(moment.typed in text for text in said)
+            else:
+                assert said[-1] == moment.typed
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_pinned_items_stand_in_every_request(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            assert set(moment.before.pinned) <= {item.item for item in moment.turn.context.items}
+
+    run(body())
+
+
+@st.composite
+def long_conversations(draw: st.DrawFn) -> Conversation:
+    """One person at work: small turns, a few notes at hand that change now and then."""
+    turns = []
+    at_hand = draw(attached)
+    for _ in range(40):
+        if draw(st.integers(0, 7)) == 0:
+            at_hand = draw(attached)
+        turns.append(
+            Ask(
+                size=draw(st.integers(5, 40)),
+                answer=draw(st.integers(5, 60)),
+                attach=at_hand,
+                loops=draw(st.sampled_from([(), (), (), (1,), (2, 1)])),
+                result=draw(st.sampled_from([5, 30])),
+            )
+        )
+    promotion = draw(promotions)
+    return Conversation(steps=tuple(turns), window=1_500, promotion=promotion)
+
+
+def broke_for_room(moment: Moment) -> bool:
+    kinds = {boundary.kind for boundary in moment.turn.context.boundaries}
+    return moment.turn.context.agreement.broke is not None and "window" in kinds
+
+
+@modest
+@given(long_conversations())
+def test_over_a_long_conversation_the_window_moves_the_prefix_on_few_turns(
+    given: Conversation,
+) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        broken = sum(map(broke_for_room, moments))
+        assert broken <= len(given.steps) / 3
+
+    run(body())
