@@ -12,16 +12,15 @@ import argparse
 import gc
 import json
 import platform
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import anyio
+
+import lamina
 from assembly_peers import (
     langchain_assemble,
     langchain_request,
@@ -29,8 +28,6 @@ from assembly_peers import (
     pydantic_ai_request,
 )
 from conversations import Writer
-
-import lamina
 from lamina.values.settings import Settings
 
 SIZES = (100, 1_000, 10_000, 100_000)

@@ -108,7 +108,7 @@ def _pydantic_ai_agent() -> Agent[None, str]:
     return Agent(
         FunctionModel(answer),
         instructions=_SYSTEM,
-        capabilities=[SlidingWindowCompaction[None](max_tokens=_ROOM)],
+        capabilities=[SlidingWindowCompaction(max_tokens=_ROOM)],
     )
 
 

@@ -15,8 +15,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from accounting import Account, account, best_hit_rate, physical_limit
 from conversations import Conversation, recorded, scenarios
 from peers import rows as peer_rows

@@ -294,7 +294,7 @@ class PydanticAIWindow:
             []
             if budget is None
             else [
-                SlidingWindowCompaction[None](
+                SlidingWindowCompaction(
                     max_tokens=budget,
                     keep_tokens=int(budget * self._keep),
                     tokenizer=self._tokens,

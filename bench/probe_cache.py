@@ -8,7 +8,6 @@ import argparse
 import json
 import urllib.request
 from collections.abc import Sequence
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +66,10 @@ def common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
+def common_text(a: str, b: str) -> str:
+    return a[: common([ord(char) for char in a], [ord(char) for char in b])]
+
+
 def probe(model: Model) -> list[dict[str, Any]]:
     history = [[{"role": "system", "content": SYSTEM}] for _ in NOTES]
     held: list[list[int]] = [[] for _ in NOTES]  # token ids in each slot
@@ -87,7 +90,7 @@ def probe(model: Model) -> list[dict[str, Any]]:
                     "prompt": reply["usage"]["prompt_tokens"],
                     # At least one token is processed again: its logits start the answer.
                     "predicted": min(common(held[slot], prompt), len(prompt) - 1),
-                    "by_text": len(model.tokens(commonprefix([sent[slot], raw["prompt"]]))),
+                    "by_text": len(model.tokens(common_text(sent[slot], raw["prompt"]))),
                     "reported": reply["usage"]["prompt_tokens_details"]["cached_tokens"],
                     "finish": choice["finish_reason"],
                     "ms": round(reply["timings"]["prompt_ms"]),
@@ -105,7 +108,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     args = parser.parse_args()
     rows = probe(Model(args.model))
-    for cells in (rows[0].keys(), *(row.values() for row in rows)):
+    for cells in (list(rows[0]), *(list(row.values()) for row in rows)):
         print(*(f"{cell:>9}" for cell in cells))
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")

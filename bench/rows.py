@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
-from conversations import Conversation, Note, Step
-from peers import Line, Row
 
 import lamina
+from conversations import Conversation, Note, Step
 from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
 from lamina.providers.tokens import EncodingCounter
@@ -18,6 +17,7 @@ from lamina.text import render_item
 from lamina.values.item import Item, note_id
 from lamina.values.message import ToolText
 from lamina.values.settings import Settings
+from peers import Line, Row
 
 COUNTER = EncodingCounter("o200k_base")
 UNLIMITED = 100_000_000
@@ -71,8 +71,10 @@ class LaminaPlayer:
                 turn = await session.prepare(
                     step.question,
                     attach=[Item(id=note_id(n.path), content=n.text) for n in step.notes],
-                    tool_texts=[ToolText(name="search", text=step.tool_text)] if step.tool_text else (),
-                )  # fmt: skip
+                    tool_texts=[
+                        ToolText(name="search", text=text) for text in (step.tool_text,) if text
+                    ],
+                )
             else:
                 assert turn is not None
                 turn = await turn.resume(dict(step.results))
@@ -99,9 +101,9 @@ def _with_window(settings: Settings, budget: int | None) -> Settings:
 
 def _reply(step: Step) -> dict[str, object]:
     calls = [
-        {"id": call, "type": "function", "function": {"name": "tool", "arguments": json.dumps({"a": text})}}
+        {"id": call, "function": {"name": "tool", "arguments": json.dumps({"a": text})}}
         for call, text in step.calls
-    ]  # fmt: skip
+    ]
     message = {"role": "assistant", "content": step.answer, "tool_calls": calls}
     return {"choices": [{"message": message, "finish_reason": "stop"}]}
 

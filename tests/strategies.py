@@ -30,7 +30,7 @@ from lamina.values.entry import (
     SettingsEntry,
     TransformEntry,
 )
-from lamina.values.envelope import Envelope, Laid, SystemPart
+from lamina.values.envelope import Envelope, Laid, Options, SystemPart
 from lamina.values.item import Item, ItemId, Picture, note_id
 from lamina.values.message import (
     Context,
@@ -88,6 +88,22 @@ _PLAIN: dict[Any, Any_] = {
     NoneType: st.none(),
     Any: json_values,
 }
+# Fields whose range is narrower than their type.
+_counts = st.integers(0, 2**63 - 1)
+_shares = st.floats(0, 1, exclude_min=True)
+_NARROW: dict[type, dict[str, Any_]] = {
+    Options: {
+        "temperature": st.none() | st.floats(0, allow_infinity=False),
+        "max_tokens": st.none() | _counts,
+    },
+    Settings: {
+        **{name: st.none() | _counts for name in ("window", "output_reserve", "attachment_limit",
+                                                  "history_messages", "history_tokens")},
+        **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens"), _counts),
+        **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
+        "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
+    },
+}  # fmt: skip
 
 
 def values_of(kind: Any) -> Any_:
@@ -107,8 +123,12 @@ def values_of(kind: Any) -> Any_:
         return st.dictionaries(values_of(args[0]), values_of(args[1]), max_size=3)
     assert isinstance(kind, type)
     assert issubclass(kind, Struct), f"no strategy for {kind!r}"
-    fields = msgspec.structs.fields(kind)
-    return st.deferred(lambda: st.builds(kind, **{f.name: values_of(f.type) for f in fields}))
+    narrow = _NARROW.get(kind, {})
+    fields = {
+        field.name: narrow[field.name] if field.name in narrow else values_of(field.type)
+        for field in msgspec.structs.fields(kind)
+    }
+    return st.builds(kind, **fields)
 
 
 # -- a small world, so that things meet again ----------------------------------------------------

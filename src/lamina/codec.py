@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lamina.errors import InvalidText, JournalError
+from lamina.errors import InvalidSetting, InvalidText, JournalError
 from lamina.values.entry import Entry
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def decode(data: bytes, kind: type[T]) -> T:
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidSetting) as error:
         raise JournalError(f"not a {kind.__name__}: {error}") from error
 
 
@@ -51,7 +51,7 @@ def decode_entry(data: bytes) -> Entry:
     """
     try:
         entry: Entry = _entries.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidSetting) as error:
         raise JournalError(f"not a journal entry: {error}") from error
     return entry
 

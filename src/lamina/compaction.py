@@ -6,6 +6,7 @@ extractive, and the same for the same messages.
 
 from collections.abc import Callable, Sequence
 
+from lamina.journal import SUMMARY
 from lamina.values.message import Message, Text, ToolResult
 
 Count = Callable[[str], int]
@@ -69,7 +70,7 @@ def last_turns_start(messages: Sequence[Message], turns: int) -> int:
     if turns <= 0:
         return len(messages)
     for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "user":
+        if messages[index].role == "user" and messages[index].id != SUMMARY:
             turns -= 1
             if turns <= 0:
                 return index

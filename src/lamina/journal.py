@@ -10,7 +10,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.errors import InvalidPatch, JournalError
+from lamina.errors import InvalidPatch, InvalidSetting, JournalError
 from lamina.values.chain import Chain
 from lamina.values.entry import (
     Entry,
@@ -54,7 +54,7 @@ SUMMARY = "summary"
 
 class Standing(Struct, frozen=True, kw_only=True):
     """The versions of an item whose blocks stand in the envelope, in order, and the one that
-    applies. `in_library` says that the current one needs no boundary to get there."""
+    applies, none if it was superseded. `in_library` says that the current one needs no boundary to get there."""
 
     versions: tuple[str, ...]
     current: str
@@ -265,7 +265,7 @@ def _transform(state: State, patch: Patch) -> State:
     return replace(
         state,
         envelope=envelope,
-        standing=_standing_after(state, envelope),
+        standing=_supersede(_standing_after(state, envelope), patch),
         turn_start=start,
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + moved_by,
@@ -311,14 +311,18 @@ def _apply(
             kept_tools = tuple(tool for tool in envelope.tools if tool.name not in gone)
             envelope = replace(envelope, tools=kept_tools)
         case MessagesCachedReplace(messages=messages):
-            envelope = replace(envelope, cached=Chain(messages))
+            envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
             start = None if start is None else min(start, len(messages))
         case MessagesUncachedAppend(messages=messages):
-            envelope = replace(envelope, uncached=envelope.uncached + messages)
+            added = _with_ids(messages, "uncached", len(envelope.uncached))
+            envelope = replace(envelope, uncached=envelope.uncached + added)
         case OptionsSet(temperature=temperature, max_tokens=max_tokens, reasoning=reasoning):
             given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning": reasoning}
             changes = {name: value for name, value in given.items() if value is not None}
-            envelope = replace(envelope, options=replace(envelope.options, **changes))
+            try:
+                envelope = replace(envelope, options=replace(envelope.options, **changes))
+            except InvalidSetting as error:
+                raise InvalidPatch(op_name(op), str(error)) from error
         case CompactionApply():
             envelope, start = _compact(envelope, op, start)
         case ItemLay(item=item, version=version):
@@ -349,6 +353,14 @@ def _compact(
     return replace(envelope, cached=cached.until(after).extend((*middle, *behind))), start
 
 
+def _with_ids(messages: tuple[Message, ...], stem: str, start: int) -> tuple[Message, ...]:
+    """Messages with ids: neighbours without one would become one message on the wire."""
+    return tuple(
+        message if message.id else replace(message, id=f"{stem}:{index}")
+        for index, message in enumerate(messages, start)
+    )
+
+
 def _check_name(op: PatchOp, name: str) -> None:
     if name == LIBRARY:
         raise InvalidPatch(
@@ -373,6 +385,8 @@ def _lay(envelope: Envelope, item: ItemId, version: str, sent: bool) -> Envelope
     if not sent:
         kept = tuple(laid for laid in envelope.library if laid.item != item)
         return replace(envelope, library=(*kept, Laid(item=item, version=version)))
+    if len(envelope.cached) and envelope.cached[-1].calls:
+        raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
     use = Use(item=item, version=version, form="full")
     message = Message(
         role="user", blocks=(Context(uses=(use,)),), id=f"lay:{len(envelope.cached)}:{item}"
@@ -438,6 +452,17 @@ def _standing_after(state: State, envelope: Envelope) -> Mapping[ItemId, Standin
         if now and before.current != now.current and before.current in now.versions:
             after[item] = replace(now, current=before.current)
     return after
+
+
+def _supersede(standing: Mapping[ItemId, Standing], patch: Patch) -> Mapping[ItemId, Standing]:
+    """What stands, less the versions that were said to apply no longer."""
+    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
+    if not gone:
+        return standing
+    return {
+        item: replace(each, current="") if (item, each.current) in gone else each
+        for item, each in standing.items()
+    }
 
 
 def is_guidance(item: ItemId) -> bool:

@@ -58,7 +58,7 @@ class Assembler:
     def __init__(self, count: Count, layout: Layout) -> None:
         self._count = count
         self.layout = layout
-        self._blocks: dict[tuple[ItemId, str, str], tuple[str, int]] = {}
+        self._blocks: dict[tuple[str, ...], tuple[str, int]] = {}
         self._front_key: tuple[object, object, object] | None = None
         self._front: Chain[Link] = Chain()
         self._history = _Strand()
@@ -93,7 +93,7 @@ class Assembler:
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
         """The rendered block of an item version and its tokens, made once per version."""
-        key = (item.id, item.version, shape)
+        key = (item.id, item.version, shape, item.title, item.ctime, item.mtime)
         known = self._blocks.get(key)
         if known is None:
             bare = render.render_bare(item) if shape == "bare" else None

@@ -12,7 +12,7 @@ from lamina.errors import UsageError
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.memory import MemoryStore
-from lamina.text import render_project
+from lamina.text import escape_content, render_project
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, Attachment, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
@@ -107,7 +107,9 @@ def _system_parts(
     # Most volatile last: a change in memory must not move the project.
     named.append(("project", render_project("", project, project_context)))
     if memory and memory.strip():
-        named.append(("memory", f"<saved_memories>\n{memory.strip()}\n</saved_memories>"))
+        named.append(
+            ("memory", f"<saved_memories>\n{escape_content(memory.strip())}\n</saved_memories>")
+        )
     parts = tuple(SystemPart(name=name, text=text) for name, text in named if text.strip())
     for part in parts:
         if part.name == LIBRARY:

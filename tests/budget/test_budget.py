@@ -187,9 +187,7 @@ def test_room_is_the_window_less_what_the_answer_needs() -> None:
     ("settings", "name"),
     [
         (Settings(window=0), "window"),
-        (Settings(window=-1), "window"),
         (Settings(window=10, output_reserve=10), "output_reserve"),
-        (Settings(output_reserve=-1), "output_reserve"),
     ],
 )
 def test_settings_that_leave_no_room_are_refused_by_name(settings: Settings, name: str) -> None:

@@ -69,6 +69,8 @@ def test_nothing_in_an_entry_is_too_small_to_be_kept() -> None:
 def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float) -> None:
     with pytest.raises(LaminaError):
         decode(canonical(Options(temperature=number)), Options)
+    with pytest.raises(LaminaError):
+        decode(canonical(Settings(cache_lifetime_s=number)), Settings)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float
         b'{"type":"message","id":1,"parent":null,"at":0,"message":{}}',
         b'{"type":"session","id":"a","parent":null,"at":0,"session":"s"',
         b'{"type":"session","id":"\xff","parent":null,"at":0,"session":"s"}',
+        b'{"type":"session","id":"a","parent":null,"at":0,"session":"s","options":{"max_tokens":-1}}',
     ],
 )
 def test_bytes_that_are_no_entry_are_refused(data: bytes) -> None:

@@ -130,17 +130,15 @@ def asks(most: int = 120) -> st.SearchStrategy[Ask]:
 
 # What happens between two turns; mostly nothing.
 between: st.SearchStrategy[Step | None] = st.integers(0, 15).flatmap(
-    lambda choice: (
-        {
-            0: st.builds(Edit, paths),
-            1: st.builds(Edit, st.sampled_from(["a.md", "b.md"])),
-            2: st.builds(Pin, st.sampled_from(["a.md", "b.md"]), st.booleans()),
-            3: st.builds(Forget, paths),
-            4: st.builds(SetSystem, st.sampled_from(["Be kind.", "Be terse."])),
-            5: st.builds(SetPromotion, promotions),
-            6: st.just(Reopen()),
-        }.get(choice, st.none())
-    )
+    lambda choice: {
+        0: st.builds(Edit, paths),
+        1: st.builds(Edit, st.sampled_from(["a.md", "b.md"])),
+        2: st.builds(Pin, st.sampled_from(["a.md", "b.md"]), st.booleans()),
+        3: st.builds(Forget, paths),
+        4: st.builds(SetSystem, st.sampled_from(["Be kind.", "Be terse."])),
+        5: st.builds(SetPromotion, promotions),
+        6: st.just(Reopen()),
+    }.get(choice, st.none())
 )
 
 

@@ -153,6 +153,13 @@ def test_options_that_are_none_stay_and_zero_is_a_value() -> None:
     assert fields_changed(ENVELOPE, now) == {"options"}
 
 
+@pytest.mark.parametrize("op", [OptionsSet(temperature=-1), OptionsSet(max_tokens=-1)])
+def test_an_option_out_of_range_is_refused_by_the_name_of_the_op(op: PatchOp) -> None:
+    with pytest.raises(InvalidPatch) as caught:
+        after(op)
+    assert caught.value.op == "options_set"
+
+
 # -- compaction ----------------------------------------------------------------------------------
 
 

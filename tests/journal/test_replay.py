@@ -193,7 +193,8 @@ def test_a_turn_lasts_from_the_question_to_the_final_answer() -> None:
     done = called.add(MessageEntry, message=Message(role="tool", blocks=())).requests()
     ended = done.answers().replied()
     assert (ended.state.turns, ended.state.turn_start) == (1, None)
-    assert ended.asks().state.turn_start == 4
+    again = ended.asks()
+    assert (again.state.turns, again.state.turn_start) == (2, 4)
 
 
 def test_text_for_one_request_is_gone_when_the_turn_ends_or_the_next_begins() -> None:

@@ -23,7 +23,7 @@ from tests.strategies import (
 )
 
 from lamina.codec import digest_texts
-from lamina.journal import State
+from lamina.journal import State, apply_patch
 from lamina.layers import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
@@ -35,10 +35,12 @@ from lamina.layers import (
 )
 from lamina.values.chain import Chain
 from lamina.values.entry import Entry
+from lamina.values.envelope import Envelope, Laid
 from lamina.values.item import Picture
 from lamina.values.message import (
     Context,
     Message,
+    Role,
     Text,
     Thinking,
     ToolCall,
@@ -47,6 +49,7 @@ from lamina.values.message import (
     ToolText,
     Use,
 )
+from lamina.values.patch import MessagesCachedReplace, MessagesUncachedAppend, Patch
 from lamina.values.prompt import LAYERS, Link, Prompt, Segment
 from lamina.values.settings import Promotion
 
@@ -95,6 +98,32 @@ def test_assembling_branches_in_turn_is_assembling_each_from_nothing(
                 assemble_state(growing, state),
                 assemble_state(assembler(promotion, count_words), state),
             )
+
+
+@modest
+@given(sessions(), promotions, st.lists(st.integers(0, 99), max_size=12))
+def test_going_back_and_forth_in_a_session_is_assembling_each_state_from_nothing(
+    entries: list[Entry], promotion: Promotion, visits: list[int]
+) -> None:
+    states = states_along(entries)[-8:]
+    growing = assembler(promotion, count_words)
+    for visit in visits:
+        state = states[visit % len(states)]
+        assert_same(
+            assemble_state(growing, state),
+            assemble_state(assembler(promotion, count_words), state),
+        )
+
+
+def test_an_earlier_turn_is_assembled_right_after_a_later_one() -> None:
+    roles: tuple[Role, ...] = ("user", "assistant", "user", "assistant", "assistant")
+    later = Chain(Message(role=r, blocks=(Text(f"t{n}"),), id=f"m{n}") for n, r in enumerate(roles))
+    using = assembler()
+    for cached, start in ((later, 2), (later.until(2), 0), (later, 2), (later.until(4), 0)):
+        envelope = Envelope(cached=cached)
+        prompt = using.assemble(envelope, {}, start)
+        assert [segment.text for segment in prompt] == [f"t{n}" for n in range(len(cached))]
+        assert_same(prompt, assembler().assemble(envelope, {}, start))
 
 
 @modest
@@ -192,6 +221,29 @@ def test_an_item_laid_in_the_middle_of_a_turn_is_on_the_wire(promotion: Promotio
     )
     prompt = assembler(promotion).assemble(envelope_of(*messages), ITEMS, 0)
     assert any(item.content in segment.text for segment in prompt)
+
+
+@pytest.mark.parametrize("promotion", ["lazy", "eager"])
+def test_a_block_shows_the_item_of_its_own_branch(promotion: Promotion) -> None:
+    """A file touched between two branches is one version, but each journal path kept its own."""
+    using = assembler(promotion)
+    for mtime in ("2020", "2024"):
+        item = replace(WORLD[0], mtime=mtime)
+        use = Use(item=item.id, version=item.version, form="full")
+        message = Message(role="user", blocks=(Context(uses=(use,)), Text("Q")), id="m1")
+        envelope = envelope_of(message, library=(Laid(item=item.id, version=item.version),))
+        prompt = using.assemble(envelope, items_of(item), 0)
+        assert_same(prompt, assembler(promotion).assemble(envelope, items_of(item), 0))
+
+
+def test_two_messages_in_a_row_stay_two_although_a_hook_gave_them_no_ids() -> None:
+    """Encoders put segments of one role and one `message` into one wire message."""
+    one, two = (Message(role="user", blocks=(Text(text),)) for text in ("one", "two"))
+    replaced = MessagesCachedReplace(messages=(one, two), reason="rewritten")
+    appended = MessagesUncachedAppend(messages=(one, two))
+    envelope, _ = apply_patch(Envelope(), Patch(ops=(replaced, appended)))
+    prompt = assembler().assemble(envelope, {}, 2)
+    assert len({segment.message for segment in prompt}) == 4
 
 
 # -- digests and sizes ---------------------------------------------------------------------------

@@ -47,20 +47,9 @@ def test_a_note_stands_in_its_block_with_title_path_times_and_content() -> None:
     note = Item(
         id=note_id("dir/plan.md"), content="# Plan\n\n- one\n", title="Plan", ctime="1", mtime="2"
     )
-    assert render_item(note) == snapshot(
-        """\
-<note_context>
-<title>Plan</title>
-<path>dir/plan.md</path>
-<ctime>1</ctime>
-<mtime>2</mtime>
-<content>
-# Plan
-
-- one
-
-</content>
-</note_context>"""
+    assert render_item(note) == (
+        "<note_context>\n<title>Plan</title>\n<path>dir/plan.md</path>\n<ctime>1</ctime>\n"
+        "<mtime>2</mtime>\n<content>\n# Plan\n\n- one\n\n</content>\n</note_context>"
     )
 
 
@@ -74,17 +63,9 @@ def test_the_active_note_has_a_block_of_its_own() -> None:
 
 def test_a_selection_shows_its_lines() -> None:
     selection = Item(id=selection_id("src/a.py", 3, 7), content="x = 1")
-    assert render_item(selection) == snapshot(
-        """\
-<selected_text>
-<title>a</title>
-<path>src/a.py</path>
-<start_line>3</start_line>
-<end_line>7</end_line>
-<content>
-x = 1
-</content>
-</selected_text>"""
+    assert render_item(selection) == (
+        "<selected_text>\n<title>a</title>\n<path>src/a.py</path>\n<start_line>3</start_line>\n"
+        "<end_line>7</end_line>\n<content>\nx = 1\n</content>\n</selected_text>"
     )
 
 
@@ -188,19 +169,9 @@ TAGS = ("note_context", "active_note", "content", "selected_text", "url_content"
 MARKERS = ("[User query]:", "# Additional context:", "Context attached to this message:",
            "Find them in the ", "Rules and references in force")  # fmt: skip
 PHRASES = (*MARKERS, "[uSER QUERY]:", "## Context Library", "#context library")
-BREAKS = (
-    "\n",
-    "\r",
-    "\r\n",
-    "\u2028",
-    "\u2029",
-    "\x0b",
-    "\x0c",
-    "\x85",
-    "\n  ",
-    "\n\t",
-    "\n\u2003",
-)
+# Line breaks of all kinds, and what does not show between one and a marker.
+BREAKS = ("\n", "\r", "\r\n", "\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\n  ", "\n\t",
+          "\n\u2003", "\n\ufeff", "\n\u200b", "\n \u2060 ")  # fmt: skip
 closings = st.builds(
     "".join,
     st.tuples(
@@ -215,7 +186,9 @@ fragments = st.one_of(
 )
 hostile = st.lists(fragments, max_size=7).map("".join)
 _OWN_LINE = re.compile(
-    rf"^\s*(?:#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, MARKERS))})", re.IGNORECASE
+    rf"^[\s\u200b-\u200f\u2060\ufeff]*"
+    rf"(?:#{{1,6}}\s*Context Library\b|{'|'.join(map(re.escape, MARKERS))})",
+    re.IGNORECASE,
 )
 
 
@@ -306,6 +279,18 @@ def test_benign_content_is_byte_for_byte_what_the_file_holds(content: str) -> No
     assert escape_content(content) == content
     rendered = render_item(Item(id=note_id("a.md"), content=content))
     assert f"<content>\n{content}\n</content>\n</note_context>" in rendered
+
+
+@pytest.mark.parametrize("line_break", BREAKS)
+def test_a_marker_is_escaped_behind_every_kind_of_line_break(line_break: str) -> None:
+    for phrase in PHRASES:
+        assert escape_content(f"x{line_break}{phrase} y") == f"x{line_break}\\{phrase} y"
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_marker_is_escaped_at_the_start_of_content_and_not_inside_a_line(phrase: str) -> None:
+    assert escape_content(f"{phrase} y") == f"\\{phrase} y"
+    assert escape_content(f"x {phrase} y") == f"x {phrase} y"
 
 
 def test_only_the_colliding_marker_is_escaped() -> None:

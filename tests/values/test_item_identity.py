@@ -41,6 +41,9 @@ PICTURE = Picture(digest="0" * 64, media_type="image/png")
         f"https://youtube.com/shorts/{VIDEO}/",
         f"https://www.youtube.com/embed/{VIDEO}?start=1",
         f"https://www.youtube.com/live/{VIDEO}",
+        f"https://www.youtube.com/v/{VIDEO}",
+        f"https://www.youtube-nocookie.com/embed/{VIDEO}",
+        f"https://www.youtube.com:443/watch?v={VIDEO}",
         f"  https://youtu.be/{VIDEO}\n",
     ],
 )
@@ -56,6 +59,9 @@ def test_two_videos_have_two_ids_and_case_in_a_video_id_matters() -> None:
     ("address", "canonical"),
     [
         ("https://Example.COM", "https://example.com/"),
+        ("https://Example.com:443/a", "https://example.com/a"),
+        ("http://example.com:80", "http://example.com/"),
+        ("https://example.com:8443/a", "https://example.com:8443/a"),
         ("example.com/A?b=C&a=1", "https://example.com/A?b=C&a=1"),
         ("HTTP://example.com/x#part", "http://example.com/x"),
         ("https://example.com/a%20b?q=%C3%A9", "https://example.com/a%20b?q=%C3%A9"),
@@ -115,6 +121,8 @@ def test_two_line_ranges_of_one_file_are_two_selections_whatever_the_order() -> 
     first, second = selection_id("a.md", 1, 5), selection_id("a.md", 6, 9)
     assert len({first, second}) == len({second, first}) == 2
     assert first == selection_id("a.md", 1, 5)
+    ranges = [(1, 5), (1, 9), (2, 5), (15, 1)]
+    assert len({selection_id("a.md", start, end) for start, end in ranges}) == len(ranges)
     assert first != note_id("a.md")
 
 

@@ -131,7 +131,7 @@ class _TurnPlanner:
             composed = drop_new(pen, draft, composed, assembler, composed.prompt.tokens - too_much)
         self.attachments, self.left_out = composed.kept, list(composed.left_out)
         pruned = self._shrink(composed.turn_tokens, "over the window")
-        if pruned.dropped_messages or pruned.evicted:
+        if pruned.changed:
             self.boundaries.append(
                 Boundary(kind="window", reason="the request was over the window")
             )
@@ -170,26 +170,25 @@ def plan_results(
     attachments: tuple[Attachment, ...],
 ) -> Plan:
     """The next request of the turn under way, with the results of its tool calls."""
-    boundaries: tuple[Boundary, ...] = ()
     reports: list[LeftOut] = []
     limit = draft.room.limit
     page, prompt = _with_results(pen, results, assembler)
+    pruned = Pruned()
     if prompt.tokens > limit:
-        boundaries = (Boundary(kind="window", reason="the request was over the window"),)
         pruned, prompt = _shrink_now(page, draft, assembler)
+    if prompt.tokens > limit:
+        # What was not sent yet may be shortened.
+        results, reports = shorten_results(results, prompt.tokens - limit, assembler.count_text)
+        page, prompt = _with_results(pen, results, assembler)
+        pruned = Pruned()
         if prompt.tokens > limit:
-            # What was not sent yet may be shortened.
-            excess = prompt.tokens - limit
-            results, reports = shorten_results(results, excess, assembler.count_text)
-            page, prompt = _with_results(pen, results, assembler)
-            if prompt.tokens > limit:
-                pruned, prompt = _shrink_now(page, draft, assembler)
-        reports += report_pruned(pruned)
-        gone = {each.item for each in pruned.evicted}
-        attachments = tuple(a for a in attachments if a.item.id not in gone)
+            pruned, prompt = _shrink_now(page, draft, assembler)
+    over = Boundary(kind="window", reason="the request was over the window")
     return record_request(
         page, draft, prompt, sent, assembler,
-        kept=attachments, left_out=tuple(reports), boundaries=boundaries,
+        kept=tuple(a for a in attachments if a.item.id in page.state.standing),
+        left_out=(*reports, *report_pruned(pruned)),
+        boundaries=(over,) if pruned.changed else (),
     )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
     prompt: Prompt
     request: RequestEntry
+    # What of the attachments is in it; the next request of the same turn goes on with these.
+    kept: tuple[Attachment, ...]
 
 
 def record_request(
@@ -96,7 +98,7 @@ def record_request(
         cached_tokens=prompt.tokens_until(run),
         calibration=room.calibration,
     )
-    return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request)
+    return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept)
 
 
 def _sizes(prompt: Prompt) -> dict[str, int]:

@@ -137,7 +137,7 @@ class Session:
             )
             plan = plan_turn(self._pen(base), draft, assembler, self._last_sent(base, assembler))
             await self._keep(plan.entries, plan.state)
-            return await self._turn(plan, chosen, draft.attachments)
+            return await self._turn(plan, chosen)
 
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply
@@ -186,7 +186,7 @@ class Session:
                 self._last_sent(state, assembler), attachments,
             )  # fmt: skip
             await self._keep(plan.entries, plan.state)
-            return await self._turn(plan, target, attachments)
+            return await self._turn(plan, target)
 
     # -- what stays ------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class Session:
             self._entries.update((entry.id, entry) for entry in entries)
             self._state = state
 
-    async def _turn(self, plan: Plan, target: Target, attachments: tuple[Attachment, ...]) -> Turn:
+    async def _turn(self, plan: Plan, target: Target) -> Turn:
         wire_request = WireRequest(
             prompt=plan.prompt,
             target=target,
@@ -355,7 +355,7 @@ class Session:
             entry=plan.request,
             wire=self._book.wire(target),
             wire_request=wire_request,
-            attachments=attachments,
+            attachments=plan.kept,
         )
 
     async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:

@@ -36,6 +36,10 @@ class Pruned(Struct, frozen=True, kw_only=True):
     dropped_messages: int = 0
     reports: tuple[LeftOut, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        return bool(self.evicted or self.dropped_messages or self.reports)
+
 
 def consolidate(
     pen: Pen,
@@ -227,6 +231,10 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], li
     library: list[Laid] = []
     reports: list[LeftOut] = []
     for item_id, standing in state.standing.items():
+        if not standing.current:
+            detail = f"{label_of(item_id)} no longer applied"
+            reports.append(LeftOut(what=item_id, reason="superseded", detail=detail))
+            continue
         item = state.items[item_id, standing.current]
         if len(standing.versions) > 1:
             detail = f"{label_of(item_id)}: {len(standing.versions) - 1} earlier version(s) removed"
@@ -245,6 +253,8 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], li
 def _standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
     sized = []
     for item_id, standing in state.standing.items():
+        if not standing.current:
+            continue
         item = state.items[item_id, standing.current]
         if item.pictures or item_id in state.forgotten:
             continue

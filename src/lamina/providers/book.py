@@ -54,6 +54,7 @@ class ModelBook:
     def __init__(self, facts: Mapping[str, tuple[Facts, ...]], date: str = "") -> None:
         self.date = date
         self._facts = facts
+        self._found: dict[str, Target] = {}
 
     def find(self, name: str) -> Target:
         """The target of that name.
@@ -61,6 +62,8 @@ class ModelBook:
         Raises:
             UnknownTarget: no such provider, or no model named.
         """
+        if found := self._found.get(name):
+            return found
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
             raise UnknownTarget(name, tuple(self._facts))
@@ -70,7 +73,7 @@ class ModelBook:
             for each in self._facts[provider]
             if model == each.match or fnmatchcase(model, each.match)
         )
-        return Target(
+        found = self._found[name] = Target(
             provider=provider,
             model=model,
             wire=facts.wire,
@@ -88,6 +91,7 @@ class ModelBook:
                 write_price=facts.write,
             ),
         )
+        return found
 
     def names(self) -> list[str]:
         """Every provider and model pattern of the book, as targets."""

@@ -49,6 +49,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
 
 def _encode_message(message: WireMessage, request: WireRequest) -> list[dict[str, Any]]:
     contents = [segment.content for segment in message.segments]
+    if len(contents) == 1 and isinstance(contents[0], Text):
+        return [{"role": message.role, "content": contents[0].text}]
     if message.role == "tool":
         return [
             {"role": "tool", "tool_call_id": content.call_id, "content": content.text}

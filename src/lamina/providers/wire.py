@@ -46,14 +46,22 @@ def split_prompt(
 
 
 def _messages(prompt: Prompt) -> Iterator[WireMessage]:
-    behind_front = (s for s in prompt.since(len(prompt.front)) if not is_blank(s))
-    for (role, _), group in groupby(behind_front, key=lambda s: (s.role, s.message)):
-        yield WireMessage(role=role, segments=tuple(group))
+    group: list[Segment] = []
+    for segment in prompt.since(len(prompt.front)):
+        if is_blank(segment):
+            continue
+        if group and (segment.message != group[0].message or segment.role != group[0].role):
+            yield WireMessage(role=group[0].role, segments=tuple(group))
+            group = []
+        group.append(segment)
+    if group:
+        yield WireMessage(role=group[0].role, segments=tuple(group))
 
 
 def is_blank(segment: Segment) -> bool:
     """Whether a segment is a text of white space only, which vendors refuse."""
-    return isinstance(segment.content, Text) and not segment.content.text.strip()
+    content = segment.content
+    return isinstance(content, Text) and (not content.text or content.text.isspace())
 
 
 def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:

@@ -53,6 +53,8 @@ _TAG_OPENS = re.compile(
 )
 _CLOSES = re.compile(r"<(?=\s*/)")
 # A model sees a new line where any of these stands, so a marker may not follow one.
+# Nor may it follow one with nothing to be seen in between.
+_UNSEEN = r"\u00ad\u200b-\u200f\u2060\ufeff"
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _PHRASES = (
     "[User query]:", "# Additional context:", "Context attached to this message:",
@@ -61,7 +63,7 @@ _PHRASES = (
     "[Earlier messages were removed", "The question that is being worked on:",
 )  # fmt: skip
 _PHRASE_STARTS = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))([^\S{_BREAKS}]*+)"
+    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_UNSEEN}])*+)"
     rf"(?=#{{1,6}}\s*+Context Library\b|{'|'.join(map(re.escape, _PHRASES))})",
     re.IGNORECASE,
 )
@@ -113,7 +115,7 @@ def _list_line(value: str) -> str:
 def render_item(item: Item, shape: Shape = "attached") -> str:
     """The block of one item as it stands in a message or in the library."""
     tag, special, key_name = _WRAPPERS[item.kind]
-    if shape != "attached":
+    if (item.kind, shape) in (("note", "active"), ("url", "web_tab")):
         tag = special
     content = escape_content(item.content)
     lines = [f"<{tag}>"]

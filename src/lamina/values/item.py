@@ -19,7 +19,15 @@ ItemId = NewType("ItemId", str)
 
 ESSENTIAL, HIGH, MEDIUM, LOW = 0, 3, 5, 10
 
-_YOUTUBE_HOSTS = {"youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"}
+_YOUTUBE_HOSTS = {
+    "youtube.com",
+    "www.youtube.com",
+    "m.youtube.com",
+    "music.youtube.com",
+    "youtube-nocookie.com",
+    "www.youtube-nocookie.com",
+}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _VIDEO_ID = re.compile(r"[\w-]{11}")
 
 
@@ -72,13 +80,15 @@ def canonical_url(url: str) -> str:
         video = parts.path.strip("/").split("/")[0]
     elif host in _YOUTUBE_HOSTS:
         pieces = parts.path.strip("/").split("/")
-        if pieces[0] in {"shorts", "embed", "live"} and len(pieces) > 1:
+        if pieces[0] in {"shorts", "embed", "live", "v"} and len(pieces) > 1:
             video = pieces[1]
         else:
             video = next(iter(parse_qs(parts.query).get("v", ())), None)
     if video and _VIDEO_ID.fullmatch(video):
         return f"https://www.youtube.com/watch?v={video}"
-    netloc = parts.netloc.lower() if "@" not in parts.netloc else parts.netloc
+    user, at, place = parts.netloc.rpartition("@")
+    place = place.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, " "))
+    netloc = f"{user}{at}{place}"
     return urlunsplit((parts.scheme.lower(), netloc, parts.path or "/", parts.query, ""))
 
 

@@ -40,8 +40,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         for name in _LIMITS:
             value = getattr(self, name)
-            if value is not None and value < 0:
-                raise InvalidSetting(name, value, "must not be below 0")
+            if value is not None and not 0 <= value < float("inf"):
+                raise InvalidSetting(name, value, "must be a number from 0 on")
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
             if not 0 < share <= 1:

@@ -1,0 +1,363 @@
+"""The window: what gives way when a request would not fit, and what never does."""
+
+import pytest
+from tests.fakes.replies import openai_reply
+from tests.fakes.sessions import (
+    World,
+    all_text,
+    boundaries,
+    messages_of,
+    note,
+    placed,
+    reported,
+    run,
+    talk,
+    user_of,
+    words,
+)
+
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.errors import WindowExceeded
+from lamina.values.message import ToolDefinition
+from lamina.wiring import attach
+
+
+async def small(world: World | None = None, limit: int = 300, **given: object) -> Session:
+    """A session with `limit` tokens for a request."""
+    return await (world or World()).open(window=limit + 100, output_reserve=100, **given)
+
+
+async def chat(session: Session, turns: int, size: int = 20) -> Turn:
+    for number in range(turns):
+        turn = await talk(session, words(size, f"q{number}"), answer=words(size, f"r{number}"))
+    return turn
+
+
+def test_a_huge_note_is_left_out_reported_and_told_to_the_model() -> None:
+    async def body() -> None:
+        session = await small()
+        turn = await session.prepare("Q", attach=[note("huge.md", words(500))])
+        assert reported(turn) == [("note:huge.md", "window")]
+        assert turn.context.left_out[0].tokens == 508
+        assert placed(turn) == {}
+        assert user_of(turn) == (
+            "Attached, but not included here:\n- huge.md (no room left)"
+            "\n\n---\n\n[User query]:\n\nQ"
+        )
+
+    run(body())
+
+
+def test_a_huge_essential_note_is_an_error_with_sizes_before_anything_is_written() -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, system="S")
+        state, writes = session.state, world.store.writes
+        with pytest.raises(WindowExceeded) as caught:
+            await session.prepare("Q", attach=[attach(note("huge.md", words(500)), essential=True)])
+        assert caught.value.limit == 300
+        assert caught.value.sizes["L3"] > 500
+        assert caught.value.sizes["L1"] == 5
+        assert session.state is state
+        assert world.store.writes == writes
+        assert placed(await session.prepare("Q")) == {}
+
+    run(body())
+
+
+def test_tools_and_system_prompt_count_against_the_window() -> None:
+    async def body() -> None:
+        tool = ToolDefinition(name="find", description=words(150))
+        session = await small(system=words(140), tools=[tool])
+        with pytest.raises(WindowExceeded) as caught:
+            await session.prepare("Q")
+        assert caught.value.sizes["tools"] > 150
+        assert caught.value.sizes["L1"] > 140
+
+    run(body())
+
+
+def test_a_message_that_is_too_long_by_itself_is_an_error() -> None:
+    async def body() -> None:
+        with pytest.raises(WindowExceeded, match="shorten the message"):
+            await (await small()).prepare(words(400))
+
+    run(body())
+
+
+def test_a_message_that_fits_without_history_is_sent_without_history() -> None:
+    async def body() -> None:
+        session = await small()
+        await chat(session, 4)
+        turn = await session.prepare(words(290, "long"))
+        assert user_of(turn) == words(290, "long")
+        assert "history" in [reason for _, reason in reported(turn)]
+
+    run(body())
+
+
+def test_a_new_note_of_low_priority_goes_before_history() -> None:
+    async def body() -> None:
+        session = await small()
+        before = await chat(session, 3)
+        low = attach(note("new.md", words(150)), priority=10)
+        turn = await session.prepare("Q", attach=[low])
+        assert reported(turn) == [("note:new.md", "window")]
+        assert turn.context.agreement.broke is None
+        assert messages_of(turn)[:5] == messages_of(before)
+
+    run(body())
+
+
+def test_history_goes_before_a_new_note_of_high_priority() -> None:
+    async def body() -> None:
+        session = await small()
+        await chat(session, 3)
+        high = attach(note("new.md", words(150)), priority=3)
+        turn = await session.prepare("Q", attach=[high])
+        assert placed(turn) == {"new.md": "message"}
+        assert [reason for _, reason in reported(turn)] == ["history"]
+        assert boundaries(turn) == ["window"]
+
+    run(body())
+
+
+def test_of_several_new_notes_just_those_that_do_not_fit_are_left_out_by_priority() -> None:
+    async def body() -> None:
+        session = await small()
+        given = [
+            attach(note("a.md", words(90)), priority=5),
+            attach(note("b.md", words(90)), priority=7),
+            attach(note("c.md", words(90)), priority=6),
+            attach(note("d.md", words(90)), priority=3),
+        ]
+        turn = await session.prepare("Q", attach=given)
+        assert list(placed(turn)) == ["a.md", "d.md"]
+        assert sorted(reported(turn)) == [("note:b.md", "window"), ("note:c.md", "window")]
+
+    run(body())
+
+
+def test_a_note_without_room_stays_out_while_it_stays_attached() -> None:
+    async def body() -> None:
+        session = await small()
+        huge = note("huge.md", words(500))
+        await talk(session, "Q1", huge)
+        second = await talk(session, "Q2", huge)
+        assert reported(second) == [("note:huge.md", "still_out")]
+        assert second.context.agreement.broke is None
+        await talk(session, "Q3")
+        assert reported(await session.prepare("Q4", attach=[huge])) == [("note:huge.md", "window")]
+
+    run(body())
+
+
+def test_a_note_without_room_stays_out_over_a_tool_loop() -> None:
+    async def body() -> None:
+        session = await small()
+        huge = note("huge.md", words(500))
+        turn = await session.prepare("Q1", attach=[huge])
+        turn = await turn.commit(openai_reply(None, calls=[("c1", "find")]))
+        turn = await turn.resume({"c1": "found"})
+        await turn.commit(openai_reply("A"))
+        turn = await session.prepare("Q2", attach=[huge])
+        assert reported(turn) == [("note:huge.md", "still_out")]
+
+    run(body())
+
+
+def test_what_was_left_out_is_not_listed_as_present_when_the_turn_goes_on() -> None:
+    async def body() -> None:
+        session = await small()
+        turn = await session.prepare("Q", attach=[note("huge.md", words(500))])
+        turn = await turn.commit(openai_reply(None, calls=[("c1", "find")]))
+        turn = await turn.resume({"c1": "found"})
+        assert placed(turn) == {}
+
+    run(body())
+
+
+def test_a_prune_takes_the_middle_and_keeps_the_bytes_of_the_head() -> None:
+    async def body() -> None:
+        session = await small(limit=1_000, system="S", summary_tokens=60)
+        first = await talk(session, "begin", note("a.md", words(100)))
+        turn = first
+        while "window" not in boundaries(turn):
+            before = turn
+            turn = await talk(session, words(30), answer=words(40))
+        agreement = turn.context.agreement
+        assert agreement.broke is not None
+        assert agreement.broke.layer == "L4"
+        assert "window" in agreement.broke.reason
+        assert messages_of(turn)[:2] == messages_of(first)[:2]
+        # The latest exchange stays, what lay between is told in short.
+        assert messages_of(turn)[-3:-1] == [messages_of(before)[-1], {"role": "assistant", "content": words(40)}]  # noqa: E501
+        summaries = [m for m in messages_of(turn) if "Earlier messages were removed" in str(m)]
+        assert len(summaries) == 1
+        assert turn.prompt.tokens < 700
+
+    run(body())
+
+
+def test_after_a_prune_there_is_room_for_many_turns() -> None:
+    async def body() -> None:
+        session = await small(limit=1_000)
+        turns = [await talk(session, words(20), answer=words(20)) for _ in range(60)]
+        pruned = [number for number, turn in enumerate(turns) if "window" in boundaries(turn)]
+        assert pruned
+        assert all(later - earlier > 5 for earlier, later in zip(pruned, pruned[1:], strict=False))
+
+    run(body())
+
+
+def test_a_library_that_outgrew_the_window_drops_by_priority_then_the_least_recently_named() -> (
+    None
+):
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=400)
+        old, kept = note("old.md", words(100)), note("kept.md", words(100))
+        await talk(session, "Q1", attach(note("low.md", words(80)), priority=8))
+        await talk(session, "Q2", old)
+        await talk(session, "Q3", kept)
+        world.clock.pass_by(301)
+        turn = await session.prepare("Q4", attach=[kept])
+        gone = [what for what, reason in reported(turn) if reason == "removed"]
+        assert "note:low.md" in gone
+        assert "note:kept.md" not in gone
+        assert placed(turn) == {"kept.md": "library"}
+
+    run(body())
+
+
+# -- the agent loop ------------------------------------------------------------------------------
+
+
+async def loop(session: Session, turn: Turn, rounds: int, size: int) -> list[Turn]:
+    made = []
+    for number in range(rounds):
+        call = f"c{number}"
+        answered = await turn.commit(openai_reply(None, calls=[(call, "find")]))
+        turn = await answered.resume({call: words(size, f"found{number}")})
+        made.append(turn)
+    return made
+
+
+def test_the_question_survives_a_long_tool_loop() -> None:
+    async def body() -> None:
+        session = await small(limit=500)
+        await chat(session, 3)
+        question = "Which berth is free on the third of May?"
+        turns = await loop(session, await session.prepare(question), 12, 60)
+        assert any("window" in boundaries(turn) for turn in turns)
+        assert all(question in all_text(turn) for turn in turns)
+        assert all(f"found{n}" in all_text(turn) for n, turn in enumerate(turns))
+
+    run(body())
+
+
+def test_a_pinned_note_survives_a_long_tool_loop() -> None:
+    async def body() -> None:
+        world = World({"pin.md": words(60, "pinned")})
+        session = await small(world, limit=700, summary_tokens=40)
+        await chat(session, 4)
+        await session.pin("pin.md")
+        turns = await loop(session, await session.prepare("Q"), 16, 60)
+        assert sum("window" in boundaries(turn) for turn in turns) >= 2
+        assert all("pinned pinned" in all_text(turn) for turn in turns)
+        assert all(list(placed(turn)) == ["pin.md"] for turn in turns)
+
+    run(body())
+
+
+def test_results_that_are_too_large_lose_their_middle_and_that_is_reported() -> None:
+    async def body() -> None:
+        session = await small(limit=500)
+        turn = await session.prepare("Q")
+        turn = await turn.commit(openai_reply(None, calls=[("big", "read"), ("little", "find")]))
+        turn = await turn.resume({"big": words(2_000, "long"), "little": "short"})
+        assert reported(turn)[0] == ("result:big", "window")
+        assert "2,000" in turn.context.left_out[0].detail
+        results = {m["tool_call_id"]: m["content"] for m in messages_of(turn)[-2:]}
+        assert results["little"] == "short"
+        assert "tokens removed to fit the context window" in results["big"]
+        assert results["big"].startswith("long long")
+        assert results["big"].endswith("long long")
+        assert turn.prompt.tokens > 350
+
+    run(body())
+
+
+def test_what_was_sent_of_a_shortened_result_stays_as_it_was() -> None:
+    async def body() -> None:
+        session = await small(limit=500)
+        turn = await session.prepare("Q")
+        turn = await turn.commit(openai_reply(None, calls=[("big", "read")]))
+        turn = await turn.resume({"big": words(2_000, "long")})
+        sent = messages_of(turn)
+        turn = await turn.commit(openai_reply("A"))
+        after = await session.prepare("thanks")
+        if after.context.agreement.broke is None:
+            assert messages_of(after)[: len(sent)] == sent
+        else:
+            assert after.context.agreement.broke.reason
+
+    run(body())
+
+
+def test_results_that_cannot_fit_at_all_are_an_error_and_the_turn_waits() -> None:
+    async def body() -> None:
+        session = await small(limit=60)
+        turn = await session.prepare(words(40))
+        calls = [(f"c{number}", "find") for number in range(9)]
+        turn = await turn.commit(openai_reply(None, calls=calls))
+        state = session.state
+        with pytest.raises(WindowExceeded):
+            await turn.resume({call: words(50) for call, _ in calls})
+        assert session.state is state
+        assert len(turn.pending) == 9
+
+    run(body())
+
+
+# -- calibration ---------------------------------------------------------------------------------
+
+
+def test_what_the_provider_counts_moves_the_budget() -> None:
+    async def body() -> None:
+        session = await small(limit=300)
+        turn = await session.prepare(words(100))
+        assert turn.context.fit.calibration == 1.0
+        await turn.commit(openai_reply("A", input=turn.prompt.tokens * 2))
+        turn = await session.prepare("Q")
+        assert turn.context.fit.calibration == 2.0
+        assert turn.context.fit.tokens == turn.prompt.tokens * 2
+        with pytest.raises(WindowExceeded) as caught:
+            await session.prepare(words(151))
+        assert caught.value.limit == 150
+
+    run(body())
+
+
+def test_one_odd_count_moves_the_budget_half_way_and_never_beyond_reason() -> None:
+    async def body() -> None:
+        session = await World().open()
+        for counted in (1.0, 2.0, 1_000.0):
+            turn = await session.prepare(words(50))
+            await turn.commit(openai_reply("A", input=round(turn.prompt.tokens * counted)))
+        factors = [turn.context.fit.calibration, (await session.prepare("Q")).context.fit.calibration]
+        assert factors == [pytest.approx(1.5, abs=0.01), 3.0]
+
+    run(body())
+
+
+def test_each_target_is_calibrated_by_itself() -> None:
+    async def body() -> None:
+        session = await World().open()
+        turn = await session.prepare("Q")
+        await turn.commit(openai_reply("A", input=turn.prompt.tokens * 2))
+        turn = await session.prepare("Q", target="fake:other")
+        assert turn.context.fit.calibration == 1.0
+
+    run(body())
