@@ -54,7 +54,7 @@ SUMMARY = "summary"
 
 class Standing(Struct, frozen=True, kw_only=True):
     """The versions of an item whose blocks stand in the envelope, in order, and the one that
-    applies, none if it was superseded. `in_library` says that the current one needs no boundary to get there."""
+    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
 
     versions: tuple[str, ...]
     current: str
@@ -84,14 +84,16 @@ class State(Struct, frozen=True, kw_only=True):
     forgotten: frozenset[ItemId] = frozenset()
     # Attached, but out for want of room; they stay out while they stay attached.
     still_out: frozenset[ItemId] = frozenset()
-    attached: frozenset[ItemId] = frozenset()
-    in_force: tuple[ItemId, ...] = ()
+    # The rules and references that the latest list still standing names; None if none stands.
+    in_force: tuple[ItemId, ...] | None = None
     turns: int = 0
     # What was typed in the turn under way; it must survive a cut in the middle of it.
     question: str = ""
     turn_start: int | None = None
     open_request: RequestEntry | None = None
     last_sent: RequestEntry | None = None
+    # What stood when that was sent: whatever is gone since has to be reported.
+    sent_standing: Mapping[ItemId, Standing] = {}
     # Reasons recorded on this path since the last request that was sent, and the ops they are of.
     reasons: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
@@ -217,13 +219,14 @@ def _request(state: State, entry: RequestEntry) -> State:
     out = frozenset(
         ItemId(each.what) for each in context.left_out if each.reason in ("window", "still_out")
     )
-    named = frozenset(item.item for item in context.items)
+    versions = {item.item: item.version for item in context.items}
     return replace(
         state,
         known=known,
         still_out=out,
-        attached=named | out,
-        forgotten=state.forgotten - named,
+        # A pinned file that goes away stays as it last was.
+        pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
+        forgotten=state.forgotten - versions.keys(),
         open_request=entry,
     )
 
@@ -234,7 +237,14 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         raise JournalError(
             f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
         )
-    state = replace(state, open_request=None, last_sent=request, reasons=(), moved_by=())
+    state = replace(
+        state,
+        open_request=None,
+        last_sent=request,
+        sent_standing=state.standing,
+        reasons=(),
+        moved_by=(),
+    )
     if entry.usage.input and request.tokens:
         ratio = entry.usage.input / request.tokens
         before = state.calibration.get(request.target)
@@ -266,6 +276,7 @@ def _transform(state: State, patch: Patch) -> State:
         state,
         envelope=envelope,
         standing=_supersede(_standing_after(state, envelope), patch),
+        in_force=_in_force(state, envelope),
         turn_start=start,
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + moved_by,
@@ -452,6 +463,14 @@ def _standing_after(state: State, envelope: Envelope) -> Mapping[ItemId, Standin
         if now and before.current != now.current and before.current in now.versions:
             after[item] = replace(now, current=before.current)
     return after
+
+
+def _in_force(state: State, envelope: Envelope) -> tuple[ItemId, ...] | None:
+    """The latest list of rules in force that is still there to be read."""
+    if envelope.cached is state.envelope.cached:
+        return state.in_force
+    lists = [m.context.in_force for m in envelope.cached if m.context]
+    return next((each for each in reversed(lists) if each is not None), None)
 
 
 def _supersede(standing: Mapping[ItemId, Standing], patch: Patch) -> Mapping[ItemId, Standing]:

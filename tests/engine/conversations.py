@@ -6,7 +6,7 @@ What is drawn holds no state, so that a failing one prints as what a person did.
 
 from collections.abc import Iterator
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from tests.fakes.book import OTHER, SMALL
@@ -24,7 +24,11 @@ from lamina.values.settings import Promotion
 
 # Two slow cores: enough examples to find things, nothing kept on disk.
 modest = settings(
-    max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=40,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 SIZES = {"a.md": 5, "b.md": 20, "c.md": 40, "d.md": 80, "e.md": 150, "f.md": 300}
@@ -128,26 +132,34 @@ def asks(most: int = 120) -> st.SearchStrategy[Ask]:
     )
 
 
-# What happens between two turns; mostly nothing.
-between: st.SearchStrategy[Step | None] = st.integers(0, 15).flatmap(
-    lambda choice: {
-        0: st.builds(Edit, paths),
-        1: st.builds(Edit, st.sampled_from(["a.md", "b.md"])),
-        2: st.builds(Pin, st.sampled_from(["a.md", "b.md"]), st.booleans()),
-        3: st.builds(Forget, paths),
-        4: st.builds(SetSystem, st.sampled_from(["Be kind.", "Be terse."])),
-        5: st.builds(SetPromotion, promotions),
-        6: st.just(Reopen()),
-    }.get(choice, st.none())
-)
+@st.composite
+def between(draw: st.DrawFn) -> list[Step]:
+    """What happens between two turns; mostly nothing."""
+    small = st.sampled_from(["a.md", "b.md"])
+    match draw(st.integers(0, 15)):
+        case 0:
+            return [Edit(draw(paths))]
+        case 1:
+            return [Edit(draw(small))]
+        case 2:
+            return [Pin(draw(small), draw(st.booleans()))]
+        case 3:
+            return [Forget(draw(paths))]
+        case 4:
+            return [SetSystem(draw(st.sampled_from(["Be kind.", "Be terse."])))]
+        case 5:
+            return [SetPromotion(draw(promotions))]
+        case 6:
+            return [Reopen()]
+        case _:
+            return []
 
 
 @st.composite
 def turns(draw: st.DrawFn, most: int = 7) -> tuple[Step, ...]:
     drawn: list[Step] = []
     for _ in range(draw(st.integers(2, most))):
-        happens = draw(between)
-        drawn += [happens] if happens else []
+        drawn += draw(between())
         drawn.append(draw(asks()))
     return tuple(drawn)
 

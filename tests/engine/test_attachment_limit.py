@@ -91,7 +91,7 @@ def test_pins_count_as_essentials() -> None:
     async def body() -> None:
         session = await World().open(attachment_limit=30)
         await session.pin(A)
-        assert list(placed(await session.prepare("Q", attach=[B]))) == ["a.md"]
+        assert list(placed(await talk(session, "Q", B))) == ["a.md"]
         await session.pin(B)
         with pytest.raises(EssentialsTooLarge):
             await session.prepare("Q")

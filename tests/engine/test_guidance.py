@@ -30,9 +30,7 @@ both = pytest.mark.parametrize("promotion", ["lazy", "eager"])
 @both
 def test_always_rules_stand_in_the_library_from_the_first_request(promotion: Promotion) -> None:
     async def body() -> None:
-        session = await World().open(
-            system="S", always=[TONE, TERMS, UNITS], promotion=promotion
-        )
+        session = await World().open(system="S", always=[TONE, TERMS, UNITS], promotion=promotion)
         turn = await talk(session, "Q1")
         assert library_of(session) == ["terms", "tone", "units"]
         assert system_of(turn).startswith(f"S\n\n{SENTENCE}\n\n## Context Library\n\n")

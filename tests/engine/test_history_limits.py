@@ -1,5 +1,7 @@
 """L4 under limits of its own: messages, tokens, or a summary and the last turns."""
 
+from typing import Any
+
 from tests.fakes.sessions import World, boundaries, messages_of, note, placed, run, talk, words
 
 from lamina.engine.turn import Turn
@@ -14,7 +16,7 @@ def count(texts: list[str]) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-async def chat(turns: int, size: int = 10, **limits: object) -> list[Turn]:
+async def chat(turns: int, size: int = 10, **limits: Any) -> list[Turn]:
     session = await World().open(**limits)
     return [
         await talk(session, words(size, f"q{n}"), answer=words(size, f"r{n}")) for n in range(turns)

@@ -1,5 +1,7 @@
 """What becomes of an item from turn to turn."""
 
+from typing import Any
+
 import pytest
 from tests.fakes.sessions import (
     World,
@@ -170,7 +172,7 @@ def test_a_forgotten_note_that_is_attached_again_stays() -> None:
 # -- pins ----------------------------------------------------------------------------------------
 
 
-async def pinned(world: World, **given: object) -> Session:
+async def pinned(world: World, **given: Any) -> Session:
     session = await world.open(**given)
     assert await session.pin("a.md")
     return session

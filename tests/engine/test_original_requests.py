@@ -235,9 +235,14 @@ def test_a_project_stands_in_the_system_prompt_and_what_is_missing_has_no_block(
 
 SPEC, API, LOG = (note(f"{name}.md", name.upper()) for name in ("spec", "api-docs", "error-log"))
 TURNS = ((SPEC,), (SPEC, API), (SPEC,), (SPEC, LOG))
-L2 = ([], ["spec.md"], ["spec.md", "api-docs.md"], ["spec.md", "api-docs.md"])
-IN_FULL = (["spec.md"], ["api-docs.md"], [], ["error-log.md"])
-NAMED = ([], ["spec.md"], ["spec.md"], ["spec.md"])
+L2: tuple[list[str], ...] = (
+    [],
+    ["spec.md"],
+    ["spec.md", "api-docs.md"],
+    ["spec.md", "api-docs.md"],
+)
+IN_FULL: tuple[list[str], ...] = (["spec.md"], ["api-docs.md"], [], ["error-log.md"])
+NAMED: tuple[list[str], ...] = ([], ["spec.md"], ["spec.md"], ["spec.md"])
 
 
 def blocks(turn: Turn, name: str) -> list[str]:
@@ -249,9 +254,7 @@ def blocks(turn: Turn, name: str) -> list[str]:
 def test_the_four_turn_example_has_the_layers_of_the_original(promotion: Promotion) -> None:
     async def body() -> None:
         session = await World().open(system="S", promotion=promotion)
-        turns = [
-            await talk(session, f"Q{number}", *items) for number, items in enumerate(TURNS, 1)
-        ]
+        turns = [await talk(session, f"Q{number}", *items) for number, items in enumerate(TURNS, 1)]
         assert [blocks(turn, "L2") for turn in turns] == list(L2)
         assert [blocks(turn, "L3") for turn in turns] == list(IN_FULL)
         named = [
@@ -259,7 +262,9 @@ def test_the_four_turn_example_has_the_layers_of_the_original(promotion: Promoti
             for turn in turns
         ]
         assert named == list(NAMED)
-        where = "the Context Library in the system prompt" if promotion == "eager" else "the context"
+        where = (
+            "the Context Library in the system prompt" if promotion == "eager" else "the context"
+        )
         assert f"Find them in {where} above." in user_of(turns[2])
 
     run(body())

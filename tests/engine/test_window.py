@@ -1,5 +1,8 @@
 """The window: what gives way when a request would not fit, and what never does."""
 
+from itertools import pairwise
+from typing import Any
+
 import pytest
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import (
@@ -23,7 +26,7 @@ from lamina.values.message import ToolDefinition
 from lamina.wiring import attach
 
 
-async def small(world: World | None = None, limit: int = 300, **given: object) -> Session:
+async def small(world: World | None = None, limit: int = 300, **given: Any) -> Session:
     """A session with `limit` tokens for a request."""
     return await (world or World()).open(window=limit + 100, output_reserve=100, **given)
 
@@ -192,7 +195,10 @@ def test_a_prune_takes_the_middle_and_keeps_the_bytes_of_the_head() -> None:
         assert "window" in agreement.broke.reason
         assert messages_of(turn)[:2] == messages_of(first)[:2]
         # The latest exchange stays, what lay between is told in short.
-        assert messages_of(turn)[-3:-1] == [messages_of(before)[-1], {"role": "assistant", "content": words(40)}]  # noqa: E501
+        assert messages_of(turn)[-3:-1] == [
+            messages_of(before)[-1],
+            {"role": "assistant", "content": words(40)},
+        ]
         summaries = [m for m in messages_of(turn) if "Earlier messages were removed" in str(m)]
         assert len(summaries) == 1
         assert turn.prompt.tokens < 700
@@ -206,7 +212,7 @@ def test_after_a_prune_there_is_room_for_many_turns() -> None:
         turns = [await talk(session, words(20), answer=words(20)) for _ in range(60)]
         pruned = [number for number, turn in enumerate(turns) if "window" in boundaries(turn)]
         assert pruned
-        assert all(later - earlier > 5 for earlier, later in zip(pruned, pruned[1:], strict=False))
+        assert all(later - earlier > 5 for earlier, later in pairwise(pruned))
 
     run(body())
 
@@ -346,7 +352,10 @@ def test_one_odd_count_moves_the_budget_half_way_and_never_beyond_reason() -> No
         for counted in (1.0, 2.0, 1_000.0):
             turn = await session.prepare(words(50))
             await turn.commit(openai_reply("A", input=round(turn.prompt.tokens * counted)))
-        factors = [turn.context.fit.calibration, (await session.prepare("Q")).context.fit.calibration]
+        factors = [
+            turn.context.fit.calibration,
+            (await session.prepare("Q")).context.fit.calibration,
+        ]
         assert factors == [pytest.approx(1.5, abs=0.01), 3.0]
 
     run(body())

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lamina.engine.drafting import Draft
 from lamina.engine.writing import Pen
+from lamina.errors import UsageError
 from lamina.journal import State, is_guidance
 from lamina.layers import Assembler
 from lamina.text import RULES_SENTENCE, label_of, rank_of
@@ -19,7 +20,7 @@ from lamina.values.request import LeftOut
 
 RULES_PART = "rules"
 # What the model is told of things it does not get, by the reason in the request context.
-_TOLD = {
+TOLD = {
     "missing": "not found",
     "unreadable": "could not be read",
     "refused": "not allowed",
@@ -86,7 +87,7 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
             uses.append(replace(use, replaces=True))
         elif not is_guidance(item.id) or item.version != standing.current:
             shown = len(standing.versions)
-            if item.version == standing.versions[-1]:
+            if item.version == standing.versions[-1] == standing.current:
                 uses.append(replace(use, form="named"))
             else:
                 ordinal = standing.versions.index(item.version) + 1
@@ -124,11 +125,11 @@ def compose(
     context = Context(
         uses=uses,
         absent=tuple(
-            Absent(label=label_of(ItemId(each.what)), why=_TOLD[each.reason])
+            Absent(label=label_of(ItemId(each.what)), why=TOLD[each.reason])
             for each in left_out
-            if each.reason in _TOLD
+            if each.reason in TOLD
         ),
-        in_force=guidance if guidance != state.in_force else None,
+        in_force=_list_in_force(state, guidance),
     )
     blocks: tuple[Block, ...] = (Text(draft.text),)
     if context != Context():
@@ -138,4 +139,13 @@ def compose(
         pen.write(EphemeralEntry, tool_texts=draft.tool_texts)
     start = pen.state.turn_start or 0
     prompt = assembler.assemble(pen.state.envelope, pen.state.items, start)
+    if not prompt.asked:
+        raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return Composed(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)
+
+
+def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:
+    """The rules to name in this turn; None if the list that stands says it already. In eager no
+    list outlives its turn."""
+    standing = state.in_force if state.settings.promotion == "lazy" else None
+    return guidance if guidance != (standing or ()) else None

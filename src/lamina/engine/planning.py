@@ -6,7 +6,7 @@ leaves out it reports. Order: boundary, attachments, budget, prefix check.
 
 from collections.abc import Sequence
 
-from lamina.engine.composing import Composed, compose, explain_rules, lay_always
+from lamina.engine.composing import TOLD, Composed, compose, explain_rules, lay_always
 from lamina.engine.drafting import Draft
 from lamina.engine.fitting import (
     drop_new,
@@ -19,7 +19,6 @@ from lamina.engine.recording import Plan, record_request
 from lamina.engine.shortening import shorten_results
 from lamina.engine.shrinking import Pruned, consolidate, limit_history, shrink
 from lamina.engine.writing import Pen
-from lamina.errors import UsageError
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.values.entry import MessageEntry
@@ -29,9 +28,11 @@ from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target
 
-# When room is short, new items may take this share of what tools and L1 leave: history and the
-# library are not wiped out for attachments that would not all fit anyway.
+# New items that would not all fit even by themselves may take this share of what tools and L1
+# leave: history and the library are not wiped out for them.
 NEW_ITEMS_SHARE = 0.75
+# What a second summary may cost more than the first, when results are shortened to fit.
+SEAMS = 32
 
 
 def plan_turn(pen: Pen, draft: Draft, assembler: Assembler, sent: Prompt | None) -> Plan:
@@ -42,8 +43,6 @@ def plan_turn(pen: Pen, draft: Draft, assembler: Assembler, sent: Prompt | None)
         BudgetError: what must be sent does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    if not draft.text.strip() and not draft.attachments and not draft.tool_texts:
-        raise UsageError("nothing to send: the message is empty and nothing is attached")
     planner = _TurnPlanner(pen, draft, assembler)
     planner.cross_boundaries()
     composed = planner.fit()
@@ -78,8 +77,8 @@ class _TurnPlanner:
             self.boundaries.append(natural)
             if not cold:
                 lay_always(pen, self.attachments)
-        first_kept = limit_history(pen.state, self.assembler)
-        if first_kept is not None:
+        cut = limit_history(pen.state, self.assembler)
+        if cut is not None:
             self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
         promotes = self.settings.promotion == "eager" and any(
             not standing.in_library for standing in pen.state.standing.values()
@@ -87,9 +86,13 @@ class _TurnPlanner:
         if promotes and not cold:
             reason = "eager promotion into the library"
             self.boundaries.append(Boundary(kind="promotion", reason=reason))
-        if cold or promotes or first_kept is not None:
+        if cold or promotes or cut is not None:
             reason = "; ".join(each.reason for each in self.boundaries)
-            pruned = consolidate(pen, self.assembler, reason, first_kept=first_kept or 0)
+            pruned = consolidate(
+                pen, self.assembler, reason,
+                first_kept=cut.first_kept if cut else 0,
+                summary_room=cut.summary_room if cut else None,
+            )  # fmt: skip
             self.reports += report_pruned(pruned)
         if cold:
             self._prune_while_cold()
@@ -126,8 +129,8 @@ class _TurnPlanner:
             for link in composed.prompt.front
             if link.segment.layer in ("tools", "L1")
         )
-        too_much = composed.turn_tokens - int(NEW_ITEMS_SHARE * (limit - fixed))
-        if too_much > 0:
+        if composed.turn_tokens > limit - fixed:
+            too_much = composed.turn_tokens - int(NEW_ITEMS_SHARE * (limit - fixed))
             composed = drop_new(pen, draft, composed, assembler, composed.prompt.tokens - too_much)
         self.attachments, self.left_out = composed.kept, list(composed.left_out)
         pruned = self._shrink(composed.turn_tokens, "over the window")
@@ -168,8 +171,10 @@ def plan_results(
     assembler: Assembler,
     sent: Prompt | None,
     attachments: tuple[Attachment, ...],
+    left_out: Sequence[LeftOut],
 ) -> Plan:
-    """The next request of the turn under way, with the results of its tool calls."""
+    """The next request of the turn under way, with the results of its tool calls. `left_out` is
+    what the turn went without so far, and still does."""
     reports: list[LeftOut] = []
     limit = draft.room.limit
     page, prompt = _with_results(pen, results, assembler)
@@ -178,7 +183,8 @@ def plan_results(
         pruned, prompt = _shrink_now(page, draft, assembler)
     if prompt.tokens > limit:
         # What was not sent yet may be shortened.
-        results, reports = shorten_results(results, prompt.tokens - limit, assembler.count_text)
+        excess = prompt.tokens - limit + SEAMS
+        results, reports = shorten_results(results, excess, assembler.count_text)
         page, prompt = _with_results(pen, results, assembler)
         pruned = Pruned()
         if prompt.tokens > limit:
@@ -187,9 +193,13 @@ def plan_results(
     return record_request(
         page, draft, prompt, sent, assembler,
         kept=tuple(a for a in attachments if a.item.id in page.state.standing),
-        left_out=(*reports, *report_pruned(pruned)),
+        left_out=(*reports, *report_pruned(pruned), *_still_without(left_out)),
         boundaries=(over,) if pruned.changed else (),
     )  # fmt: skip
+
+
+def _still_without(left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    return [each for each in left_out if each.reason in TOLD or each.reason == "still_out"]
 
 
 def _with_results(
@@ -203,7 +213,9 @@ def _with_results(
 
 def _shrink_now(pen: Pen, draft: Draft, assembler: Assembler) -> tuple[Pruned, Prompt]:
     """Prunes with the turn under way among what may go."""
-    pruned = shrink(pen, assembler, draft.room, turn_tokens=0, reason="over the window")
+    pruned = shrink(
+        pen, assembler, draft.room, turn_tokens=0, reason="over the window", keep_last=True
+    )
     return pruned, _assemble(pen.state, assembler)
 
 
@@ -219,6 +231,9 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     if last.target != target.name:
         reason = f"the target changed from {last.target} to {target.name}"
         return Boundary(kind="model_change", reason=reason)
+    if last.promotion != state.settings.promotion:
+        reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
+        return Boundary(kind="settings_change", reason=reason)
     if any(op.startswith("tools_") for op in state.moved_by):
         return Boundary(kind="tools_change", reason="; ".join(state.reasons))
     if any(op.startswith("system_") for op in state.moved_by):
@@ -226,7 +241,7 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     lifetime = state.settings.cache_lifetime_s
     if lifetime is None:
         lifetime = target.cache.lifetime_s
-    if lifetime is not None and now - last.at > lifetime:
+    if lifetime is not None and (now - last.at > lifetime or not lifetime):
         reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
         return Boundary(kind="expired", reason=reason)
     return None

@@ -23,6 +23,8 @@ from lamina.values.request import (
     RequestContext,
 )
 
+_REASONS = ("model_change", "settings_change")
+
 
 class Plan(Struct, frozen=True, kw_only=True):
     """A request that is decided: what to append, and what to send."""
@@ -60,7 +62,9 @@ def record_request(
             _sizes(prompt),
             room.limit,
         )
-    agreement = ledger.compare(sent, prompt, state.reasons)
+    # Another model or layout is a reason by itself, also where nothing else had to be written.
+    own = tuple(each.reason for each in boundaries if each.kind in _REASONS)
+    agreement = ledger.compare(sent, prompt, (*state.reasons, *own))
     warnings = list(draft.warnings)
     if agreement.broke and not agreement.broke.reason:
         if state.settings.prefix_check == "raise":
@@ -72,7 +76,7 @@ def record_request(
     context = RequestContext(
         target=draft.target.name,
         items=_describe(state, kept, assembler),
-        left_out=left_out,
+        left_out=(*left_out, *_unreported(state, left_out)),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -93,12 +97,26 @@ def record_request(
         base=base.id if base else None,
         kept=agreement.segments if base else 0,
         digests=tuple(s.digest for s in prompt.since(agreement.segments if base else 0)),
+        promotion=state.settings.promotion,
         cached_run=run,
         tokens=prompt.tokens,
         cached_tokens=prompt.tokens_until(run),
         calibration=room.calibration,
     )
     return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept)
+
+
+def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    """Items that stood in the last request and no longer do, whoever took them away."""
+    if state.sent_standing is state.standing:
+        return []
+    reported = {each.what for each in left_out}
+    why = "; ".join(dict.fromkeys(state.reasons)) or "its block was removed"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+        for item in state.sent_standing
+        if item not in state.standing and item not in reported
+    ]
 
 
 def _sizes(prompt: Prompt) -> dict[str, int]:

@@ -47,6 +47,9 @@ from lamina.values.wire import Reply, WireRequest
 
 Attachable = str | Item | Wanted | Attachment
 
+# What an entry has from its place in the tree, not from what it says.
+_PLACE = ("id", "parent", "at")
+
 
 class Session:
     """One conversation. Make one with `lamina.open_session`."""
@@ -122,7 +125,8 @@ class Session:
         """
         require_text(text, "the message")
         async with self._lock:
-            base = self._base_for_prepare()
+            pen = self._pen_for_prepare()
+            base = pen.state
             chosen = self._choose_target(target, base.settings)
             found, left_out, warnings = await self._hydrate(attach, base)
             assembler = self._assembler_for(chosen, base.settings)
@@ -135,7 +139,7 @@ class Session:
                 tool_texts=tuple(tool_texts),
                 warnings=tuple(warnings),
             )
-            plan = plan_turn(self._pen(base), draft, assembler, self._last_sent(base, assembler))
+            plan = plan_turn(pen, draft, assembler, self._last_sent(base, assembler))
             await self._keep(plan.entries, plan.state)
             return await self._turn(plan, chosen)
 
@@ -183,7 +187,7 @@ class Session:
             draft = Draft(target=target, room=self._room(target, state))
             plan = plan_results(
                 self._pen(state), draft, results, assembler,
-                self._last_sent(state, assembler), attachments,
+                self._last_sent(state, assembler), attachments, request.context.left_out,
             )  # fmt: skip
             await self._keep(plan.entries, plan.state)
             return await self._turn(plan, target)
@@ -274,16 +278,23 @@ class Session:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _base_for_prepare(self) -> State:
-        """The state a new message goes on from. A request that was never answered is left as a
-        branch of its own: the new message becomes its sibling."""
+    def _pen_for_prepare(self) -> Pen:
+        """Where a new message goes on from. A request that was never answered is left as a branch
+        of its own, and the new message becomes its sibling; what was pinned, set or changed since
+        then comes along."""
         state = self._state
         if state.open_request is not None:
-            return replay(path_to(state.open_request.before, self._entries))
+            path = path_to(state.leaf, self._entries)
+            since = path[path.index(state.open_request) + 1 :]
+            pen = self._pen(replay(path_to(state.open_request.before, self._entries)))
+            for entry in since:
+                fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+                pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+            return pen
         if awaits_results(state):
             calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
             raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
-        return state
+        return self._pen(state)
 
     def _choose_target(self, name: str | None, settings: Settings) -> Target:
         return self._book.find(name or settings.target)
@@ -309,6 +320,11 @@ class Session:
         if last is None:
             return None
         if self._sent is None or self._sent_for != last.id:
+            # Laid out as it was then: the settings may have changed since.
+            target = self._book.find(last.target)
+            layout = Layout(promotion=last.promotion, wire=target.wire)
+            if assembler.layout != layout:
+                assembler = Assembler(self._book.counter(target).count, layout)
             self._sent = rebuild_prompt(path_to(last.id, self._entries), assembler)
             self._sent_for = last.id
         return self._sent

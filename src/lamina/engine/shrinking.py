@@ -9,11 +9,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lamina import budget
-from lamina.compaction import choose_cut, choose_head, extract_summary, last_turns_start
+from lamina.compaction import (
+    NOTICE,
+    choose_cut,
+    choose_head,
+    extract_summary,
+    last_turns_start,
+)
 from lamina.engine.shortening import shorten_text
 from lamina.engine.writing import Pen
 from lamina.journal import SUMMARY, State
-from lamina.layers import Assembler
+from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.text import label_of
 from lamina.values.envelope import Laid
 from lamina.values.item import MEDIUM, Attachment, ItemId
@@ -48,6 +54,7 @@ def consolidate(
     *,
     first_kept: int = 0,
     evicted: tuple[budget.Sized, ...] = (),
+    summary_room: int | None = None,
 ) -> Pruned:
     """Rebuilds the library from what stands, and cuts history before `first_kept`. Writes nothing
     if nothing would change."""
@@ -58,7 +65,7 @@ def consolidate(
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
         split = _splits_turn(state, 0, first_kept)
-        summary = _summarise(state, dropped, assembler, split=split)
+        summary = _summarise(state, dropped, assembler, split=split, room=summary_room)
         ops.append(CompactionApply(first_kept=first_kept, summary=summary, reason=reason))
         reports.append(_history_report(dropped, assembler))
     stale = any(message.context for message in state.envelope.cached)
@@ -72,21 +79,33 @@ def consolidate(
     return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
 
 
-def limit_history(state: State, assembler: Assembler) -> int | None:
-    """The first message to keep if history is over one of its own limits."""
+class HistoryCut(Struct, frozen=True, kw_only=True):
+    """Where history begins from now on, and what room its summary has."""
+
+    first_kept: int
+    summary_room: int | None = None
+
+
+def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
+    """The cut that is due if history is over one of its own limits."""
     settings, cached = state.settings, state.envelope.cached
     if settings.history == "strip":
         start = last_turns_start(cached.since(0), settings.strip_after_turns)
         if start > 0:
-            return last_turns_start(cached.since(0), settings.strip_turns)
+            return HistoryCut(first_kept=last_turns_start(cached.since(0), settings.strip_turns))
     most = settings.history_messages
     if most is not None and len(cached) > most:
-        keep = max(1, int(most * settings.prune_to))
-        return choose_cut(cached.since(0), [1] * len(cached), keep)
+        # One message is the summary's.
+        keep = max(0, int(most * settings.prune_to) - 1)
+        first_kept = choose_cut(cached.since(0), [1] * len(cached), keep)
+        return HistoryCut(first_kept=first_kept, summary_room=None if most else 0)
     tokens = settings.history_tokens
     if tokens is not None and _history_tokens(state, assembler) > tokens:
+        goal = int(tokens * settings.prune_to)
+        summary = min(settings.summary_tokens, goal // 2)
         sizes = assembler.message_sizes(cached.since(0))
-        return choose_cut(cached.since(0), sizes, int(tokens * settings.prune_to))
+        first_kept = choose_cut(cached.since(0), sizes, goal - summary)
+        return HistoryCut(first_kept=first_kept, summary_room=summary)
     return None
 
 
@@ -110,12 +129,13 @@ def shrink(
     turn_tokens: int,
     reason: str,
     attached: Sequence[Attachment] = (),
+    keep_last: bool = False,
 ) -> Pruned:
     """Prunes what was sent: the middle of history if that is enough and fair, else everything is
-    laid out anew."""
+    laid out anew. With `keep_last` the latest exchange stays whatever its size."""
     return excise(
         pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached
-    ) or rebuild(pen, assembler, room, turn_tokens=turn_tokens, reason=reason)
+    ) or rebuild(pen, assembler, room, turn_tokens=turn_tokens, reason=reason, keep_last=keep_last)
 
 
 def excise(
@@ -139,7 +159,7 @@ def excise(
     first_kept = choose_cut(messages, sizes, recent, at_most=goal // 2)
     head_room = goal - sum(sizes[first_kept:]) - settings.summary_tokens
     after = choose_head(messages, sizes, head_room, known=_summary_index(messages))
-    if not 0 < after < first_kept - 1:
+    if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
 
     trial = pen.copy()
@@ -185,6 +205,8 @@ def _evicted_by(
             again.add(each.item)
             room -= each.tokens
     evicted = tuple(each for item, each in lost.items() if item not in again)
+    if any(each.essential for each in evicted):
+        return None
     wanted = [each.priority for each in evicted if each.item in named]
     spare = [each.priority for each in staying if not each.essential]
     if wanted and spare and min(wanted) < max(spare):
@@ -201,7 +223,13 @@ def _summary_index(messages: Sequence[Message]) -> int | None:
 
 
 def rebuild(
-    pen: Pen, assembler: Assembler, room: budget.Room, *, turn_tokens: int, reason: str
+    pen: Pen,
+    assembler: Assembler,
+    room: budget.Room,
+    *,
+    turn_tokens: int,
+    reason: str,
+    keep_last: bool = False,
 ) -> Pruned:
     """Lays everything out anew: the library by worth, and as much of the latest history as fits
     `prune_to` of the room that the fixed parts leave."""
@@ -220,11 +248,13 @@ def rebuild(
     choice = budget.drop_until(library, library_tokens - (rest - min(recent, rest // 2)))
     kept_tokens = sum(each.tokens for each in choice.kept)
     # The summary and the library's header are new and must fit as well.
-    extra = settings.summary_tokens + HEADER_TOKENS
-    cut = choose_cut(
-        messages, sizes, max(0, rest - kept_tokens), at_most=free - kept_tokens - extra
-    )
-    return consolidate(pen, assembler, reason, first_kept=cut, evicted=choice.dropped)
+    left = free - kept_tokens - HEADER_TOKENS
+    at_most = sum(sizes) if keep_last else left - settings.summary_tokens
+    cut = choose_cut(messages, sizes, max(0, rest - kept_tokens), at_most=at_most)
+    return consolidate(
+        pen, assembler, reason,
+        first_kept=cut, evicted=choice.dropped, summary_room=left - sum(sizes[cut:]),
+    )  # fmt: skip
 
 
 def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], list[LeftOut]]:
@@ -274,16 +304,26 @@ def _standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
 
 
 def _summarise(
-    state: State, dropped: Sequence[Message], assembler: Assembler, *, split: bool
+    state: State,
+    dropped: Sequence[Message],
+    assembler: Assembler,
+    *,
+    split: bool,
+    room: int | None = None,
 ) -> str:
+    """What stands for `dropped`; nothing if not even the notice fits into `room`."""
+    limit = state.settings.summary_tokens
+    if room is not None:
+        limit = min(limit, room - MESSAGE_TOKENS)
     carried = dropped[0].text if dropped and dropped[0].id == SUMMARY else ""
     rest = dropped[1:] if carried else dropped
-    summary = extract_summary(
-        rest, state.settings.summary_tokens, assembler.count_text, carried=carried
-    )
+    if room is not None and limit < assembler.count_text(NOTICE):
+        return ""
+    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
     if not split:
         return summary
-    question = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+    spare = QUESTION_TOKENS if room is None else min(QUESTION_TOKENS, max(0, room - limit))
+    question = shorten_text(state.question, spare, assembler.count_text)
     return f"{summary}\n\n{UNDER_WAY}\n{question}"
 
 

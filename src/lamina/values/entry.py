@@ -7,7 +7,7 @@ from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, ToolDefinition, ToolText
 from lamina.values.patch import Patch
 from lamina.values.request import CacheVerdict, RequestContext
-from lamina.values.settings import Settings
+from lamina.values.settings import Promotion, Settings
 from lamina.values.usage import Usage
 
 FORMAT = 1
@@ -66,6 +66,7 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     base: str | None
     kept: int
     digests: tuple[str, ...]
+    promotion: Promotion = "lazy"
     cached_run: int
     tokens: int
     cached_tokens: int
