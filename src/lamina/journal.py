@@ -91,6 +91,8 @@ class State(Struct, frozen=True, kw_only=True):
     question: str = ""
     turn_start: int | None = None
     open_request: RequestEntry | None = None
+    # What had been recorded when that was prepared; the rest is for the next one to explain.
+    open_at: "tuple[int, int, Mapping[ItemId, Standing]] | None" = None
     last_sent: RequestEntry | None = None
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, Standing] = {}
@@ -228,6 +230,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
         forgotten=state.forgotten - versions.keys(),
         open_request=entry,
+        open_at=(len(state.reasons), len(state.moved_by), state.standing),
     )
 
 
@@ -237,13 +240,15 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         raise JournalError(
             f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
         )
+    reasons, moved_by, standing = state.open_at or (0, 0, {})
     state = replace(
         state,
         open_request=None,
+        open_at=None,
         last_sent=request,
-        sent_standing=state.standing,
-        reasons=(),
-        moved_by=(),
+        sent_standing=standing,
+        reasons=state.reasons[reasons:],
+        moved_by=state.moved_by[moved_by:],
     )
     if entry.usage.input and request.tokens:
         ratio = entry.usage.input / request.tokens
@@ -267,6 +272,11 @@ def awaits_results(state: State) -> bool:
 
 
 def _transform(state: State, patch: Patch) -> State:
+    for op in patch.ops:
+        for item, version in items_named(op):
+            if (item, version) not in state.items:
+                problem = f"no content is kept of {item!r}, version {version[:8]!r}"
+                raise InvalidPatch(op_name(op), problem)
     envelope, start = apply_patch(
         state.envelope, patch, state.turn_start, state.last_sent is not None
     )
@@ -281,6 +291,17 @@ def _transform(state: State, patch: Patch) -> State:
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + moved_by,
     )
+
+
+def items_named(op: PatchOp) -> list[tuple[ItemId, str]]:
+    """The item versions that an op lays down, whose contents have to be there."""
+    match op:
+        case ItemLay(item=item, version=version):
+            return [(item, version)]
+        case LibraryConsolidate(items=items):
+            return [(laid.item, laid.version) for laid in items]
+        case _:
+            return []
 
 
 def apply_patch(

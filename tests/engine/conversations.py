@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from msgspec import Struct
-from tests.fakes.book import OTHER, SMALL
-from tests.fakes.replies import openai_reply
+from tests.fakes.book import OTHER, SMALL, THINKER
 from tests.fakes.sessions import World, rule, words
 
 from lamina.engine.session import Session
@@ -19,8 +18,10 @@ from lamina.errors import BudgetError
 from lamina.journal import State, path_to, replay
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment, Item, ItemId, Picture, note_id
-from lamina.values.message import ToolDefinition, ToolText
+from lamina.values.message import Block, Text, Thinking, ToolCall, ToolDefinition, ToolText
 from lamina.values.settings import Promotion
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
 
 # Two slow cores: enough examples to find things, nothing kept on disk.
 modest = settings(
@@ -36,20 +37,6 @@ PICTURED = "seen.md"
 PATHS = (*SIZES, PICTURED)
 TONE = rule("tone", "Be brief.")
 FIND = ToolDefinition(name="find", description="Finds things.")
-
-
-class Ask(Struct, frozen=True, kw_only=True):
-    """A turn: `attach` are paths with priorities, `loops` how many calls each answer makes."""
-
-    size: int
-    attach: tuple[tuple[str, int], ...] = ()
-    pause: float = 10.0
-    target: str = SMALL.name
-    tool_text: int = 0
-    loops: tuple[int, ...] = ()
-    result: int = 10
-    answer: int = 10
-    commit: bool = True
 
 
 class Edit(Struct, frozen=True):
@@ -73,11 +60,34 @@ class SetPromotion(Struct, frozen=True):
     promotion: Promotion
 
 
+class Consolidate(Struct, frozen=True):
+    """By hand."""
+
+
 class Reopen(Struct, frozen=True):
     """The process ends; another opens the session from its store."""
 
 
-Step = Ask | Edit | Pin | Forget | SetSystem | SetPromotion | Reopen
+Change = Edit | Pin | Forget | SetSystem | SetPromotion | Consolidate
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """A turn: `attach` are paths with priorities, `loops` how many calls each answer makes, and
+    `meanwhile` is what a person does before the first answer is there."""
+
+    size: int
+    attach: tuple[tuple[str, int], ...] = ()
+    pause: float = 10.0
+    target: str = SMALL.name
+    tool_text: int = 0
+    loops: tuple[int, ...] = ()
+    result: int = 10
+    answer: int = 10
+    commit: bool = True
+    meanwhile: tuple[Change, ...] = ()
+
+
+Step = Ask | Change | Reopen
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
@@ -97,6 +107,9 @@ class Moment(Struct, frozen=True, kw_only=True):
     turn: Turn
     typed: str
     attached: frozenset[ItemId]
+    pinned: frozenset[ItemId]
+    system: str
+    promotion: Promotion
     resumed: bool
     before: State
     after: State
@@ -117,50 +130,52 @@ attached = st.lists(
 promotions: st.SearchStrategy[Promotion] = st.sampled_from(["lazy", "eager"])
 
 
-def asks(most: int = 120) -> st.SearchStrategy[Ask]:
-    return st.builds(
-        Ask,
-        size=st.integers(1, most),
-        attach=attached,
-        pause=st.sampled_from([10.0, 10.0, 10.0, 400.0]),
-        target=st.sampled_from([SMALL.name, SMALL.name, SMALL.name, OTHER.name]),
-        tool_text=st.sampled_from([0, 0, 15]),
-        loops=st.sampled_from([(), (), (1,), (2, 1), (3,), (1, 1, 1)]),
-        result=st.sampled_from([5, 60, 400]),
-        answer=st.integers(1, most),
-        commit=st.sampled_from([True, True, True, False]),
-    )
-
-
 @st.composite
-def between(draw: st.DrawFn) -> list[Step]:
-    """What happens between two turns; mostly nothing."""
+def changes(draw: st.DrawFn, often: int) -> tuple[Change, ...]:
+    """What a person does besides asking: nothing, all but `often` times in twenty."""
     small = st.sampled_from(["a.md", "b.md"])
-    match draw(st.integers(0, 15)):
+    kind = draw(st.integers(0, 19))
+    if kind >= often:
+        return ()
+    match kind % 7:
         case 0:
-            return [Edit(draw(paths))]
+            return (Edit(draw(paths)),)
         case 1:
-            return [Edit(draw(small))]
+            return (Edit(draw(small)),)
         case 2:
-            return [Pin(draw(small), draw(st.booleans()))]
+            return (Pin(draw(small), draw(st.booleans())),)
         case 3:
-            return [Forget(draw(paths))]
+            return (Forget(draw(paths)),)
         case 4:
-            return [SetSystem(draw(st.sampled_from(["Be kind.", "Be terse."])))]
+            return (SetSystem(draw(st.sampled_from(["Be kind.", "Be terse."]))),)
         case 5:
-            return [SetPromotion(draw(promotions))]
-        case 6:
-            return [Reopen()]
+            return (SetPromotion(draw(promotions)),)
         case _:
-            return []
+            return (Consolidate(),)
+
+
+asks = st.builds(
+    Ask,
+    size=st.integers(1, 120),
+    attach=attached,
+    pause=st.sampled_from([10.0, 10.0, 10.0, 400.0]),
+    target=st.sampled_from([*[SMALL.name] * 5, OTHER.name, THINKER.name]),
+    tool_text=st.sampled_from([0, 0, 15]),
+    loops=st.sampled_from([(), (), (1,), (2, 1), (3,), (1, 1, 1)]),
+    result=st.sampled_from([5, 60, 400]),
+    answer=st.integers(1, 120),
+    commit=st.sampled_from([True, True, True, False]),
+    meanwhile=changes(4),
+)
 
 
 @st.composite
 def turns(draw: st.DrawFn, most: int = 7) -> tuple[Step, ...]:
     drawn: list[Step] = []
     for _ in range(draw(st.integers(2, most))):
-        drawn += draw(between())
-        drawn.append(draw(asks()))
+        drawn += draw(changes(9))
+        drawn += [Reopen()] if draw(st.integers(0, 9)) == 0 else []
+        drawn.append(draw(asks))
     return tuple(drawn)
 
 
@@ -198,6 +213,10 @@ class Player:
         self.world = World()
         self.revisions: dict[str, int] = dict.fromkeys(PATHS, 0)
         self.picture = Picture(digest="", media_type="image/png", width=10, height=10)
+        # What was said to hold, to be compared with what the session makes of it.
+        self.pinned: set[ItemId] = set()
+        self.system = "You are a clerk."
+        self.promotion = conversation.promotion
         self.moments: list[Moment] = []
         self.session: Session
         self._asked = 0
@@ -235,25 +254,36 @@ class Player:
 
     async def _take(self, step: Step) -> bool:
         """Whether the conversation can go on."""
-        session = self.session
         match step:
             case Ask():
                 return await self._ask(step)
+            case Reopen():
+                await self._open(self.session.id)
+            case _:
+                await self._change(step)
+        return True
+
+    async def _change(self, change: Change) -> None:
+        session = self.session
+        match change:
             case Edit(path):
                 self.revisions[path] += 1
             case Pin(path, True):
                 await session.pin(self.item(path))
+                self.pinned.add(note_id(path))
             case Pin(path):
                 await session.unpin(path)
+                self.pinned.discard(note_id(path))
             case Forget(path):
                 await session.forget(path)
             case SetSystem(text):
                 await session.set_system("system", text, reason="the tone changed")
+                self.system = text
             case SetPromotion(promotion):
                 await session.change(promotion=promotion)
-            case Reopen():
-                await self._open(session.id)
-        return True
+                self.promotion = promotion
+            case Consolidate():
+                await session.consolidate("by hand")
 
     async def _ask(self, ask: Ask) -> bool:
         self._asked += 1
@@ -270,27 +300,33 @@ class Player:
             assert self.session.state is before
             assert self.session.entries == entries
             return True
-        named = {a.item.id for a in attach} | set(self._base(turn).pinned)
-        self._note(turn, typed, frozenset(named), resumed=False)
+        named = frozenset({a.item.id for a in attach} | self.pinned)
+        self._note(turn, typed, named, resumed=False)
+        for change in ask.meanwhile:
+            await self._change(change)
         if not ask.commit:
             return True
         for number, calls in enumerate(ask.loops):
             made = [(f"c{self._asked}-{number}-{call}", "find") for call in range(calls)]
-            turn = await turn.commit(openai_reply(None, calls=made, input=self._usage(turn)))
+            blocks = [ToolCall(id=call, name=name) for call, name in made]
+            turn = await turn.commit(self._reply(turn, *blocks))
             results = {call: words(ask.result, "found") for call, _ in made}
             try:
                 turn = await turn.resume(results)
             except BudgetError:
                 # Nothing can be asked before the results fit: the end of this conversation.
                 return False
-            self._note(turn, typed, frozenset(named), resumed=True)
-        answer = words(ask.answer, f"r{self._asked}")
-        await turn.commit(openai_reply(answer, input=self._usage(turn)))
+            self._note(turn, typed, named, resumed=True)
+        await turn.commit(self._reply(turn, Text(words(ask.answer, f"r{self._asked}"))))
         return True
 
-    def _usage(self, turn: Turn) -> int | None:
+    def _reply(self, turn: Turn, *blocks: Block) -> Reply:
         counts = self.given.counts
-        return None if counts is None else round(turn.prompt.tokens * counts)
+        usage = Usage(input=round(turn.prompt.tokens * counts)) if counts else Usage()
+        if turn.context.target == THINKER.name:
+            thought = Thinking(text="hm", signature="signed", provider=THINKER.wire)
+            blocks = (thought, *blocks)
+        return Reply(blocks=blocks, usage=usage, stop="stop")
 
     def _base(self, turn: Turn) -> State:
         entries = {entry.id: entry for entry in self.session.entries}
@@ -307,6 +343,9 @@ class Player:
                 turn=turn,
                 typed=typed,
                 attached=named,
+                pinned=frozenset(self.pinned),
+                system=self.system,
+                promotion=self.promotion,
                 resumed=resumed,
                 before=before,
                 after=self.session.state,

@@ -256,17 +256,6 @@ def test_a_pinned_note_that_was_edited_and_then_deleted_stays_as_it_last_was() -
     run(body())
 
 
-def test_a_pin_made_while_a_request_is_open_outlives_that_request() -> None:
-    async def body() -> None:
-        session = await World({"a.md": "AAA"}).open()
-        await session.prepare("Q1")
-        await session.pin("a.md")
-        turn = await session.prepare("Q1 again")
-        assert placed(turn) == {"a.md": "message"}
-
-    run(body())
-
-
 def test_a_forgotten_pin_stays_until_it_is_unpinned() -> None:
     async def body() -> None:
         world = World({"a.md": "AAA"})

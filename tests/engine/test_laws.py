@@ -1,10 +1,13 @@
 """The laws of the design, over conversations that could be."""
 
 from collections import Counter
+from collections.abc import Iterator
+from os.path import commonprefix
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.conversations import (
+    TONE,
     Ask,
     Conversation,
     Moment,
@@ -36,8 +39,11 @@ def test_every_request_can_be_rebuilt_from_the_journal_alone(given: Conversation
         assert len(requests) == len(moments)
         for moment in moments:
             path = path_to(moment.turn.id, entries)
-            promotion = replay(path).settings.promotion
-            fresh = Assembler(FakeCounter().count, Layout(promotion=promotion))
+            layout = Layout(
+                promotion=replay(path).settings.promotion,
+                wire=player.world.book.find(moment.turn.context.target).wire,
+            )
+            fresh = Assembler(FakeCounter().count, layout)
             rebuilt = tuple(segment.digest for segment in rebuild_prompt(path, fresh))
             assert rebuilt == tuple(digests(moment.turn))
             assert request_digests(requests[moment.turn.id], requests) == rebuilt
@@ -67,13 +73,32 @@ def test_what_was_sent_stays_in_front_unless_a_reason_is_recorded(given: Convers
             if moment.last is None:
                 assert agreement.first
                 continue
-            run_before = moment.last.turn.prompt.cached_run()
-            sent = digests(moment.last.turn)[:run_before]
-            extends = digests(moment.turn)[:run_before] == sent
+            before, after = digests(moment.last.turn), digests(moment.turn)
+            shared = len(commonprefix([before, after]))
+            assert agreement.segments == shared
+            assert agreement.tokens == moment.turn.prompt.tokens_until(shared)
+            assert agreement.tokens + agreement.reprocessed == moment.turn.prompt.tokens
+            extends = shared >= moment.last.turn.prompt.cached_run()
             assert extends == (agreement.broke is None)
             assert extends or (agreement.broke and agreement.broke.reason.strip())
 
     run(body())
+
+
+def texts_in(wire: object) -> Iterator[str]:
+    """The texts of a request, whoever's form it has."""
+    match wire:
+        case dict():
+            for name, value in wire.items():
+                if isinstance(value, str) and name in ("content", "text", "system", "thinking"):
+                    yield value
+                else:
+                    yield from texts_in(value)
+        case list():
+            for value in wire:
+                yield from texts_in(value)
+        case _:
+            pass
 
 
 @modest
@@ -85,9 +110,7 @@ def test_a_request_never_exceeds_its_room_and_counts_all_that_is_sent(given: Con
             prompt, fit = moment.turn.prompt, moment.turn.context.fit
             assert prompt.tokens * fit.calibration <= given.window - 100
             assert prompt.tokens == sum(segment.tokens for segment in prompt)
-            wire = moment.turn.request()
-            contents = [m["content"] for m in wire["messages"]]
-            sent = sum(len(text.split()) for text in contents if isinstance(text, str))
+            sent = sum(len(text.split()) for text in texts_in(moment.turn.request()))
             assert sent < prompt.tokens
 
     run(body())
@@ -174,11 +197,48 @@ def test_what_was_typed_is_in_the_request_untouched(given: Conversation) -> None
 
 @modest
 @given(conversations)
-def test_pinned_items_stand_in_every_request(given: Conversation) -> None:
+def test_what_a_person_set_holds_from_the_next_turn_on(given: Conversation) -> None:
     async def body() -> None:
         _, moments = await play(given)
         for moment in moments:
-            assert set(moment.before.pinned) <= {item.item for item in moment.turn.context.items}
+            if moment.resumed:
+                continue
+            assert moment.pinned <= {item.item for item in moment.turn.context.items}
+            assert moment.after.settings.promotion == moment.promotion
+            assert next(s.text for s in moment.turn.prompt if s.layer == "L1") == moment.system
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_what_is_pinned_stays_while_a_turn_goes_on(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            before = (
+                {item.item for item in moment.before.last_sent.context.items}
+                if (moment.resumed and moment.before.last_sent)
+                else set()
+            )
+            stay = before & moment.before.pinned.keys()
+            assert stay <= {item.item for item in moment.turn.context.items}
+
+    run(body())
+
+
+@modest
+@given(conversations)
+def test_the_latest_list_of_rules_in_a_request_names_those_in_force(given: Conversation) -> None:
+    async def body() -> None:
+        _, moments = await play(given)
+        for moment in moments:
+            text = "\n".join(segment.text for segment in moment.turn.prompt)
+            named = any(item.item == TONE.id for item in moment.turn.context.items)
+            lists = text.count("in force from here on")
+            assert ("Rules and references in force from here on:\n- tone" in text) == named
+            assert named or not given.rules
+            assert lists <= 1 or moment.promotion == "lazy"
 
     run(body())
 

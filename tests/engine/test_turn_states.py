@@ -11,7 +11,6 @@ from tests.fakes.sessions import (
     note,
     placed,
     run,
-    system_of,
     talk,
     user_of,
 )
@@ -19,7 +18,6 @@ from tests.fakes.store import StoreFailed
 
 from lamina.engine.turn import Turn
 from lamina.errors import (
-    InvalidSetting,
     InvalidText,
     JournalError,
     ReplyError,
@@ -97,34 +95,6 @@ def test_preparing_again_starts_a_sibling_branch_and_keeps_both() -> None:
         # What the ledger compares with is what is known to have been sent.
         assert requests[2].base == sent.id
         assert second.context.agreement.tokens == sent.prompt.tokens
-
-    run(body())
-
-
-def test_what_was_changed_while_a_request_was_open_is_not_lost_with_it() -> None:
-    async def body() -> None:
-        session = await World().open(system="S")
-        await session.prepare("Q")
-        await session.change(history_messages=6)
-        await session.set_system("system", "T", reason="second thoughts")
-        turn = await session.prepare("Q again")
-        assert session.settings.history_messages == 6
-        assert system_of(turn) == "T"
-
-    run(body())
-
-
-def test_what_was_changed_between_request_and_reply_has_its_reason_on_the_next_turn() -> None:
-    async def body() -> None:
-        session = await World().open(system="S")
-        await talk(session, "Q1")
-        turn = await session.prepare("Q2")
-        await session.set_system("system", "T", reason="a memory was saved")
-        await turn.commit(openai_reply("A2"))
-        turn = await session.prepare("Q3")
-        assert system_of(turn) == "T"
-        assert turn.context.agreement.broke is not None
-        assert turn.context.agreement.broke.reason == "a memory was saved"
 
     run(body())
 
@@ -407,21 +377,6 @@ def test_an_unknown_target_is_refused_and_the_next_turn_is_fine() -> None:
         with pytest.raises(UnknownTarget, match="fake:small"):
             await session.prepare("Q", target="nobody:nothing")
         assert (await talk(session)).answer == "A"
-
-    run(body())
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [{"promotion": "Lazy"}, {"window": "large"}, {"history": "none"}, {"prune_to": 7.0}],
-)
-def test_a_setting_that_cannot_be_is_refused_and_not_written(setting: dict[str, object]) -> None:
-    async def body() -> None:
-        world = World()
-        session = await world.open()
-        with pytest.raises(InvalidSetting):
-            await session.change(**setting)
-        assert (await world.open(session.id)).state == session.state
 
     run(body())
 

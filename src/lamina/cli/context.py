@@ -7,19 +7,23 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from lamina.cli.script import ScriptClock, ScriptTurn, read_script
+from lamina.cli.script import (
+    EditedWorkspace,
+    ScriptClock,
+    ScriptTurn,
+    read_script,
+    scripted_reply,
+)
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import UsageError
 from lamina.values.entry import TransformEntry
 from lamina.values.item import Wanted
-from lamina.values.message import Text
 from lamina.values.prompt import Segment
 from lamina.values.request import ContextItem
 from lamina.values.settings import Settings
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
 from lamina.wiring import open_session
+from lamina.workspace.folder import FolderWorkspace
 
 SHOWN = 600
 
@@ -55,18 +59,20 @@ async def _prepare(request: Request) -> tuple[Session, Turn]:
         system = system or script.system
     attach: list[str | Wanted] = [*request.attach]
     attach += [Wanted(what=path, essential=True) for path in request.essential]
+    workspace = EditedWorkspace(FolderWorkspace(request.workspace))
     session = await open_session(
-        system=system, target=request.target, workspace=request.workspace,
+        system=system, target=request.target, workspace=workspace,
         settings=request.settings, clock=clock,
     )  # fmt: skip
     last = turns.pop() if request.question is None else None
     for each in turns:
         clock.time += each.pause
+        workspace.edit(each.edit)
         turn = await session.prepare(each.ask, attach=each.attach)
-        reply = Reply(blocks=(Text(each.answer),), usage=Usage(cache_reported=False), stop="stop")
-        await turn.commit(reply)
+        await turn.commit(scripted_reply(each.answer))
     if last is not None:
         clock.time += last.pause
+        workspace.edit(last.edit)
         return session, await session.prepare(last.ask, attach=[*last.attach, *attach])
     if request.question is None:
         raise UsageError("no question was given")

@@ -1,7 +1,5 @@
 """`lamina demo`: one conversation assembled three ways, drawn turn by turn."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -12,19 +10,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.cli.script import Script, ScriptClock, ScriptTurn, read_script
+from lamina.cli.script import (
+    EditedWorkspace,
+    Script,
+    ScriptClock,
+    ScriptTurn,
+    read_script,
+    scripted_reply,
+)
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
+from lamina.ports import WorkspaceSource
 from lamina.providers.book import load_book
 from lamina.text import render_item
 from lamina.values.item import Item
-from lamina.values.message import Text
 from lamina.values.prompt import LAYERS
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
 from lamina.wiring import open_session
 from lamina.workspace.folder import FolderWorkspace
 
@@ -63,17 +66,16 @@ def sample_script() -> Path:
 
 
 async def play_demo(workspace: Path | None, script: Path | None, target: str) -> None:
-    """Plays the conversation on a copy of the folder, so that edits harm nothing."""
-    console = Console()
+    """Plays the conversation; edits in it stay in memory."""
     chosen = read_script(script or sample_script())
-    with tempfile.TemporaryDirectory(prefix="lamina-demo-") as scratch:
-        folder = Path(scratch) / "notes"
-        shutil.copytree(workspace or sample_folder(), folder, symlinks=True)
-        await _Demo(console, chosen, folder, load_book().find(target)).play()
+    folder = EditedWorkspace(FolderWorkspace(workspace or sample_folder()))
+    await _Demo(Console(), chosen, folder, load_book().find(target)).play()
 
 
 class _Demo:
-    def __init__(self, console: Console, script: Script, folder: Path, target: Target) -> None:
+    def __init__(
+        self, console: Console, script: Script, folder: EditedWorkspace, target: Target
+    ) -> None:
         self.console = console
         self.script = script
         self.folder = folder
@@ -81,7 +83,7 @@ class _Demo:
         self.clock = ScriptClock()
         self.spent = {name: Spent() for name in ("lazy", "eager", "naive")}
         self.naive = _Naive(script.system, folder, target)
-        self.scale = _scale(script, folder, load_book().counter(target).count)
+        self.scale = 1.0
 
     async def play(self) -> None:
         title = self.script.title or "A conversation"
@@ -96,10 +98,12 @@ class _Demo:
         for layer, name in NAMES.items():
             legend.append(f"{layer} {name}  ", style=STYLES[layer])
         self.console.print(legend)
+        count = load_book().counter(self.target).count
+        self.scale = await _longest(self.script, self.folder, count) / BAR
         lazy, eager = await self._open("lazy"), await self._open("eager")
         for number, turn in enumerate(self.script.turns, 1):
             self.clock.time += turn.pause
-            self._edit(turn)
+            self.folder.edit(turn.edit)
             self._head(number, turn)
             await self._turn(lazy, "lazy", turn)
             await self._turn(eager, "eager", turn)
@@ -111,10 +115,6 @@ class _Demo:
             system=self.script.system, target=self.target.name, workspace=self.folder,
             settings=Settings(promotion=promotion), clock=self.clock,
         )  # fmt: skip
-
-    def _edit(self, turn: ScriptTurn) -> None:
-        for path, content in turn.edit.items():
-            (self.folder / path).write_text(content, encoding="utf-8")
 
     def _head(self, number: int, turn: ScriptTurn) -> None:
         notes = ", ".join(turn.attach) or "nothing"
@@ -133,8 +133,7 @@ class _Demo:
         if name == "lazy":
             self._explain(turn)
         self.spent[name].breaks += turn.context.agreement.broke is not None and not expired
-        reply = Reply(blocks=(Text(asked.answer),), usage=Usage(cache_reported=False), stop="stop")
-        await turn.commit(reply)
+        await turn.commit(scripted_reply(asked.answer))
 
     async def _naive_turn(self, asked: ScriptTurn) -> None:
         expired = asked.pause > (self.target.cache.lifetime_s or float("inf"))
@@ -148,7 +147,8 @@ class _Demo:
         spent.sent += total
         spent.reprocessed += total - kept
         bar = Styled(f"  {name:<6}")
-        scale = self.scale
+        # One scale for all bars, unless one would run over its line.
+        scale = max(self.scale, total / BAR)
         before = 0
         for layer, tokens in layers:
             # What stays in the cache is light, what is processed again is solid.
@@ -201,15 +201,15 @@ class _Demo:
         )
 
 
-def _scale(script: Script, folder: Path, count: Callable[[str], int]) -> float:
-    """Tokens per character of the bars, so that the last turn fills them."""
-    notes = {path for turn in script.turns for path in turn.attach}
-    texts = [turn.ask + turn.answer for turn in script.turns] + [script.system]
-    texts += [
-        (folder / path).read_text("utf-8", "replace") for path in notes if (folder / path).is_file()
-    ]
+async def _longest(script: Script, workspace: EditedWorkspace, count: Callable[[str], int]) -> int:
+    """About how many tokens the last request has, for the scale of the bars."""
+    texts = [script.system, *(turn.ask + turn.answer for turn in script.turns)]
+    for path in {path for turn in script.turns for path in turn.attach}:
+        read = await workspace.read(path, "attached")
+        if not isinstance(read, LeftOut):
+            texts.append(render_item(read.item))
     texts += [content for turn in script.turns for content in turn.edit.values()]
-    return max(1.0, 1.25 * sum(map(count, texts)) / BAR)
+    return sum(map(count, texts)) + 30 * len(script.turns)
 
 
 def _width(tokens: int, scale: float) -> int:
@@ -230,8 +230,8 @@ def _layer_tokens(turn: Turn) -> list[tuple[str, int]]:
 class _Naive:
     """Glue: bare history, then all attached notes and the question in one message."""
 
-    def __init__(self, system: str, folder: Path, target: Target) -> None:
-        self._workspace = FolderWorkspace(folder)
+    def __init__(self, system: str, workspace: WorkspaceSource, target: Target) -> None:
+        self._workspace = workspace
         self._count = load_book().counter(target).count
         self._history: list[tuple[str, str]] = [("L1", system)]
         self._before: list[tuple[str, str]] = []

@@ -1,11 +1,19 @@
 """Scripted conversations: what is asked, attached and answered, turn by turn."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.errors import UsageError
+from lamina.ports import WorkspaceSource
+from lamina.values.item import Reading, Shape
+from lamina.values.message import Text
+from lamina.values.request import LeftOut
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
 
 
 class ScriptTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +60,28 @@ class ScriptClock:
         return self.time
 
 
-def scripted_reply(answer: str) -> dict[str, object]:
-    """An answer in a form that every session understands: OpenAI's, without usage."""
-    message = {"role": "assistant", "content": answer}
-    return {"choices": [{"message": message, "finish_reason": "stop"}]}
+class EditedWorkspace:
+    """A workspace with edits on top, as if somebody had saved them; the folder stays as it is."""
+
+    def __init__(self, inner: WorkspaceSource) -> None:
+        self._inner = inner
+        self._edits: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def edit(self, edits: Mapping[str, str]) -> None:
+        self._edits |= edits
+
+    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+        reading = await self._inner.read(reference, shape)
+        if reference not in self._edits or isinstance(reading, LeftOut):
+            return reading
+        edited = replace(reading.item, content=self._edits[reference], version="")
+        return replace(reading, item=edited)
+
+
+def scripted_reply(answer: str) -> Reply:
+    """An answer from a script, which says nothing of usage."""
+    return Reply(blocks=(Text(answer),), usage=Usage(cache_reported=False), stop="stop")

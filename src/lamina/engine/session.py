@@ -16,11 +16,11 @@ from lamina.engine.drafting import Draft
 from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.rebuilding import rebuild_prompt
 from lamina.engine.recording import Plan
-from lamina.engine.shrinking import consolidate
+from lamina.engine.shrinking import BOUNDARY, consolidate
 from lamina.engine.turn import Turn
 from lamina.engine.writing import Pen
 from lamina.errors import TurnState, UsageError
-from lamina.journal import State, awaits_results, path_to, replay
+from lamina.journal import State, awaits_results, items_named, path_to, replay
 from lamina.layers import Assembler, Layout
 from lamina.ledger import judge_cache
 from lamina.ports import Clock, JournalStore, TargetBook, TokenCounter, WorkspaceSource
@@ -34,11 +34,19 @@ from lamina.values.entry import (
     RequestEntry,
     SessionEntry,
     SettingsEntry,
+    TransformEntry,
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Attachment, Item, ItemId, Wanted
 from lamina.values.message import Image, Message, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
+from lamina.values.patch import (
+    Display,
+    Patch,
+    PatchOp,
+    SystemPartSet,
+    ToolsReplace,
+    op_reason,
+)
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict, LeftOut
 from lamina.values.settings import Settings, Target
@@ -179,14 +187,18 @@ class Session:
     ) -> Turn:
         """The turn's next request, with the results of its calls. Called by `Turn.resume`."""
         async with self._lock:
-            state = self._state
+            unanswered = self._state.open_request
+            pen = self._pen_beside(unanswered) if unanswered else self._pen(self._state)
+            state = pen.state
             if state.last_sent is None or state.last_sent.id != request.id:
                 raise TurnState("only the latest answer of a session can be resumed")
+            if not awaits_results(state):
+                raise TurnState("the calls of this turn have their results already")
             target = self._book.find(request.target)
             assembler = self._assembler_for(target, state.settings)
             draft = Draft(target=target, room=self._room(target, state))
             plan = plan_results(
-                self._pen(state), draft, results, assembler,
+                pen, draft, results, assembler,
                 self._last_sent(state, assembler), attachments, request.context.left_out,
             )  # fmt: skip
             await self._keep(plan.entries, plan.state)
@@ -268,9 +280,18 @@ class Session:
             return bool(pen.written)
 
     async def change(self, **settings: Any) -> Settings:
-        """Changes settings of this session from the next turn on."""
+        """Changes settings of this session from the next turn on.
+
+        Raises:
+            InvalidSetting: a value is out of range.
+            UsageError: there is no such setting.
+        """
         async with self._lock:
-            changed = replace(self.settings, **settings)
+            try:
+                changed = replace(self.settings, **settings)
+            except TypeError as error:
+                raise UsageError(f"no such setting: {error}") from error
+            self._choose_target(None, changed)
             pen = self._pen(self._state)
             pen.write(SettingsEntry, settings=changed)
             await self._keep(pen.written, pen.state)
@@ -280,21 +301,35 @@ class Session:
 
     def _pen_for_prepare(self) -> Pen:
         """Where a new message goes on from. A request that was never answered is left as a branch
-        of its own, and the new message becomes its sibling; what was pinned, set or changed since
-        then comes along."""
+        of its own, and the new message becomes its sibling; results that it carried stay."""
         state = self._state
-        if state.open_request is not None:
-            path = path_to(state.leaf, self._entries)
-            since = path[path.index(state.open_request) + 1 :]
-            pen = self._pen(replay(path_to(state.open_request.before, self._entries)))
-            for entry in since:
-                fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-                pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
-            return pen
+        request = state.open_request
+        if request is not None:
+            before = replay(path_to(request.before, self._entries))
+            return self._pen_beside(request, request.parent if awaits_results(before) else None)
         if awaits_results(state):
             calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
             raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
         return self._pen(state)
+
+    def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:
+        """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
+        or changed since then comes along."""
+        path = path_to(self._state.leaf, self._entries)
+        pen = self._pen(replay(path_to(leaf or request.before, self._entries)))
+        for entry in path[path.index(request) + 1 :]:
+            if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
+                # What it laid out was the other branch; this one is laid out for itself.
+                reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
+                target = self._choose_target(None, pen.state.settings)
+                consolidate(pen, self._assembler_for(target, pen.state.settings), reason)
+                continue
+            for key in _items_of(entry):
+                if key not in pen.state.items and key in self._state.items:
+                    pen.write(ItemEntry, item=self._state.items[key])
+            fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+            pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+        return pen
 
     def _choose_target(self, name: str | None, settings: Settings) -> Target:
         return self._book.find(name or settings.target)
@@ -437,6 +472,17 @@ class Session:
         return Attachment(
             item=item, priority=wanted.priority, essential=wanted.essential, shape=wanted.shape
         )
+
+
+def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
+    """The item versions that an entry speaks of, whose contents it needs."""
+    match entry:
+        case PinEntry(item=item, version=version, pinned=True):
+            return [(item, version)]
+        case TransformEntry(patch=patch):
+            return [key for op in patch.ops for key in items_named(op)]
+        case _:
+            return []
 
 
 def _is_file(item: Item) -> bool:

@@ -32,6 +32,8 @@ from lamina.values.request import LeftOut
 HEADER_TOKENS = 24
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
+# Who writes what a boundary does.
+BOUNDARY = "lamina.boundary"
 UNDER_WAY = "The question that is being worked on:"
 
 
@@ -73,7 +75,7 @@ def consolidate(
         ops.append(LibraryConsolidate(items=library, reason=reason))
     if ops:
         pen.transform(
-            "lamina.boundary",
+            BOUNDARY,
             Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
         )
     return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
@@ -311,20 +313,21 @@ def _summarise(
     split: bool,
     room: int | None = None,
 ) -> str:
-    """What stands for `dropped`; nothing if not even the notice fits into `room`."""
+    """What stands for `dropped`; nothing if not even the notice fits into `room`. The question of
+    a turn that is cut in the middle comes first, and stays whatever the room."""
+    question = ""
+    if split:
+        kept = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+        question = f"{UNDER_WAY}\n{kept}"
     limit = state.settings.summary_tokens
     if room is not None:
-        limit = min(limit, room - MESSAGE_TOKENS)
+        limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
+        if limit < assembler.count_text(NOTICE):
+            return question
     carried = dropped[0].text if dropped and dropped[0].id == SUMMARY else ""
     rest = dropped[1:] if carried else dropped
-    if room is not None and limit < assembler.count_text(NOTICE):
-        return ""
     summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
-    if not split:
-        return summary
-    spare = QUESTION_TOKENS if room is None else min(QUESTION_TOKENS, max(0, room - limit))
-    question = shorten_text(state.question, spare, assembler.count_text)
-    return f"{summary}\n\n{UNDER_WAY}\n{question}"
+    return f"{summary}\n\n{question}" if question else summary
 
 
 def _history_report(dropped: Sequence[Message], assembler: Assembler) -> LeftOut:

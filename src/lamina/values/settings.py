@@ -38,20 +38,33 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_lifetime_s: float | None = None
 
     def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                problem = f"must be one of {', '.join(choices)}"
+                raise InvalidSetting(name, getattr(self, name), problem)
         for name in _LIMITS:
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
+            if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
-            if not 0 < share <= 1:
+            if not _within(share, 0, 1) or not share:
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
 
 
+_CHOICES = {
+    "promotion": ("lazy", "eager"),
+    "prefix_check": ("raise", "warn"),
+    "history": ("full", "strip"),
+}
 _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
 )  # fmt: skip
+
+
+def _within(value: object, low: float, high: float = float("inf")) -> bool:
+    return isinstance(value, int | float) and low <= value <= high and value != float("inf")
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):
