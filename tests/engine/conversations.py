@@ -194,7 +194,7 @@ conversations: st.SearchStrategy[Conversation] = st.builds(
     Conversation,
     steps=turns(),
     promotion=promotions,
-    window=st.sampled_from([900, 1_500, 100_000]),
+    window=st.sampled_from([500, 900, 1_500, 100_000]),
     attachment_limit=st.sampled_from([None, None, 250]),
     history=histories,
     rules=st.booleans(),
@@ -296,11 +296,13 @@ class Player:
             turn = await self.session.prepare(
                 typed, attach=attach, target=ask.target, tool_texts=texts
             )
-        except BudgetError:
+        except BudgetError as error:
             assert self.session.state is before
             assert self.session.entries == entries
+            self._justify(error, ask)
             return True
-        named = frozenset({a.item.id for a in attach} | self.pinned)
+        always = {TONE.id} if self.given.rules else set()
+        named = frozenset({a.item.id for a in attach} | self.pinned | always)
         self._note(turn, typed, named, resumed=False)
         for change in ask.meanwhile:
             await self._change(change)
@@ -313,12 +315,19 @@ class Player:
             results = {call: words(ask.result, "found") for call, _ in made}
             try:
                 turn = await turn.resume(results)
-            except BudgetError:
+            except BudgetError as error:
                 # Nothing can be asked before the results fit: the end of this conversation.
+                self._justify(error, ask)
                 return False
             self._note(turn, typed, named, resumed=True)
         await turn.commit(self._reply(turn, Text(words(ask.answer, f"r{self._asked}"))))
         return True
+
+    def _justify(self, error: BudgetError, ask: Ask) -> None:
+        """A request may be refused only if what it cannot do without might not fit: question,
+        pins, and some slack for names, calls and notices. Everything else can give way."""
+        pinned = sum(SIZES[path] + 8 for path in SIZES if note_id(path) in self.pinned)
+        assert error.limit < ask.size + ask.tool_text + pinned + 250, error
 
     def _reply(self, turn: Turn, *blocks: Block) -> Reply:
         counts = self.given.counts

@@ -1,6 +1,7 @@
 """Rules and references: named as a set in force, whenever the model would not know otherwise."""
 
 import pytest
+from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import (
     World,
     all_text,
@@ -81,6 +82,33 @@ def test_the_rules_in_force_are_named_again_after_a_prune() -> None:
         for number in range(12):
             turn = await talk(session, f"Q{number}", answer="word " * 40)
             assert f"{IN_FORCE}- tone" in all_text(turn)
+
+    run(body())
+
+
+@both
+def test_the_rules_in_force_stay_named_while_a_long_turn_goes_on(promotion: Promotion) -> None:
+    async def body() -> None:
+        session = await World().open(
+            always=[TONE], window=500, output_reserve=100, promotion=promotion
+        )
+        turn = await session.prepare("Q")
+        for number in range(12):
+            turn = await turn.commit(openai_reply(None, calls=[(f"c{number}", "find")]))
+            turn = await turn.resume({f"c{number}": "word " * 40})
+            assert f"{IN_FORCE}- tone" in all_text(turn)
+
+    run(body())
+
+
+def test_a_pinned_rule_is_in_force_with_every_turn() -> None:
+    async def body() -> None:
+        session = await World().open()
+        await session.pin(TONE)
+        for number in range(3):
+            assert f"{IN_FORCE}- tone" in all_text(await talk(session, f"Q{number}"))
+        await session.unpin("tone")
+        assert NONE in user_of(await session.prepare("Q"))
 
     run(body())
 

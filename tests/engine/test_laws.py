@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from os.path import commonprefix
+from itertools import takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +74,8 @@ def test_what_was_sent_stays_in_front_unless_a_reason_is_recorded(given: Convers
                 assert agreement.first
                 continue
             before, after = digests(moment.last.turn), digests(moment.turn)
-            shared = len(commonprefix([before, after]))
+            pairs = zip(before, after, strict=False)
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             assert agreement.segments == shared
             assert agreement.tokens == moment.turn.prompt.tokens_until(shared)
             assert agreement.tokens + agreement.reprocessed == moment.turn.prompt.tokens
@@ -235,10 +236,7 @@ def test_the_latest_list_of_rules_in_a_request_names_those_in_force(given: Conve
         for moment in moments:
             text = "\n".join(segment.text for segment in moment.turn.prompt)
             named = any(item.item == TONE.id for item in moment.turn.context.items)
-            lists = text.count("in force from here on")
             assert ("Rules and references in force from here on:\n- tone" in text) == named
-            assert named or not given.rules
-            assert lists <= 1 or moment.promotion == "lazy"
 
     run(body())
 

@@ -31,8 +31,9 @@ from lamina.values.settings import Target
 # New items that would not all fit even by themselves may take this share of what tools and L1
 # leave: history and the library are not wiped out for them.
 NEW_ITEMS_SHARE = 0.75
-# What a second summary may cost more than the first, when results are shortened to fit.
-SEAMS = 32
+# Each try to fit gives up what was too much, and a little for texts that change by it.
+ATTEMPTS = 8
+SEAMS = 16
 
 
 def plan_turn(pen: Pen, draft: Draft, assembler: Assembler, sent: Prompt | None) -> Plan:
@@ -139,7 +140,12 @@ class _TurnPlanner:
                 Boundary(kind="window", reason="the request was over the window")
             )
         self._put_out(pruned)
-        return drop_new(pen, draft, self._compose(), assembler, limit)
+        composed = drop_new(pen, draft, self._compose(), assembler, limit)
+        if (over := composed.prompt.tokens - limit) > 0:
+            # Names and summaries took more than was reckoned: give up that much more.
+            self._put_out(self._shrink(composed.turn_tokens + over + SEAMS, "over the window"))
+            composed = drop_new(pen, draft, self._compose(), assembler, limit)
+        return composed
 
     def _compose(self) -> Composed:
         left_out = tuple(self.left_out)
@@ -175,26 +181,37 @@ def plan_results(
 ) -> Plan:
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
     what the turn went without so far, and still does."""
-    reports: list[LeftOut] = []
     limit = draft.room.limit
-    page, prompt = _with_results(pen, results, assembler)
+    given = list(results)
+    reports: list[LeftOut] = []
+    page, prompt = _with_results(pen, given, assembler)
     pruned = Pruned()
-    if prompt.tokens > limit:
-        pruned, prompt = _shrink_now(page, draft, assembler)
-    if prompt.tokens > limit:
-        # What was not sent yet may be shortened.
-        excess = prompt.tokens - limit + SEAMS
-        results, reports = shorten_results(results, excess, assembler.count_text)
-        page, prompt = _with_results(pen, results, assembler)
-        pruned = Pruned()
-        if prompt.tokens > limit:
-            pruned, prompt = _shrink_now(page, draft, assembler)
-    over = Boundary(kind="window", reason="the request was over the window")
+    slack = too_long = 0
+    for attempt in range(ATTEMPTS):
+        if prompt.tokens <= limit:
+            break
+        page, _ = _with_results(pen, given, assembler)
+        pruned = shrink(
+            page, assembler, draft.room,
+            turn_tokens=slack, reason="over the window", keep_last=True,
+        )  # fmt: skip
+        prompt = _assemble(page.state, assembler)
+        if (over := prompt.tokens - limit) <= 0:
+            break
+        # What was sent gives way first; then what was not sent yet is shortened.
+        if attempt % 2 == 0:
+            slack += over + SEAMS
+        else:
+            too_long += over + SEAMS
+            given, reports = shorten_results(results, too_long, assembler.count_text)
+            page, prompt = _with_results(pen, given, assembler)
+            pruned = Pruned()
+    boundary = Boundary(kind="window", reason="the request was over the window")
     return record_request(
         page, draft, prompt, sent, assembler,
         kept=tuple(a for a in attachments if a.item.id in page.state.standing),
         left_out=(*reports, *report_pruned(pruned), *_still_without(left_out)),
-        boundaries=(over,) if pruned.changed else (),
+        boundaries=(boundary,) if pruned.changed else (),
     )  # fmt: skip
 
 
@@ -209,14 +226,6 @@ def _with_results(
     message = Message(role="tool", blocks=tuple(results), id=page.next_id())
     page.write(MessageEntry, message=message)
     return page, _assemble(page.state, assembler)
-
-
-def _shrink_now(pen: Pen, draft: Draft, assembler: Assembler) -> tuple[Pruned, Prompt]:
-    """Prunes with the turn under way among what may go."""
-    pruned = shrink(
-        pen, assembler, draft.room, turn_tokens=0, reason="over the window", keep_last=True
-    )
-    return pruned, _assemble(pen.state, assembler)
 
 
 def _assemble(state: State, assembler: Assembler) -> Prompt:

@@ -13,6 +13,7 @@ from lamina.budget import make_room
 from lamina.codec import require_text
 from lamina.engine.composing import in_wire_order
 from lamina.engine.drafting import Draft
+from lamina.engine.hydrating import Attachable, Hydrator
 from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.rebuilding import rebuild_prompt
 from lamina.engine.recording import Plan
@@ -37,7 +38,7 @@ from lamina.values.entry import (
     TransformEntry,
 )
 from lamina.values.envelope import Envelope
-from lamina.values.item import Attachment, Item, ItemId, Wanted
+from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Image, Message, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
@@ -52,8 +53,6 @@ from lamina.values.request import CacheVerdict, LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
-
-Attachable = str | Item | Wanted | Attachment
 
 # What an entry has from its place in the tree, not from what it says.
 _PLACE = ("id", "parent", "at")
@@ -76,8 +75,7 @@ class Session:
         self._store = store
         self._book = book
         self._clock = clock
-        self._workspace = workspace
-        self._always = tuple(always)
+        self._hydrator = Hydrator(workspace, store, always)
         self._lock = anyio.Lock(fast_acquire=True)
         self._assembler: Assembler | None = None
         self._assembled_for: tuple[str, Layout] | None = None
@@ -136,16 +134,16 @@ class Session:
             pen = self._pen_for_prepare()
             base = pen.state
             chosen = self._choose_target(target, base.settings)
-            found, left_out, warnings = await self._hydrate(attach, base)
+            found = await self._hydrator.hydrate(attach, base)
             assembler = self._assembler_for(chosen, base.settings)
             draft = Draft(
                 text=text,
-                attachments=in_wire_order(found),
+                attachments=in_wire_order(found.attachments),
                 target=chosen,
                 room=self._room(chosen, base),
-                left_out=tuple(left_out),
+                left_out=found.left_out,
                 tool_texts=tuple(tool_texts),
-                warnings=tuple(warnings),
+                warnings=found.warnings,
             )
             plan = plan_turn(pen, draft, assembler, self._last_sent(base, assembler))
             await self._keep(plan.entries, plan.state)
@@ -213,10 +211,10 @@ class Session:
             UsageError: it cannot be read.
         """
         async with self._lock:
-            found, left_out, _ = await self._hydrate([what], self._state, with_standing=False)
-            if left_out:
-                raise UsageError(f"cannot pin: {left_out[0].detail}")
-            item = found[0].item
+            found = await self._hydrator.read(what)
+            if isinstance(found, LeftOut):
+                raise UsageError(f"cannot pin: {found.detail}")
+            item = found.item
             if item.id in self._state.pinned:
                 return False
             pen = self._pen(self._state)
@@ -329,6 +327,8 @@ class Session:
                     pen.write(ItemEntry, item=self._state.items[key])
             fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
             pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+        # They belong to the session, not to the request that comes next.
+        pen.began_at = pen.state.leaf
         return pen
 
     def _choose_target(self, name: str | None, settings: Settings) -> Target:
@@ -421,58 +421,6 @@ class Session:
         wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
         return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
 
-    async def _hydrate(
-        self, attach: Iterable[Attachable], state: State, *, with_standing: bool = True
-    ) -> tuple[list[Attachment], list[LeftOut], list[str]]:
-        """What applies to a turn: what is attached, what is pinned, what is always included."""
-        found: dict[ItemId, Attachment] = {}
-        left_out: list[LeftOut] = []
-        warnings: list[str] = []
-        for each in attach:
-            attachment = await self._read(each, warnings)
-            if isinstance(attachment, LeftOut):
-                left_out.append(attachment)
-            else:
-                # Attaching again replaces the value and keeps its place.
-                found[attachment.item.id] = attachment
-        if with_standing:
-            for pinned, version in state.pinned.items():
-                if pinned in found:
-                    found[pinned] = replace(found[pinned], essential=True)
-                    continue
-                item = state.items[pinned, version]
-                read = await self._workspace.read(item.key, "attached") if _is_file(item) else None
-                if isinstance(read, LeftOut):
-                    warnings.append(f"pinned {item.key}: {read.detail}; its last version is used")
-                elif read is not None and read.item.id == pinned:
-                    item = read.item
-                found[pinned] = Attachment(item=item, essential=True)
-            for attachment in self._always:
-                found.setdefault(attachment.item.id, attachment)
-        return list(found.values()), left_out, warnings
-
-    async def _read(self, what: Attachable, warnings: list[str]) -> Attachment | LeftOut:
-        wanted = what
-        if isinstance(wanted, Attachment):
-            require_text(wanted.item.content, wanted.item.id)
-            return wanted
-        if isinstance(wanted, str | Item):
-            wanted = Wanted(what=wanted)
-        if isinstance(wanted.what, Item):
-            item = wanted.what
-            require_text(item.content, item.id)
-        else:
-            reading = await self._workspace.read(wanted.what, wanted.shape)
-            if isinstance(reading, LeftOut):
-                return reading
-            for blob in reading.blobs:
-                await self._store.put_blob(blob)
-            warnings += reading.warnings
-            item = reading.item
-        return Attachment(
-            item=item, priority=wanted.priority, essential=wanted.essential, shape=wanted.shape
-        )
-
 
 def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
     """The item versions that an entry speaks of, whose contents it needs."""
@@ -483,10 +431,6 @@ def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
             return [key for op in patch.ops for key in items_named(op)]
         case _:
             return []
-
-
-def _is_file(item: Item) -> bool:
-    return item.kind in ("note", "file", "pdf", "image")
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:

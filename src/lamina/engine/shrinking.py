@@ -22,7 +22,7 @@ from lamina.journal import SUMMARY, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.text import label_of
 from lamina.values.envelope import Laid
-from lamina.values.item import MEDIUM, Attachment, ItemId
+from lamina.values.item import MEDIUM, Attachment, ItemId, kind_of
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply, Display, LibraryConsolidate, Patch, PatchOp
 from lamina.values.prompt import total
@@ -62,23 +62,36 @@ def consolidate(
     if nothing would change."""
     state = pen.state
     gone = {each.item for each in evicted}
-    library, reports = _plan_library(state, gone)
+    in_place = _in_place(state, first_kept)
+    library, reports = _plan_library(state, gone | set(in_place))
     ops: list[PatchOp] = []
+    stale = any(message.context for message in state.envelope.cached)
+    if library != state.envelope.library or stale:
+        # First, so that what a cut leaves of the question under way can name what was laid down.
+        ops.append(LibraryConsolidate(items=library, in_place=in_place, reason=reason))
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
         split = _splits_turn(state, 0, first_kept)
         summary = _summarise(state, dropped, assembler, split=split, room=summary_room)
         ops.append(CompactionApply(first_kept=first_kept, summary=summary, reason=reason))
         reports.append(_history_report(dropped, assembler))
-    stale = any(message.context for message in state.envelope.cached)
-    if library != state.envelope.library or stale:
-        ops.append(LibraryConsolidate(items=library, reason=reason))
     if ops:
         pen.transform(
             BOUNDARY,
             Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
         )
     return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
+
+
+def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
+    """Items with images that the question under way brought: they cannot go into the library, and
+    the turn still needs them."""
+    start = state.turn_start
+    context = state.envelope.cached[start].context if start is not None else None
+    if context is None or start is None or start < first_kept:
+        return ()
+    full = [use for use in context.uses if use.form == "full"]
+    return tuple(use.item for use in full if state.items[use.item, use.version].pictures)
 
 
 class HistoryCut(Struct, frozen=True, kw_only=True):
@@ -274,10 +287,12 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], li
         if item_id in state.forgotten and item_id not in state.pinned:
             detail = f"{label_of(item_id)} was removed by request"
             reports.append(LeftOut(what=item_id, reason="removed", detail=detail))
+        elif item_id in gone:
+            continue
         elif item.pictures:
             detail = f"{label_of(item_id)} has images and does not go into the library"
             reports.append(LeftOut(what=item_id, reason="has_images", detail=detail))
-        elif item_id not in gone:
+        else:
             library.append(Laid(item=item_id, version=standing.current))
     return tuple(library), reports
 
@@ -297,7 +312,9 @@ def _standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
                 label=label_of(item_id),
                 tokens=assembler.item_tokens(item),
                 priority=known.priority if known else MEDIUM,
-                essential=item_id in state.pinned or bool(known and known.essential),
+                essential=item_id in state.pinned
+                or kind_of(item_id) == "rule"
+                or bool(known and known.essential),
                 # Least recently named first; among those named together, the earliest added.
                 recency=(known.named << 20) + known.added if known else 0,
             )

@@ -89,9 +89,11 @@ class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
 
 
 class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate"):
-    """The library becomes `items`; earlier messages keep only what was typed and answered."""
+    """The library becomes `items`; earlier messages keep only what was typed and answered. The
+    question under way goes on naming what applies to it, with `in_place` still in full."""
 
     items: tuple[Laid, ...]
+    in_place: tuple[ItemId, ...] = ()
     reason: str = ""
 
 

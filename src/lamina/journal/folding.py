@@ -1,0 +1,275 @@
+"""From entries to a state.
+
+Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
+reads no file.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import InvalidPatch, JournalError
+from lamina.journal.patching import apply_patch, items_named, latest_in_force
+from lamina.journal.standing import Standing, lay_uses, standing_in, supersede
+from lamina.values.entry import (
+    Entry,
+    EphemeralEntry,
+    ForgetEntry,
+    ItemEntry,
+    MessageEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+    SettingsEntry,
+    TransformEntry,
+)
+from lamina.values.envelope import Envelope
+from lamina.values.item import Item, ItemId, kind_of
+from lamina.values.message import Message
+from lamina.values.patch import Patch, op_name, op_reason
+from lamina.values.settings import Settings
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is remembered of an item once it was part of a turn."""
+
+    priority: int
+    essential: bool
+    added: int
+    named: int
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What a session amounts to at one entry of its tree."""
+
+    session: SessionEntry
+    settings: Settings
+    envelope: Envelope
+    items: Mapping[tuple[ItemId, str], Item]
+    standing: Mapping[ItemId, Standing]
+    known: Mapping[ItemId, Known]
+    # Each with the version it had when it was pinned, for when it can no longer be read.
+    pinned: Mapping[ItemId, str]
+    forgotten: frozenset[ItemId] = frozenset()
+    # Attached, but out for want of room; they stay out while they stay attached.
+    still_out: frozenset[ItemId] = frozenset()
+    # The rules and references that the latest list still standing names; None if none stands.
+    in_force: tuple[ItemId, ...] | None = None
+    turns: int = 0
+    # What was typed in the turn under way; it must survive a cut in the middle of it.
+    question: str = ""
+    turn_start: int | None = None
+    open_request: RequestEntry | None = None
+    # What had been recorded when that was prepared; the rest is for the next one to explain.
+    open_at: "tuple[int, int, Mapping[ItemId, Standing]] | None" = None
+    last_sent: RequestEntry | None = None
+    # What stood when that was sent: whatever is gone since has to be reported.
+    sent_standing: Mapping[ItemId, Standing] = {}
+    # Reasons recorded on this path since the last request that was sent, and the ops they are of.
+    reasons: tuple[str, ...] = ()
+    moved_by: tuple[str, ...] = ()
+    calibration: Mapping[str, float] = {}
+    leaf: str = ""
+
+
+def begin(entry: SessionEntry) -> State:
+    return State(
+        session=entry,
+        settings=entry.settings,
+        envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
+        items={},
+        standing={},
+        known={},
+        pinned={},
+        leaf=entry.id,
+    )
+
+
+def replay(entries: Iterable[Entry]) -> State:
+    """The state at the end of one path, which begins with its session header.
+
+    Raises:
+        JournalError: there is no header, or a later entry does not fit.
+    """
+    state: State | None = None
+    for entry in entries:
+        if state is None:
+            if not isinstance(entry, SessionEntry):
+                raise JournalError(f"a session begins with its header, not with {entry.id!r}")
+            state = begin(entry)
+        else:
+            state = fold(state, entry)
+    if state is None:
+        raise JournalError("no entries: nothing to replay")
+    return state
+
+
+def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """The entries from the header to `leaf`.
+
+    Raises:
+        JournalError: a parent is missing, or parents form a cycle.
+    """
+    path: list[Entry] = []
+    seen: set[str] = set()
+    at: str | None = leaf
+    while at is not None:
+        if at in seen:
+            raise JournalError(f"entry {at!r} is its own ancestor")
+        if at not in entries:
+            raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
+        seen.add(at)
+        path.append(entries[at])
+        at = entries[at].parent
+    return tuple(reversed(path))
+
+
+def fold(state: State, entry: Entry) -> State:
+    """The state after one more entry."""
+    match entry:
+        case SessionEntry():
+            raise JournalError(f"a second session header {entry.id!r} inside a session")
+        case ItemEntry(item=item):
+            state = replace(state, items={**state.items, (item.id, item.version): item})
+        case TransformEntry(patch=patch):
+            state = _transform(state, patch)
+        case EphemeralEntry(tool_texts=texts):
+            state = replace(state, envelope=replace(state.envelope, tool_texts=texts))
+        case MessageEntry(message=message):
+            state = _append(state, message)
+        case RequestEntry():
+            state = _request(state, entry)
+        case ReplyEntry():
+            state = _reply(state, entry)
+        case SettingsEntry(settings=settings):
+            state = replace(state, settings=settings)
+        case PinEntry(item=item_id, pinned=True, version=version):
+            state = replace(
+                state,
+                pinned={**state.pinned, item_id: version},
+                forgotten=state.forgotten - {item_id},
+            )
+        case PinEntry(item=item_id):
+            pinned = {each: kept for each, kept in state.pinned.items() if each != item_id}
+            state = replace(state, pinned=pinned)
+        case ForgetEntry(item=item_id):
+            state = replace(state, forgotten=state.forgotten | {item_id})
+        case _:
+            assert_never(entry)
+    return replace(state, leaf=entry.id)
+
+
+def _append(state: State, message: Message) -> State:
+    cached = state.envelope.cached
+    envelope = replace(state.envelope, cached=cached.extend((message,)))
+    if message.role != "user":
+        return replace(state, envelope=envelope)
+    context = message.context
+    return replace(
+        state,
+        envelope=replace(envelope, tool_texts=()),
+        standing=lay_uses(state.standing, context.uses) if context else state.standing,
+        in_force=state.in_force if not context or context.in_force is None else context.in_force,
+        turns=state.turns + 1,
+        question=message.text,
+        turn_start=len(cached),
+    )
+
+
+def _request(state: State, entry: RequestEntry) -> State:
+    context = entry.context
+    known = dict(state.known)
+    for item in context.items:
+        before = known.get(item.item)
+        known[item.item] = Known(
+            priority=item.priority,
+            essential=item.essential,
+            added=before.added if before else len(known),
+            named=state.turns,
+        )
+    out = frozenset(
+        ItemId(each.what) for each in context.left_out if each.reason in ("window", "still_out")
+    )
+    versions = {item.item: item.version for item in context.items}
+    return replace(
+        state,
+        known=known,
+        still_out=out,
+        # A pinned file that goes away stays as it last was.
+        pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
+        forgotten=state.forgotten - versions.keys(),
+        open_request=entry,
+        open_at=(len(state.reasons), len(state.moved_by), state.standing),
+    )
+
+
+def _reply(state: State, entry: ReplyEntry) -> State:
+    request = state.open_request
+    if request is None or request.id != entry.request:
+        raise JournalError(
+            f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
+        )
+    reasons, moved_by, standing = state.open_at or (0, 0, {})
+    state = replace(
+        state,
+        open_request=None,
+        open_at=None,
+        last_sent=request,
+        sent_standing=standing,
+        reasons=state.reasons[reasons:],
+        moved_by=state.moved_by[moved_by:],
+    )
+    if entry.usage.input and request.tokens:
+        ratio = entry.usage.input / request.tokens
+        before = state.calibration.get(request.target)
+        # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
+        factor = ratio if before is None else (before + ratio) / 2
+        bounded = min(3.0, max(0.3, factor))
+        state = replace(state, calibration={**state.calibration, request.target: bounded})
+    if not awaits_results(state):
+        state = replace(state, turn_start=None, envelope=replace(state.envelope, tool_texts=()))
+    return state
+
+
+def awaits_results(state: State) -> bool:
+    """Whether the last message calls tools whose results are not there yet."""
+    cached = state.envelope.cached
+    return bool(len(cached) and cached[-1].calls)
+
+
+def _transform(state: State, patch: Patch) -> State:
+    for op in patch.ops:
+        for item, version in items_named(op):
+            if (item, version) not in state.items:
+                problem = f"no content is kept of {item!r}, version {version[:8]!r}"
+                raise InvalidPatch(op_name(op), problem)
+    envelope, start = apply_patch(
+        state.envelope, patch, state.turn_start, state.last_sent is not None
+    )
+    standing, in_force = state.standing, state.in_force
+    if envelope.cached is not state.envelope.cached:
+        in_force = latest_in_force(envelope.cached)
+    if (
+        envelope.library is not state.envelope.library
+        or envelope.cached is not state.envelope.cached
+    ):
+        standing = standing_in(envelope, standing)
+    reasons = tuple(filter(None, map(op_reason, patch.ops)))
+    moved_by = tuple(op_name(op) for op in patch.ops if op.needs_reason)
+    return replace(
+        state,
+        envelope=envelope,
+        standing=supersede(standing, patch),
+        in_force=in_force,
+        turn_start=start,
+        reasons=state.reasons + reasons,
+        moved_by=state.moved_by + moved_by,
+    )
+
+
+def is_guidance(item: ItemId) -> bool:
+    """Rules and references: named as a set in force, not turn by turn."""
+    return kind_of(item) in ("rule", "reference")

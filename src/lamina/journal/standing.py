@@ -1,0 +1,64 @@
+"""What stands in an envelope: an item counts as laid down if and only if its block is there."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.values.envelope import Envelope
+from lamina.values.item import ItemId
+from lamina.values.message import Use
+from lamina.values.patch import ItemSupersede, Patch
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """The versions of an item whose blocks stand in the envelope, in order, and the one that
+    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
+
+    versions: tuple[str, ...]
+    current: str
+    in_library: bool = False
+
+
+def lay_uses(standing: Mapping[ItemId, Standing], uses: Iterable[Use]) -> Mapping[ItemId, Standing]:
+    changed = dict(standing)
+    for use in uses:
+        before = changed.get(use.item)
+        versions = before.versions if before else ()
+        if use.form == "full":
+            # A version that stands twice counts at its last place only.
+            versions = (*(each for each in versions if each != use.version), use.version)
+            changed[use.item] = Standing(versions=versions, current=use.version)
+        elif before and before.current != use.version:
+            changed[use.item] = replace(before, current=use.version, in_library=False)
+    return changed
+
+
+def standing_in(envelope: Envelope, before: Mapping[ItemId, Standing]) -> Mapping[ItemId, Standing]:
+    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
+    ("changed back") and one that was superseded stay so while the blocks stand."""
+    library = {
+        laid.item: Standing(versions=(laid.version,), current=laid.version, in_library=True)
+        for laid in envelope.library
+    }
+    contexts = (message.context for message in envelope.cached)
+    uses = (use for context in contexts if context for use in context.uses if use.form == "full")
+    after = dict(lay_uses(library, uses))
+    for item, then in before.items():
+        now = after.get(item)
+        if now is None or then.current == now.current:
+            continue
+        if then.current in now.versions or (not then.current and then.versions == now.versions):
+            after[item] = replace(now, current=then.current)
+    return after
+
+
+def supersede(standing: Mapping[ItemId, Standing], patch: Patch) -> Mapping[ItemId, Standing]:
+    """What stands, less the versions that were said to apply no longer."""
+    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
+    if not gone:
+        return standing
+    return {
+        item: replace(each, current="") if (item, each.current) in gone else each
+        for item, each in standing.items()
+    }
