@@ -139,7 +139,17 @@ def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -
     claims["behind another row"] = len(behind)
     print("\n## Claims\n")
     for name, value in claims.items():
-        print(f"{name}: {value}")
+        if not isinstance(value, dict):
+            print(f"{name}: {value}")
+            continue
+        print(f"{name}:")
+        for key, inner in value.items():
+            shown = (
+                inner
+                if not isinstance(inner, dict)
+                else ", ".join(f"{word} {figure}" for word, figure in inner.items())
+            )
+            print(f"  {key}: {shown}")
     for each in behind[:40]:
         print("  behind:", *each)
     claims["behind"] = [list(map(str, each)) for each in behind]
