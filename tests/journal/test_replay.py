@@ -133,9 +133,15 @@ def test_an_item_stands_exactly_while_a_block_of_it_stands_in_the_envelope(
 def test_reasons_are_those_of_the_patches_since_the_last_request_that_was_sent(
     entries: list[Entry],
 ) -> None:
-    for before, after in pairwise(states_along(entries)):
-        added = len(after.reasons) - len(before.reasons)
-        assert added >= 0 or after.reasons == ()
+    open_at = 0
+    for entry, (before, after) in zip(entries[1:], pairwise(states_along(entries)), strict=True):
+        if isinstance(entry, RequestEntry):
+            open_at = len(after.reasons)
+        if isinstance(entry, ReplyEntry):
+            # What was recorded while the request was under way is for the next one to explain.
+            assert after.reasons == before.reasons[open_at:]
+        else:
+            assert after.reasons[: len(before.reasons)] == before.reasons
         assert len(after.reasons) == len(after.moved_by)
         assert all(reason.strip() for reason in after.reasons)
 

@@ -34,6 +34,8 @@ HEADER_TOKENS = 24
 QUESTION_TOKENS = 2_000
 # Who writes what a boundary does.
 BOUNDARY = "lamina.boundary"
+# After a prune, items that apply to the turn may take this share of the room.
+ITEMS_SHARE = 0.75
 UNDER_WAY = "The question that is being worked on:"
 
 
@@ -150,7 +152,10 @@ def shrink(
     laid out anew. With `keep_last` the latest exchange stays whatever its size."""
     return excise(
         pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached
-    ) or rebuild(pen, assembler, room, turn_tokens=turn_tokens, reason=reason, keep_last=keep_last)
+    ) or rebuild(
+        pen, assembler, room,
+        turn_tokens=turn_tokens, reason=reason, attached=attached, keep_last=keep_last,
+    )  # fmt: skip
 
 
 def excise(
@@ -211,7 +216,7 @@ def _evicted_by(
         and (item not in after.standing or after.standing[item].current != standing.current)
     }
     staying = [each for item, each in sized.items() if item not in lost]
-    room = goal // 2 - sum(each.tokens for each in staying)
+    room = int(ITEMS_SHARE * goal) - sum(each.tokens for each in staying)
     named = {a.item.id for a in attached}
     again: set[ItemId] = set()
     for each in sorted(lost.values(), key=lambda each: (each.priority, -each.recency)):
@@ -223,10 +228,20 @@ def _evicted_by(
     if any(each.essential for each in evicted):
         return None
     wanted = [each.priority for each in evicted if each.item in named]
-    spare = [each.priority for each in staying if not each.essential]
-    if wanted and spare and min(wanted) < max(spare):
+    spare = [each for each in staying if not each.essential]
+    # What applies now is worth more than what no longer does, whatever it would cost to move.
+    if wanted and any(
+        each.priority > min(wanted) or (each.item not in named and each.priority == min(wanted))
+        for each in spare
+    ):
         return None
     return evicted
+
+
+def _drop_over(sized: Sequence[budget.Sized], limit: int) -> tuple[int, tuple[budget.Sized, ...]]:
+    """Tokens of what stays within `limit`, and what has to go for it."""
+    choice = budget.drop_until(sized, sum(each.tokens for each in sized) - limit)
+    return sum(each.tokens for each in choice.kept), choice.dropped
 
 
 def _splits_turn(state: State, after: int, first_kept: int) -> bool:
@@ -244,10 +259,11 @@ def rebuild(
     *,
     turn_tokens: int,
     reason: str,
+    attached: Sequence[Attachment] = (),
     keep_last: bool = False,
 ) -> Pruned:
-    """Lays everything out anew: the library by worth, and as much of the latest history as fits
-    `prune_to` of the room that the fixed parts leave."""
+    """Lays everything out anew: first what applies to this turn, then the rest of the library by
+    worth, and as much of the latest history as fits `prune_to` of the room that is left."""
     state = pen.state
     settings = state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
@@ -259,16 +275,19 @@ def rebuild(
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
     library = _standing_sizes(state, assembler)
-    library_tokens = sum(each.tokens for each in library)
-    choice = budget.drop_until(library, library_tokens - (rest - min(recent, rest // 2)))
-    kept_tokens = sum(each.tokens for each in choice.kept)
+    named = {a.item.id for a in attached}
+    applying = [each for each in library if each.item in named]
+    idle = [each for each in library if each.item not in named]
+    kept, dropped = _drop_over(applying, int(ITEMS_SHARE * free))
+    others, more = _drop_over(idle, rest - min(recent, rest // 2) - kept)
+    kept_tokens = kept + others
     # The summary and the library's header are new and must fit as well.
     left = free - kept_tokens - HEADER_TOKENS
     at_most = sum(sizes) if keep_last else left - settings.summary_tokens
     cut = choose_cut(messages, sizes, max(0, rest - kept_tokens), at_most=at_most)
     return consolidate(
         pen, assembler, reason,
-        first_kept=cut, evicted=choice.dropped, summary_room=left - sum(sizes[cut:]),
+        first_kept=cut, evicted=(*dropped, *more), summary_room=left - sum(sizes[cut:]),
     )  # fmt: skip
 
 
