@@ -28,7 +28,7 @@ modest = settings(
     max_examples=40,
     deadline=None,
     database=None,
-    phases=[Phase.generate, Phase.shrink],
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
 )
 

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.engine.conversations import (
     TONE,
     Ask,
     Conversation,
+    Edit,
     Moment,
     attached,
     conversations,
@@ -117,8 +118,37 @@ def test_a_request_never_exceeds_its_room_and_counts_all_that_is_sent(given: Con
     run(body())
 
 
+# The new version of a note was cut out with the middle of its turn; the old one still stood.
+STALE = Conversation(
+    steps=(
+        Ask(size=1, attach=(("d.md", 5),), loops=(1,), result=5, answer=71),
+        Ask(size=1, answer=1),
+        Edit("d.md"),
+        Ask(size=80, loops=(1,), result=5, answer=103),
+        Ask(
+            size=46,
+            attach=(("e.md", 5), ("a.md", 5), ("d.md", 5), ("b.md", 5)),
+            loops=(1,),
+            result=5,
+            answer=78,
+        ),
+        Ask(
+            size=111,
+            attach=(("f.md", 10), ("d.md", 5), ("e.md", 5)),
+            tool_text=15,
+            loops=(2, 1),
+            result=60,
+        ),
+    ),
+    window=1_500,
+    attachment_limit=250,
+    rules=True,
+)
+
+
 @modest
 @given(conversations)
+@example(STALE)
 def test_what_is_attached_stands_in_the_request_or_is_reported(given: Conversation) -> None:
     async def body() -> None:
         _, moments = await play(given)
@@ -228,8 +258,17 @@ def test_what_is_pinned_stays_while_a_turn_goes_on(given: Conversation) -> None:
     run(body())
 
 
+# Large results put the rule out of the library while the turn that named it went on.
+UNRULED = Conversation(
+    steps=(Ask(size=1), Ask(size=1, attach=(("f.md", 5),), loops=(3,), result=400)),
+    window=900,
+    rules=True,
+)
+
+
 @modest
 @given(conversations)
+@example(UNRULED)
 def test_the_latest_list_of_rules_in_a_request_names_those_in_force(given: Conversation) -> None:
     async def body() -> None:
         _, moments = await play(given)
