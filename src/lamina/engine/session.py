@@ -9,22 +9,23 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from lamina.budget import make_room
+from lamina.budget import Room, make_room
 from lamina.codec import require_text
+from lamina.engine.branching import carry_over
 from lamina.engine.composing import in_wire_order
 from lamina.engine.drafting import Draft
 from lamina.engine.hydrating import Attachable, Hydrator
 from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.rebuilding import rebuild_prompt
 from lamina.engine.recording import Plan
-from lamina.engine.shrinking import BOUNDARY, consolidate
+from lamina.engine.shrinking import consolidate
 from lamina.engine.turn import Turn
 from lamina.engine.writing import Pen
 from lamina.errors import TurnState, UsageError
-from lamina.journal import State, awaits_results, items_named, path_to, replay
+from lamina.journal import State, awaits_results, path_to, replay
 from lamina.layers import Assembler, Layout
 from lamina.ledger import judge_cache
-from lamina.ports import Clock, JournalStore, TargetBook, TokenCounter, WorkspaceSource
+from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.values.entry import (
     Entry,
     ForgetEntry,
@@ -35,7 +36,6 @@ from lamina.values.entry import (
     RequestEntry,
     SessionEntry,
     SettingsEntry,
-    TransformEntry,
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Attachment, ItemId
@@ -46,16 +46,12 @@ from lamina.values.patch import (
     PatchOp,
     SystemPartSet,
     ToolsReplace,
-    op_reason,
 )
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict, LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
-
-# What an entry has from its place in the tree, not from what it says.
-_PLACE = ("id", "parent", "at")
 
 
 class Session:
@@ -202,6 +198,33 @@ class Session:
             await self._keep(plan.entries, plan.state)
             return await self._turn(plan, target)
 
+    async def current_turn(self) -> Turn | None:
+        """The turn that was left in the middle, as after a restart: one whose request was never
+        answered (send `request()` again and commit), or one whose calls wait for their results
+        (`resume` it). None if the last turn is complete."""
+        async with self._lock:
+            state = self._state
+            waiting = awaits_results(state)
+            request = state.open_request or (state.last_sent if waiting else None)
+            if request is None:
+                return None
+            target = self._book.find(request.target)
+            layout = Layout(promotion=request.promotion, wire=target.wire)
+            assembler = Assembler(self._book.counter(target).count, layout)
+            prompt = rebuild_prompt(path_to(request.id, self._entries), assembler)
+            kept = tuple(
+                Attachment(
+                    item=state.items[each.item, each.version],
+                    priority=each.priority,
+                    essential=each.essential,
+                    include=each.include,
+                )
+                for each in request.context.items
+                if (each.item, each.version) in state.items
+            )
+            answer = state.envelope.cached[-1] if state.open_request is None else None
+            return await self._turn_of(request, prompt, target, kept, answer)
+
     # -- what stays ------------------------------------------------------------------------------
 
     async def pin(self, what: Attachable) -> bool:
@@ -315,37 +338,23 @@ class Session:
         or changed since then comes along."""
         path = path_to(self._state.leaf, self._entries)
         pen = self._pen(replay(path_to(leaf or request.before, self._entries)))
-        for entry in path[path.index(request) + 1 :]:
-            if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
-                # What it laid out was the other branch; this one is laid out for itself.
-                reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
-                target = self._choose_target(None, pen.state.settings)
-                consolidate(pen, self._assembler_for(target, pen.state.settings), reason)
-                continue
-            for key in _items_of(entry):
-                if key not in pen.state.items and key in self._state.items:
-                    pen.write(ItemEntry, item=self._state.items[key])
-            fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-            pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
-        # They belong to the session, not to the request that comes next.
-        pen.began_at = pen.state.leaf
+        since = path[path.index(request) + 1 :]
+        target = self._choose_target(None, self.settings)
+        carry_over(pen, since, self._state.items, self._assembler_for(target, self.settings))
         return pen
 
     def _choose_target(self, name: str | None, settings: Settings) -> Target:
         return self._book.find(name or settings.target)
 
-    def _counter(self, target: Target) -> TokenCounter:
-        return self._book.counter(target)
-
     def _assembler_for(self, target: Target, settings: Settings) -> Assembler:
-        counter = self._counter(target)
+        counter = self._book.counter(target)
         layout = Layout(promotion=settings.promotion, wire=target.wire)
         if self._assembler is None or self._assembled_for != (counter.name, layout):
             self._assembler = Assembler(counter.count, layout)
             self._assembled_for = (counter.name, layout)
         return self._assembler
 
-    def _room(self, target: Target, state: State) -> Any:
+    def _room(self, target: Target, state: State) -> Room:
         factor = state.calibration.get(target.name, 1.0)
         return make_room(state.settings, target, state.envelope.options.max_tokens, factor)
 
@@ -394,43 +403,34 @@ class Session:
             self._state = state
 
     async def _turn(self, plan: Plan, target: Target) -> Turn:
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+
+    async def _turn_of(
+        self,
+        request: RequestEntry,
+        prompt: Prompt,
+        target: Target,
+        kept: tuple[Attachment, ...],
+        message: Message | None = None,
+    ) -> Turn:
         wire_request = WireRequest(
-            prompt=plan.prompt,
+            prompt=prompt,
             target=target,
-            options=plan.state.envelope.options,
-            blobs=await self._blobs(plan.prompt),
+            options=self._state.envelope.options,
+            blobs=await self._blobs(prompt),
             cache_key=self.id,
         )
+        wire = self._book.wire(target)
         return Turn(
-            session=self,
-            entry=plan.request,
-            wire=self._book.wire(target),
-            wire_request=wire_request,
-            attachments=plan.kept,
-        )
+            session=self, entry=request, wire=wire, wire_request=wire_request,
+            attachments=kept, message=message,
+        )  # fmt: skip
 
     async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:
-        digests = {
-            picture.digest
-            for (_, version), item in self._state.items.items()
-            if version and item.pictures
-            for picture in item.pictures
-        }
-        if not digests:
+        if not any(item.pictures for item in self._state.items.values()):
             return {}
         wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
         return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
-
-
-def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
-    """The item versions that an entry speaks of, whose contents it needs."""
-    match entry:
-        case PinEntry(item=item, version=version, pinned=True):
-            return [(item, version)]
-        case TransformEntry(patch=patch):
-            return [key for op in patch.ops for key in items_named(op)]
-        case _:
-            return []
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
