@@ -106,6 +106,12 @@ def _as_standing(state: State, item: Item) -> Item:
     return item
 
 
+def stands(state: State, item: Item) -> bool:
+    """Whether a block that shows all of `item` stands in the envelope."""
+    standing = state.standing.get(item.id)
+    return standing is not None and _as_standing(state, item).version in standing.versions
+
+
 def compose(
     pen: Pen,
     draft: Draft,

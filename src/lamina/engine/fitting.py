@@ -1,6 +1,7 @@
 """Which attachments of a turn fit, and what is reported of the others."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from lamina import budget
 from lamina.engine.composing import Composed, compose, resolve
@@ -99,11 +100,16 @@ def size_attachment(
     )
 
 
-def no_room(attachment: Attachment, assembler: Assembler) -> LeftOut:
+def no_room(
+    attachment: Attachment,
+    assembler: Assembler,
+    *,
+    reason: Literal["window", "removed"] = "window",
+) -> LeftOut:
     tokens = assembler.item_tokens(attachment.item)
     label = label_of(attachment.item.id)
     detail = f"{label} ({tokens:,} tokens, priority {attachment.priority}) does not fit the window"
-    return LeftOut(what=attachment.item.id, reason="window", detail=detail, tokens=tokens)
+    return LeftOut(what=attachment.item.id, reason=reason, detail=detail, tokens=tokens)
 
 
 def report_pruned(pruned: Pruned, attached: Sequence[Attachment] = ()) -> list[LeftOut]:

@@ -6,7 +6,14 @@ leaves out it reports. Order: boundary, attachments, budget, prefix check.
 
 from collections.abc import Sequence
 
-from lamina.engine.composing import TOLD, Composed, compose, explain_rules, lay_always
+from lamina.engine.composing import (
+    TOLD,
+    Composed,
+    compose,
+    explain_rules,
+    lay_always,
+    stands,
+)
 from lamina.engine.drafting import Draft
 from lamina.engine.fitting import (
     drop_new,
@@ -207,10 +214,18 @@ def plan_results(
             page, prompt = _with_results(pen, given, assembler)
             pruned = Pruned()
     boundary = Boundary(kind="window", reason="the request was over the window")
+    kept = tuple(a for a in attachments if stands(page.state, a.item))
+    reports += report_pruned(pruned)
+    known = {each.what for each in reports}
+    reports += [
+        no_room(a, assembler, reason="removed")
+        for a in attachments
+        if a not in kept and a.item.id not in known
+    ]
     return record_request(
         page, draft, prompt, sent, assembler,
-        kept=tuple(a for a in attachments if a.item.id in page.state.standing),
-        left_out=(*reports, *report_pruned(pruned), *_still_without(left_out)),
+        kept=kept,
+        left_out=(*reports, *_still_without(left_out)),
         boundaries=(boundary,) if pruned.changed else (),
     )  # fmt: skip
 

@@ -34,6 +34,8 @@ HEADER_TOKENS = 24
 QUESTION_TOKENS = 2_000
 # Who writes what a boundary does.
 BOUNDARY = "lamina.boundary"
+# How much of the room the latest exchange and the head may take if the exchange is large.
+EXCHANGE_SHARE = 0.75
 # After a prune, items that apply to the turn may take this share of the room.
 ITEMS_SHARE = 0.75
 UNDER_WAY = "The question that is being worked on:"
@@ -172,12 +174,16 @@ def excise(
     out an item while one of less worth stays."""
     state, settings = pen.state, pen.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
-    goal = int(settings.prune_to * (room.limit - total(front) - turn_tokens))
+    free = room.limit - total(front) - turn_tokens
+    goal = int(settings.prune_to * free)
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages, state.items)
     recent = int(goal * settings.prune_recent)
-    first_kept = choose_cut(messages, sizes, recent, at_most=goal // 2)
-    head_room = goal - sum(sizes[first_kept:]) - settings.summary_tokens
+    first_kept = choose_cut(messages, sizes, recent, at_most=int(EXCHANGE_SHARE * free))
+    latest = sum(sizes[first_kept:])
+    # A large latest exchange stays beside the head, at the price of less room until next time.
+    head_room = max(goal, int(EXCHANGE_SHARE * free)) if latest > recent else goal
+    head_room -= latest + settings.summary_tokens
     after = choose_head(messages, sizes, head_room, known=_summary_index(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
