@@ -73,7 +73,9 @@ Change = Edit | Pin | Forget | SetSystem | SetPromotion | Consolidate
 
 class Ask(Struct, frozen=True, kw_only=True):
     """A turn: `attach` are paths with priorities, `loops` how many calls each answer makes, and
-    `meanwhile` is what a person does before the first answer is there."""
+    `meanwhile` is what a person does before the first answer is there. With `restarts` the
+    process ends at every step of it, and the turn is taken up again from the store; with `leaves`
+    the last request of its loop is never answered."""
 
     size: int
     attach: tuple[tuple[str, int], ...] = ()
@@ -85,6 +87,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     answer: int = 10
     commit: bool = True
     meanwhile: tuple[Change, ...] = ()
+    restarts: bool = False
+    leaves: bool = False
 
 
 Step = Ask | Change | Reopen
@@ -166,6 +170,8 @@ asks = st.builds(
     answer=st.integers(1, 120),
     commit=st.sampled_from([True, True, True, False]),
     meanwhile=changes(4),
+    restarts=st.sampled_from([False, False, False, True]),
+    leaves=st.sampled_from([False, False, False, False, True]),
 )
 
 
@@ -308,10 +314,12 @@ class Player:
             await self._change(change)
         if not ask.commit:
             return True
+        turn = await self._restarted(turn, ask)
         for number, calls in enumerate(ask.loops):
             made = [(f"c{self._asked}-{number}-{call}", "find") for call in range(calls)]
             blocks = [ToolCall(id=call, name=name) for call, name in made]
             turn = await turn.commit(self._reply(turn, *blocks))
+            turn = await self._restarted(turn, ask)
             results = {call: words(ask.result, "found") for call, _ in made}
             try:
                 turn = await turn.resume(results)
@@ -320,8 +328,21 @@ class Player:
                 self._justify(error, ask)
                 return False
             self._note(turn, typed, named, resumed=True)
+            turn = await self._restarted(turn, ask)
+        if ask.leaves and ask.loops:
+            return True
         await turn.commit(self._reply(turn, Text(words(ask.answer, f"r{self._asked}"))))
         return True
+
+    async def _restarted(self, turn: Turn, ask: Ask) -> Turn:
+        if not ask.restarts:
+            return turn
+        await self._open(self.session.id)
+        again = await self.session.current_turn()
+        assert again is not None
+        assert again.request() == turn.request()
+        assert again.pending == turn.pending
+        return again
 
     def _justify(self, error: BudgetError, ask: Ask) -> None:
         """A request may be refused only if what it cannot do without might not fit: question,

@@ -5,6 +5,7 @@ from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, library_of, note, placed, run, system_of, talk
 
 from lamina.errors import InvalidSetting, UsageError
+from lamina.values.message import ToolText
 
 A = note("a.md", "AAA")
 
@@ -100,6 +101,26 @@ def test_consolidating_while_a_request_is_open_holds_for_the_turn_after_it() -> 
         assert placed(turn) == {"a.md": "library"}
         assert turn.context.agreement.broke is not None
         assert turn.context.agreement.broke.reason == "tidy up"
+
+    run(body())
+
+
+@pytest.mark.parametrize(("old", "new"), [("lazy", "eager"), ("eager", "lazy")])
+def test_a_promotion_changed_while_a_turn_goes_on_holds_from_the_next_turn_on(
+    old: str, new: str
+) -> None:
+    async def body() -> None:
+        session = await World().open(promotion=old)
+        await talk(session, "Q1", A)
+        turn = await session.prepare("Q2", attach=[A], tool_texts=[ToolText(name="t", text="x")])
+        await session.change(promotion=new)
+        turn = await turn.commit(openai_reply(None, calls=[("c1", "find")]))
+        turn = await turn.resume({"c1": "found"})
+        assert turn.context.agreement.broke is None
+        await turn.commit(openai_reply())
+        turn = await session.prepare("Q3", attach=[A])
+        assert placed(turn) == {"a.md": "library"}
+        assert session.settings.promotion == new
 
     run(body())
 

@@ -23,7 +23,7 @@ from tests.fakes.book import FakeCounter
 from tests.fakes.sessions import digests, run
 
 from lamina.engine.rebuilding import rebuild_prompt, request_digests
-from lamina.journal import path_to, replay
+from lamina.journal import path_to
 from lamina.layers import Assembler, Layout
 from lamina.values.entry import RequestEntry
 from lamina.values.message import ToolCall, ToolResult
@@ -41,7 +41,7 @@ def test_every_request_can_be_rebuilt_from_the_journal_alone(given: Conversation
         for moment in moments:
             path = path_to(moment.turn.id, entries)
             layout = Layout(
-                promotion=replay(path).settings.promotion,
+                promotion=requests[moment.turn.id].promotion,
                 wire=player.world.book.find(moment.turn.context.target).wire,
             )
             fresh = Assembler(FakeCounter().count, layout)

@@ -97,7 +97,7 @@ def record_request(
         base=base.id if base else None,
         kept=agreement.segments if base else 0,
         digests=tuple(s.digest for s in prompt.since(agreement.segments if base else 0)),
-        promotion=state.settings.promotion,
+        promotion=assembler.layout.promotion,
         cached_run=run,
         tokens=prompt.tokens,
         cached_tokens=prompt.tokens_until(run),

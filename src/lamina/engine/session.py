@@ -189,7 +189,9 @@ class Session:
             if not awaits_results(state):
                 raise TurnState("the calls of this turn have their results already")
             target = self._book.find(request.target)
-            assembler = self._assembler_for(target, state.settings)
+            # A turn goes on as it began; changed settings hold from the next one on.
+            begun = replace(state.settings, promotion=request.promotion)
+            assembler = self._assembler_for(target, begun)
             draft = Draft(target=target, room=self._room(target, state))
             plan = plan_results(
                 pen, draft, results, assembler,
