@@ -25,7 +25,7 @@ from lamina.values.wire import Reply
 
 # Two slow cores: enough examples to find things, nothing kept on disk.
 modest = settings(
-    max_examples=40,
+    max_examples=60,
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],

@@ -16,6 +16,7 @@ from tests.fakes.sessions import (
 )
 from tests.fakes.store import StoreFailed
 
+from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import (
     InvalidText,
@@ -32,12 +33,11 @@ from lamina.values.message import ToolResult
 CALLS = [("c1", "find"), ("c2", "read")]
 
 
-async def calling(world: World | None = None) -> tuple[World, Turn]:
+async def calling(world: World | None = None) -> tuple[Session, Turn]:
     """A turn whose answer waits for two results."""
-    world = world or World()
-    session = await world.open()
+    session = await (world or World()).open()
     turn = await session.prepare("Q")
-    return world, await turn.commit(openai_reply(None, calls=CALLS))
+    return session, await turn.commit(openai_reply(None, calls=CALLS))
 
 
 def test_a_turn_is_committed_once() -> None:
@@ -69,8 +69,7 @@ def test_an_older_turn_cannot_be_committed_after_a_newer_was_prepared() -> None:
 
 def test_preparing_while_calls_are_pending_is_an_error_that_names_them() -> None:
     async def body() -> None:
-        _, turn = await calling()
-        session = turn._session
+        session, turn = await calling()
         entries = session.entries
         with pytest.raises(TurnState, match="find, read"):
             await session.prepare("never mind")
@@ -142,11 +141,11 @@ def test_results_that_do_not_match_the_calls_are_an_error_and_the_turn_waits(
     results: dict[str, str], problem: str
 ) -> None:
     async def body() -> None:
-        _, turn = await calling()
-        state = turn._session.state
+        session, turn = await calling()
+        state = session.state
         with pytest.raises(UsageError, match=problem):
             await turn.resume(results)
-        assert turn._session.state is state
+        assert session.state is state
         await turn.resume({"c1": "one", "c2": "two"})
 
     run(body())
@@ -179,10 +178,10 @@ def test_resuming_twice_never_doubles_the_results() -> None:
 
 def test_a_new_message_after_an_unanswered_resume_leaves_no_call_without_result() -> None:
     async def body() -> None:
-        _, turn = await calling()
+        session, turn = await calling()
         await turn.resume({"c1": "one", "c2": "two"})
         try:
-            after = await turn._session.prepare("never mind")
+            after = await session.prepare("never mind")
         except TurnState:
             return
         roles = [m["role"] for m in messages_of(after)]
@@ -266,8 +265,9 @@ def test_a_request_that_was_never_answered_is_found_after_a_restart() -> None:
 
 def test_pending_calls_are_pending_after_a_restart() -> None:
     async def body() -> None:
-        world, turn = await calling()
-        again = await world.open(turn._session.id)
+        world = World()
+        session, _ = await calling(world)
+        again = await world.open(session.id)
         with pytest.raises(TurnState, match="find, read"):
             await again.prepare("never mind")
 

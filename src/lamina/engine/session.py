@@ -30,6 +30,7 @@ from lamina.values.entry import (
     Entry,
     ForgetEntry,
     ItemEntry,
+    LeaveEntry,
     MessageEntry,
     PinEntry,
     ReplyEntry,
@@ -329,7 +330,10 @@ class Session:
         request = state.open_request
         if request is not None:
             before = replay(path_to(request.before, self._entries))
-            return self._pen_beside(request, request.parent if awaits_results(before) else None)
+            pen = self._pen_beside(request, request.parent if awaits_results(before) else None)
+            if pen.state.turn_start is not None:
+                pen.write(LeaveEntry)
+            return pen
         if awaits_results(state):
             calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
             raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")

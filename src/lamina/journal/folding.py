@@ -18,6 +18,7 @@ from lamina.values.entry import (
     EphemeralEntry,
     ForgetEntry,
     ItemEntry,
+    LeaveEntry,
     MessageEntry,
     PinEntry,
     ReplyEntry,
@@ -155,6 +156,8 @@ def fold(state: State, entry: Entry) -> State:
         case PinEntry(item=item_id):
             pinned = {each: kept for each, kept in state.pinned.items() if each != item_id}
             state = replace(state, pinned=pinned)
+        case LeaveEntry():
+            state = _end_turn(state)
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})
         case _:
@@ -229,9 +232,11 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         factor = ratio if before is None else (before + ratio) / 2
         bounded = min(3.0, max(0.3, factor))
         state = replace(state, calibration={**state.calibration, request.target: bounded})
-    if not awaits_results(state):
-        state = replace(state, turn_start=None, envelope=replace(state.envelope, tool_texts=()))
-    return state
+    return state if awaits_results(state) else _end_turn(state)
+
+
+def _end_turn(state: State) -> State:
+    return replace(state, turn_start=None, envelope=replace(state.envelope, tool_texts=()))
 
 
 def awaits_results(state: State) -> bool:

@@ -95,6 +95,10 @@ class PinEntry(EntryBase, frozen=True, kw_only=True, tag="pin"):
     pinned: bool = True
 
 
+class LeaveEntry(EntryBase, frozen=True, kw_only=True, tag="leave"):
+    """The turn under way was left without a final answer; the next message begins another."""
+
+
 class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
     """The item leaves the library at the next boundary."""
 
@@ -112,4 +116,5 @@ Entry = (
     | SettingsEntry
     | PinEntry
     | ForgetEntry
+    | LeaveEntry
 )
