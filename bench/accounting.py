@@ -110,7 +110,8 @@ def _openai(total: int, cached: int) -> float:
 
 def best_hit_rate(unbounded: Iterable[Sent], window: int) -> float:
     """A reference, no bound: every request as full as the window allows, and only what is new in
-    it processed (pruning while the cache is cold can beat it). `unbounded` are the requests of the same session without a window."""
+    it processed (pruning while the cache is cold can beat it). `unbounded` are the requests of the
+    same session without a window."""
     cache = Cache()
     prompt = missed = 0
     for sent in unbounded:
