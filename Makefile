@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A stamp per set of dependencies: set-up runs again only when they changed.
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test format bench probe clean
+.PHONY: help demo test format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

@@ -13,6 +13,7 @@
     ├── PrefixMoved             bytes already sent would move without a recorded reason
     ├── ReplyError              a provider's reply could not be read
     └── JournalError            entries that do not form a session
+        └── SessionMoved        another opening of the session has written meanwhile
 
 Every error has a stable `code` for programs and a message that says what to do next.
 """
@@ -109,3 +110,14 @@ class ReplyError(LaminaError):
 
 class JournalError(LaminaError):
     code = "journal"
+
+
+class SessionMoved(JournalError):
+    code = "session_moved"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"session {session!r} was written to by another opening of it since this one read it; "
+            f"nothing was written now. Open it again and go on from there"
+        )
+        self.session = session

@@ -47,7 +47,8 @@ class TargetBook(Protocol):
 
 
 class JournalStore(Protocol):
-    """Keeps a session's entries. `append` is one write: all of `entries` are kept, or none."""
+    """Keeps a session's entries. `append` is one write: all of `entries` are kept, or none. It
+    raises `SessionMoved` where an id is taken: somebody else wrote to the session meanwhile."""
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None: ...
 

@@ -239,10 +239,12 @@ def test_a_session_opened_again_goes_on_where_it_was() -> None:
         again = await world.open(session.id)
         assert again.state == session.state
         assert not again.interrupted
-        turn = await again.prepare("Q2", attach=["a.md"])
+        live = digests(await session.prepare("Q2", attach=["a.md"]))
+        # Opened anew, for an opening that is behind may not write.
+        turn = await (await world.open(session.id)).prepare("Q2", attach=["a.md"])
         assert placed(turn) == {"a.md": "above"}
         assert turn.context.agreement.broke is None
-        assert digests(await session.prepare("Q2", attach=["a.md"])) == digests(turn)
+        assert digests(turn) == live
 
     run(body())
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import require_text
+from lamina.errors import UsageError
 from lamina.journal import State
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.item import Attachment, Item, ItemId, Reading, Wanted
@@ -35,6 +36,8 @@ class Hydrator:
 
     async def hydrate(self, attach: Iterable[Attachable], state: State) -> Hydrated:
         """Everything that applies to the next turn of `state`."""
+        if isinstance(attach, str):
+            raise UsageError(f"attach takes a list: attach=[{attach!r}]")
         self._warnings = []
         found: dict[ItemId, Attachment] = {}
         left_out: list[LeftOut] = []

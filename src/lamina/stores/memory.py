@@ -4,17 +4,23 @@ import hashlib
 from collections.abc import Sequence
 
 from lamina.codec import canonical, decode_entry
-from lamina.errors import JournalError
+from lamina.errors import JournalError, SessionMoved
 from lamina.values.entry import Entry
 
 
 class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
+        self._ids: dict[str, set[str]] = {}
         self._blobs: dict[str, bytes] = {}
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
         lines = [canonical(entry) for entry in entries]
+        taken = self._ids.setdefault(session, set())
+        ids = {entry.id for entry in entries}
+        if taken & ids:
+            raise SessionMoved(session)
+        taken |= ids
         self._sessions.setdefault(session, []).extend(lines)
 
     async def load(self, session: str) -> Sequence[Entry]:
