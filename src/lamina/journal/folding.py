@@ -14,24 +14,33 @@ from lamina.errors import InvalidPatch, JournalError
 from lamina.journal.patching import apply_patch, items_named, latest_in_force
 from lamina.journal.standing import Standing, lay_uses, standing_in, supersede
 from lamina.values.entry import (
+    BranchSummaryEntry,
+    CustomEntry,
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    InfoEntry,
     ItemEntry,
+    LabelEntry,
+    LeafEntry,
     LeaveEntry,
     MessageEntry,
+    ModelEntry,
     PinEntry,
     ReplyEntry,
     RequestEntry,
     SessionEntry,
     SettingsEntry,
     TransformEntry,
+    UnknownEntry,
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, kind_of
-from lamina.values.message import Message
+from lamina.values.message import Message, Text, ToolText
 from lamina.values.patch import Patch, op_name, op_reason
 from lamina.values.settings import Settings
+
+BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -137,8 +146,8 @@ def fold(state: State, entry: Entry) -> State:
             state = replace(state, items={**state.items, (item.id, item.version): item})
         case TransformEntry(patch=patch):
             state = _transform(state, patch)
-        case EphemeralEntry(tool_texts=texts):
-            state = replace(state, envelope=replace(state.envelope, tool_texts=texts))
+        case EphemeralEntry(tool_texts=texts, messages=messages):
+            state = replace(state, envelope=_add_ephemeral(state.envelope, texts, messages))
         case MessageEntry(message=message):
             state = _append(state, message)
         case RequestEntry():
@@ -158,6 +167,18 @@ def fold(state: State, entry: Entry) -> State:
             state = replace(state, pinned=pinned)
         case LeaveEntry():
             state = _end_turn(state)
+        case ModelEntry(target=target):
+            state = replace(state, settings=replace(state.settings, target=target))
+        case BranchSummaryEntry(id=entry_id, summary=summary):
+            told = Message(
+                role="user", blocks=(Text(f"{BRANCH_NOTICE}\n\n{summary}"),), id=entry_id
+            )
+            envelope = state.envelope
+            state = replace(
+                state, envelope=replace(envelope, cached=envelope.cached.extend((told,)))
+            )
+        case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
+            pass
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})
         case _:
@@ -218,6 +239,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
     reasons, moved_by, standing = state.open_at or (0, 0, {})
     state = replace(
         state,
+        envelope=replace(state.envelope, uncached=()),
         open_request=None,
         open_at=None,
         last_sent=request,
@@ -235,8 +257,18 @@ def _reply(state: State, entry: ReplyEntry) -> State:
     return state if awaits_results(state) else _end_turn(state)
 
 
+def _add_ephemeral(
+    envelope: Envelope, texts: tuple[ToolText, ...], messages: tuple[Message, ...]
+) -> Envelope:
+    """The envelope with text for one request; results of planned tools stay for their turn."""
+    return replace(
+        envelope, tool_texts=texts or envelope.tool_texts, uncached=envelope.uncached + messages
+    )
+
+
 def _end_turn(state: State) -> State:
-    return replace(state, turn_start=None, envelope=replace(state.envelope, tool_texts=()))
+    envelope = replace(state.envelope, tool_texts=(), uncached=())
+    return replace(state, turn_start=None, envelope=envelope)
 
 
 def awaits_results(state: State) -> bool:

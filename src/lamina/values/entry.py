@@ -1,5 +1,7 @@
 """Journal entries: an append-only tree. What they hold is all that a rebuild needs."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from lamina.values.envelope import Options, SystemPart
@@ -18,6 +20,8 @@ class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaul
     id: str
     parent: str | None
     at: float
+    # What another system said of it and Lamina has no field for; it survives import and export.
+    extra: dict[str, Any] = {}
 
 
 class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
@@ -27,6 +31,9 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     options: Options = Options()
     settings: Settings = Settings()
     workspace: str = ""
+    # The session this one was forked from, and the format it was imported from.
+    forked_from: str = ""
+    source: str = ""
     format: int = FORMAT
     renderer: int = RENDERER
 
@@ -46,11 +53,15 @@ class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
     """Text for one request only. It is never part of a rebuilt context."""
 
     tool_texts: tuple[ToolText, ...] = ()
+    messages: tuple[Message, ...] = ()
 
 
 class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):
     message: Message
     interrupted: bool = False
+    # Of answers that were imported: there is no request of ours that they reply to.
+    usage: Usage | None = None
+    model: str = ""
 
 
 class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
@@ -81,10 +92,17 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     stop: str
     model: str = ""
     verdict: CacheVerdict | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
     settings: Settings
+
+
+class ModelEntry(EntryBase, frozen=True, kw_only=True, tag="model"):
+    """The session talks to another target from here on."""
+
+    target: str
 
 
 class PinEntry(EntryBase, frozen=True, kw_only=True, tag="pin"):
@@ -105,6 +123,44 @@ class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
     item: ItemId
 
 
+class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
+    """The position that was chosen is the parent of this entry; the session goes on there."""
+
+
+class LabelEntry(EntryBase, frozen=True, kw_only=True, tag="label"):
+    """A person's name for an entry; an empty one takes it away."""
+
+    target: str
+    label: str = ""
+
+
+class BranchSummaryEntry(EntryBase, frozen=True, kw_only=True, tag="branch_summary"):
+    """What came of a branch that was left, told to the model on this one."""
+
+    branch: str
+    summary: str
+
+
+class InfoEntry(EntryBase, frozen=True, kw_only=True, tag="info"):
+    """What a person calls the session."""
+
+    name: str
+
+
+class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
+    """Data of an application or of another system; not part of any context."""
+
+    kind: str
+    data: Any = None
+
+
+class UnknownEntry(EntryBase, frozen=True, kw_only=True, tag="unknown"):
+    """An entry of a type that this version does not know. It keeps its place in the tree; its
+    line in the journal stays as it is."""
+
+    kind: str
+
+
 Entry = (
     SessionEntry
     | ItemEntry
@@ -117,4 +173,11 @@ Entry = (
     | PinEntry
     | ForgetEntry
     | LeaveEntry
+    | ModelEntry
+    | LeafEntry
+    | LabelEntry
+    | BranchSummaryEntry
+    | InfoEntry
+    | CustomEntry
+    | UnknownEntry
 )
