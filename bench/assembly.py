@@ -46,6 +46,7 @@ async def grow(messages: int) -> lamina.Session:
         system="You are a careful assistant. Answer from the conversation.",
         target="openai:gpt-4o",
         settings=SETTINGS,
+        store=lamina.MemoryStore(),
     )
     for _ in range(messages // 2):
         turn = await session.prepare(writer.text(60))

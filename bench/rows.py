@@ -61,7 +61,7 @@ class LaminaPlayer:
         clock = _Clock()
         session = await lamina.open_session(
             system=conversation.system, target=TARGET, clock=clock,
-            settings=_with_window(self._settings, budget),
+            settings=_with_window(self._settings, budget), store=lamina.MemoryStore(),
         )  # fmt: skip
         sent = []
         turn: Turn | None = None

@@ -35,7 +35,10 @@ _HOMES = {
     "BudgetError": "lamina.errors",
     "LaminaError": "lamina.errors",
     "PrefixMoved": "lamina.errors",
+    "JsonlStore": "lamina.stores.jsonl",
     "MemoryStore": "lamina.stores.memory",
+    "Drop": "lamina.engine.hooks",
+    "Hooks": "lamina.engine.hooks",
     "Options": "lamina.values.envelope",
     "Item": "lamina.values.item",
     "item_id": "lamina.values.item",
@@ -54,7 +57,10 @@ _HOMES = {
 
 __all__ = [
     "BudgetError",
+    "Drop",
+    "Hooks",
     "Item",
+    "JsonlStore",
     "LaminaError",
     "MemoryStore",
     "Options",

@@ -5,18 +5,32 @@ Keys are sorted, text is UTF-8, numbers are as msgspec writes them, and there is
 """
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from lamina.errors import InvalidSetting, InvalidText, JournalError
-from lamina.values.entry import Entry
+from lamina.errors import InvalidPatch, InvalidSetting, InvalidText, JournalError
+from lamina.values.entry import Entry, UnknownEntry
+from lamina.values.patch import MessagesUncachedAppend, PatchOp
 
 T = TypeVar("T")
 
+
+class _Shape(msgspec.Struct):
+    """What every entry has, of whatever type."""
+
+    type: str
+    id: str
+    parent: str | None
+    at: float
+
+
 _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
+_shapes = msgspec.json.Decoder(_Shape)
+_OPS: dict[str, Any] = {str(each.__struct_config__.tag): each for each in get_args(PatchOp)}
+_TYPES = {str(each.__struct_config__.tag) for each in get_args(Entry)}
 
 
 def canonical(value: Any) -> bytes:
@@ -44,16 +58,54 @@ def decode(data: bytes, kind: type[T]) -> T:
 
 
 def decode_entry(data: bytes) -> Entry:
-    """One journal entry.
+    """One journal entry; one of a type that a later version may know keeps its place.
 
     Raises:
-        JournalError: the bytes are not an entry of a known type.
+        JournalError: the bytes are not an entry.
     """
     try:
         entry: Entry = _entries.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidSetting) as error:
-        raise JournalError(f"not a journal entry: {error}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidSetting, RecursionError) as error:
+        return _decode_unknown(data, error)
     return entry
+
+
+def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
+    try:
+        shape = _shapes.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        shape = None
+    if shape is None or shape.type in _TYPES:
+        raise JournalError(f"not a journal entry: {problem}") from problem
+    return UnknownEntry(id=shape.id, parent=shape.parent, at=shape.at, kind=shape.type)
+
+
+def parse_op(fields: Mapping[str, Any]) -> PatchOp:
+    """A patch operation as plain data. `scope` may be said, and must fit; the reason may be called
+    `invalidate_cache_reason`.
+
+    Raises:
+        InvalidPatch: there is no such op, or it does not look like that.
+    """
+    given = dict(fields)
+    name = given.get("op")
+    kind = _OPS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidPatch(str(name), f"there is no such op; known are {', '.join(sorted(_OPS))}")
+    scope = given.pop("scope", None)
+    own = "uncached" if kind is MessagesUncachedAppend else "cached"
+    if scope not in (None, own):
+        raise InvalidPatch(kind.__struct_config__.tag, f"has the scope {own!r}, not {scope!r}")
+    if "invalidate_cache_reason" in given:
+        given["reason"] = given.pop("invalidate_cache_reason")
+    unknown = sorted(set(given) - {"op", *kind.__struct_fields__})
+    if unknown:
+        raise InvalidPatch(str(name), f"has no field {', '.join(map(repr, unknown))}")
+    try:
+        op: PatchOp = msgspec.convert(given, kind)
+    except (msgspec.ValidationError, InvalidSetting) as error:
+        raise InvalidPatch(str(name), str(error)) from error
+    return op
 
 
 def digest_bytes(data: bytes) -> str:

@@ -12,8 +12,14 @@
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
     ├── PrefixMoved             bytes already sent would move without a recorded reason
     ├── ReplyError              a provider's reply could not be read
+    ├── HookError               a hook failed, was too slow or returned something that cannot be
+    │   └── MessageDropped      a message hook dropped the user's message; nothing is sent
     └── JournalError            entries that do not form a session
-        └── SessionMoved        another opening of the session has written meanwhile
+        ├── UnknownSession      there is no such session, or no such entry in it
+        ├── SessionMoved        another opening of the session has written meanwhile
+        ├── SessionBusy         another opening of the session is there and goes on
+        ├── JournalGone         the file was deleted or replaced under an open session
+        └── WriteFailed         the disk did not take the entries; nothing was acknowledged
 
 Every error has a stable `code` for programs and a message that says what to do next.
 """
@@ -121,3 +127,52 @@ class SessionMoved(JournalError):
             f"nothing was written now. Open it again and go on from there"
         )
         self.session = session
+
+
+class UnknownSession(JournalError):
+    code = "unknown_session"
+
+
+class SessionBusy(JournalError):
+    code = "session_busy"
+
+    def __init__(self, session: str, waited: float) -> None:
+        super().__init__(
+            f"session {session!r} is open elsewhere (waited {waited:g} s); close it there, wait "
+            f"longer, or fork it into a session of your own"
+        )
+        self.session = session
+
+
+class JournalGone(JournalError):
+    code = "journal_gone"
+
+    def __init__(self, session: str, path: str) -> None:
+        super().__init__(
+            f"the file of session {session!r} ({path}) was deleted or replaced while it was open; "
+            f"nothing was written now. What this opening holds can be saved with session.save_as()"
+        )
+        self.session = session
+
+
+class WriteFailed(JournalError):
+    code = "write_failed"
+
+    def __init__(self, session: str, problem: str) -> None:
+        super().__init__(
+            f"session {session!r} could not be written: {problem}; what was acknowledged before is "
+            f"kept, this was not. Make room or check the disk, and do it again"
+        )
+        self.session = session
+
+
+class HookError(LaminaError):
+    code = "hook"
+
+    def __init__(self, hook: str, problem: str) -> None:
+        super().__init__(f"hook {hook!r}: {problem}")
+        self.hook = hook
+
+
+class MessageDropped(HookError):
+    code = "message_dropped"

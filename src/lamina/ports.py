@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from lamina.values.entry import Entry
+from lamina.journal import Journal
+from lamina.values.entry import Entry, SessionEntry
 from lamina.values.item import Reading, Shape
 from lamina.values.request import LeftOut
 from lamina.values.settings import Target
@@ -46,15 +47,52 @@ class TargetBook(Protocol):
     def wire(self, target: Target) -> Wire: ...
 
 
+class OpenJournal(Protocol):
+    """A session that is open for writing."""
+
+    @property
+    def journal(self) -> Journal:
+        """What was there when it was opened, with what is wrong with it."""
+        ...
+
+    @property
+    def last(self) -> int:
+        """The highest number of an id given out so far, also by writes that failed."""
+        ...
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        """Keeps `entries` for good before it returns: one write, all of them or none.
+
+        Raises:
+            SessionMoved: an id is taken, somebody else wrote to the session meanwhile.
+            WriteFailed: they could not be kept; their ids are given up.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 class JournalStore(Protocol):
-    """Keeps a session's entries. `append` is one write: all of `entries` are kept, or none. It
-    raises `SessionMoved` where an id is taken: somebody else wrote to the session meanwhile."""
+    """Keeps sessions and the bytes of images."""
 
-    async def append(self, session: str, entries: Sequence[Entry]) -> None: ...
+    async def create(self, header: SessionEntry) -> OpenJournal: ...
 
-    async def load(self, session: str) -> Sequence[Entry]: ...
+    async def open(self, session: str) -> OpenJournal:
+        """Opens a session for writing.
+
+        Raises:
+            UnknownSession: there is none of that id.
+            SessionBusy: it is open elsewhere.
+        """
+        ...
+
+    async def read(self, session: str) -> Journal:
+        """What the session holds, without opening it for writing."""
+        ...
 
     async def has(self, session: str) -> bool: ...
+
+    async def sessions(self) -> Sequence[str]: ...
 
     async def put_blob(self, data: bytes) -> str:
         """Keeps bytes under their sha256, which it returns."""

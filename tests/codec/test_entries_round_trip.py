@@ -9,7 +9,7 @@ from tests.strategies import header, modest, thorough, values_of
 
 from lamina.codec import canonical, decode, decode_entry
 from lamina.errors import JournalError, LaminaError
-from lamina.values.entry import Entry, MessageEntry, SessionEntry
+from lamina.values.entry import Entry, MessageEntry, SessionEntry, UnknownEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.message import Context, Message
@@ -80,7 +80,6 @@ def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float
         b"null",
         b"{}",
         b"[1]",
-        b'{"type":"unheard_of","id":"a","parent":null,"at":0}',
         b'{"type":"message","id":"a","parent":null}',
         b'{"type":"message","id":1,"parent":null,"at":0,"message":{}}',
         b'{"type":"session","id":"a","parent":null,"at":0,"session":"s"',
@@ -96,3 +95,8 @@ def test_bytes_that_are_no_entry_are_refused(data: bytes) -> None:
 def test_bytes_that_are_another_value_are_refused_by_name() -> None:
     with pytest.raises(JournalError, match="not a MessageEntry"):
         decode(canonical(header()), MessageEntry)
+
+
+def test_an_entry_of_a_later_version_keeps_its_place() -> None:
+    line = b'{"type":"unheard_of","id":"a","parent":"b","at":1.5,"new":[1,2]}'
+    assert decode_entry(line) == UnknownEntry(id="a", parent="b", at=1.5, kind="unheard_of")

@@ -82,7 +82,7 @@ def test_essentials_over_the_limit_are_an_error_with_sizes_before_anything_is_wr
         assert "a.md 20" in str(caught.value)
         assert session.state is state
         assert world.store.writes == writes
-        assert len(await world.store.load(session.id)) == 1
+        assert len((await world.store.read(session.id)).entries) == 1
 
     run(body())
 

@@ -34,7 +34,7 @@ from lamina.values.message import ToolCall, ToolResult
 def test_every_request_can_be_rebuilt_from_the_journal_alone(given: Conversation) -> None:
     async def body() -> None:
         player, moments = await play(given)
-        loaded = await player.world.store.load(player.session.id)
+        loaded = list((await player.world.store.read(player.session.id)).entries.values())
         entries = {entry.id: entry for entry in loaded}
         requests = {id: entry for id, entry in entries.items() if isinstance(entry, RequestEntry)}
         assert len(requests) == len(moments)

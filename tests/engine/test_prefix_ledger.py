@@ -339,7 +339,7 @@ def test_a_verdict_is_kept_in_the_journal_with_usage() -> None:
     async def body() -> None:
         world, session, size = await caching(996)
         await judge(session, size)
-        last = (await world.store.load(session.id))[-1]
+        last = list((await world.store.read(session.id)).entries.values())[-1]
         assert getattr(last, "verdict", None) is not None
         assert getattr(last, "usage", Usage()).cached == 1_000
 

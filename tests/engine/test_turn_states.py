@@ -389,6 +389,6 @@ def test_a_session_that_the_store_does_not_hold_is_begun_under_that_name() -> No
         session = await world.open("monday")
         assert session.id == "monday"
         with pytest.raises(JournalError, match="tuesday"):
-            await world.store.load("tuesday")
+            await world.store.read("tuesday")
 
     run(body())

@@ -112,7 +112,7 @@ def test_every_request_of_the_day_can_be_rebuilt_without_the_folder(folder: Path
     async def body() -> None:
         day = await spend(folder)
         empty(folder)
-        entries = {entry.id: entry for entry in await day.store.load(day.session.id)}
+        entries = (await day.store.read(day.session.id)).entries
         requests = {id: each for id, each in entries.items() if isinstance(each, RequestEntry)}
         assert len(requests) == len(day.requests)
         book = load_book()

@@ -27,7 +27,7 @@ SCRIPT = dedent("""
         for promotion in ("lazy", "eager"):
             session = await lamina.open_session(
                 "s", system="You are terse.", target="openai:gpt-4o", clock=clock,
-                settings=lamina.Settings(promotion=promotion),
+                settings=lamina.Settings(promotion=promotion), store=lamina.MemoryStore(),
                 tools=[lamina.ToolDefinition(name="find", parameters=parameters)],
                 always=[lamina.Item(id=ItemId(f"rule:{name}"), content=name) for name in "qpo"],
             )

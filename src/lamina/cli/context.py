@@ -17,6 +17,7 @@ from lamina.cli.script import (
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import UsageError
+from lamina.stores.memory import MemoryStore
 from lamina.values.entry import TransformEntry
 from lamina.values.item import Wanted
 from lamina.values.prompt import Segment
@@ -62,7 +63,7 @@ async def _prepare(request: Request) -> tuple[Session, Turn]:
     workspace = EditedWorkspace(FolderWorkspace(request.workspace))
     session = await open_session(
         system=system, target=request.target, workspace=workspace,
-        settings=request.settings, clock=clock,
+        settings=request.settings, clock=clock, store=MemoryStore(),
     )  # fmt: skip
     last = turns.pop() if request.question is None else None
     for each in turns:

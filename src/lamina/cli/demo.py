@@ -23,6 +23,7 @@ from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
 from lamina.ports import WorkspaceSource
 from lamina.providers.book import load_book
+from lamina.stores.memory import MemoryStore
 from lamina.text import render_item
 from lamina.values.item import Item
 from lamina.values.prompt import LAYERS
@@ -113,7 +114,7 @@ class _Demo:
     async def _open(self, promotion: Literal["lazy", "eager"]) -> Session:
         return await open_session(
             system=self.script.system, target=self.target.name, workspace=self.folder,
-            settings=Settings(promotion=promotion), clock=self.clock,
+            settings=Settings(promotion=promotion), clock=self.clock, store=MemoryStore(),
         )  # fmt: skip
 
     def _head(self, number: int, turn: ScriptTurn) -> None:

@@ -141,8 +141,8 @@ def compose(
     if context != Context():
         blocks = (context, *blocks)
     pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
-    if draft.tool_texts:
-        pen.write(EphemeralEntry, tool_texts=draft.tool_texts)
+    if draft.tool_texts or draft.uncached:
+        pen.write(EphemeralEntry, tool_texts=draft.tool_texts, messages=draft.uncached)
     start = pen.state.turn_start or 0
     prompt = assembler.assemble(pen.state.envelope, pen.state.items, start)
     if not prompt.asked:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from lamina.budget import Room
 from lamina.values.item import Attachment
-from lamina.values.message import ToolText
+from lamina.values.message import Message, ToolText
 from lamina.values.request import LeftOut
 from lamina.values.settings import Target
 
@@ -18,4 +18,6 @@ class Draft(Struct, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     tool_texts: tuple[ToolText, ...] = ()
+    # What hooks add to this request only.
+    uncached: tuple[Message, ...] = ()
     warnings: tuple[str, ...] = ()

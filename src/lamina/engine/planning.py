@@ -28,7 +28,7 @@ from lamina.engine.shrinking import Pruned, consolidate, limit_history, shrink
 from lamina.engine.writing import Pen
 from lamina.journal import State
 from lamina.layers import Assembler
-from lamina.values.entry import MessageEntry
+from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
@@ -191,13 +191,13 @@ def plan_results(
     limit = draft.room.limit
     given = list(results)
     reports: list[LeftOut] = []
-    page, prompt = _with_results(pen, given, assembler)
+    page, prompt = _with_results(pen, given, draft, assembler)
     pruned = Pruned()
     slack = too_long = 0
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= limit:
             break
-        page, _ = _with_results(pen, given, assembler)
+        page, _ = _with_results(pen, given, draft, assembler)
         pruned = shrink(
             page, assembler, draft.room,
             turn_tokens=slack, reason="over the window", keep_last=True,
@@ -211,7 +211,7 @@ def plan_results(
         else:
             too_long += over + SEAMS
             given, reports = shorten_results(results, too_long, assembler.count_text)
-            page, prompt = _with_results(pen, given, assembler)
+            page, prompt = _with_results(pen, given, draft, assembler)
             pruned = Pruned()
     boundary = Boundary(kind="window", reason="the request was over the window")
     kept = tuple(a for a in attachments if stands(page.state, a.item))
@@ -235,11 +235,13 @@ def _still_without(left_out: Sequence[LeftOut]) -> list[LeftOut]:
 
 
 def _with_results(
-    pen: Pen, results: Sequence[ToolResult], assembler: Assembler
+    pen: Pen, results: Sequence[ToolResult], draft: Draft, assembler: Assembler
 ) -> tuple[Pen, Prompt]:
     page = pen.copy()
     message = Message(role="tool", blocks=tuple(results), id=page.next_id())
     page.write(MessageEntry, message=message)
+    if draft.uncached:
+        page.write(EphemeralEntry, messages=draft.uncached)
     return page, _assemble(page.state, assembler)
 
 

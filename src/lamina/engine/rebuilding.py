@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lamina.errors import JournalError
-from lamina.journal import replay
+from lamina.journal import replay_mended
 from lamina.layers import Assembler
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.prompt import Prompt
@@ -17,7 +17,7 @@ def rebuild_prompt(path: Sequence[Entry], assembler: Assembler) -> Prompt:
     """
     if not path or not isinstance(path[-1], RequestEntry):
         raise JournalError("the path to a request ends with its entry")
-    state = replay(path)
+    state, _ = replay_mended(path)
     return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
 

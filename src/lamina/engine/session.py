@@ -9,24 +9,28 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from lamina.budget import Room, make_room
-from lamina.codec import require_text
+from lamina.codec import mend_text, require_text
 from lamina.engine.branching import carry_over
 from lamina.engine.composing import in_wire_order
 from lamina.engine.drafting import Draft
+from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_message_hooks
+from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrator
+from lamina.engine.keeping import Record
+from lamina.engine.laying import Workbench
 from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.rebuilding import rebuild_prompt
 from lamina.engine.recording import Plan
 from lamina.engine.shrinking import consolidate
-from lamina.engine.turn import Turn
+from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
-from lamina.errors import TurnState, UsageError
-from lamina.journal import State, awaits_results, path_to, replay
-from lamina.layers import Assembler, Layout
-from lamina.ledger import judge_cache
-from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
+from lamina.errors import LaminaError, MessageDropped, TurnState, UsageError
+from lamina.journal import State, awaits_results
+from lamina.layers import Assembler
+from lamina.ports import Clock, JournalStore, OpenJournal, TargetBook, WorkspaceSource
+from lamina.values.damage import Damage
 from lamina.values.entry import (
+    CustomEntry,
     Entry,
     ForgetEntry,
     ItemEntry,
@@ -40,7 +44,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Attachment, ItemId
-from lamina.values.message import Image, Message, ToolDefinition, ToolResult, ToolText
+from lamina.values.message import Image, Message, Text, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
     Patch,
@@ -49,62 +53,88 @@ from lamina.values.patch import (
     ToolsReplace,
 )
 from lamina.values.prompt import Prompt
-from lamina.values.request import CacheVerdict, LeftOut
+from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
-from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
+
+# Entries that say what went wrong, and what a hook dropped.
+PROBLEM = "lamina.problem"
+DROPPED = "lamina.dropped"
 
 
 class Session:
-    """One conversation. Make one with `lamina.open_session`."""
+    """One conversation. Make one with `lamina.open_session`; close it, or use it in `async with`,
+    so that others can open it."""
 
     def __init__(
         self,
-        entries: Sequence[Entry],
+        opened: OpenJournal,
         *,
         store: JournalStore,
         book: TargetBook,
         clock: Clock,
         workspace: WorkspaceSource,
-        always: Sequence[Attachment] = (),
+        always: Sequence[Attachment] | None = (),
+        hooks: Hooks | None = None,
     ) -> None:
-        self._entries: dict[str, Entry] = {entry.id: entry for entry in entries}
+        self._record = Record(opened, clock)
+        self._bench = Workbench(book, self._record)
         self._store = store
-        self._book = book
         self._clock = clock
+        self._workspace = workspace
+        if always is None:
+            always = always_of(self._record.state)
         self._hydrator = Hydrator(workspace, store, always)
         self._lock = anyio.Lock(fast_acquire=True)
-        self._assembler: Assembler | None = None
-        self._assembled_for: tuple[str, Layout] | None = None
-        self._sent: Prompt | None = None
-        self._sent_for: str | None = None
-        self._state = replay(path_to(entries[-1].id, self._entries))
+        # What a person should know before anything is sent: once, with the next request.
+        self._untold = [f"journal: {each}" for each in self._record.damage]
+        self.hooks = hooks.copy() if hooks else Hooks()
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets go of the session's file. What was prepared and not committed stays as it is."""
+        await self._record.close()
 
     @property
     def id(self) -> str:
-        return self._state.session.session
+        return self._record.state.session.session
 
     @property
     def state(self) -> State:
-        return self._state
+        return self._record.state
 
     @property
     def envelope(self) -> Envelope:
-        return self._state.envelope
+        return self.state.envelope
 
     @property
     def settings(self) -> Settings:
-        return self._state.settings
+        return self.state.settings
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Every entry of the session, abandoned branches included, in order of writing."""
-        return tuple(self._entries.values())
+        return tuple(self._record.entries.values())
+
+    @property
+    def path(self) -> tuple[Entry, ...]:
+        """The entries from the header to where the session goes on: all that counts."""
+        return self._record.path(self.state.leaf)
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """What was wrong with the journal when it was opened."""
+        return self._record.damage
 
     @property
     def interrupted(self) -> bool:
         """Whether the last request was prepared and never answered."""
-        return self._state.open_request is not None
+        return self.state.open_request is not None
 
     # -- a turn ----------------------------------------------------------------------------------
 
@@ -129,38 +159,44 @@ class Session:
         require_text(text, "the message")
         async with self._lock:
             pen = self._pen_for_prepare()
-            base = pen.state
-            chosen = self._choose_target(target, base.settings)
-            found = await self._hydrator.hydrate(attach, base)
-            assembler = self._assembler_for(chosen, base.settings)
+            chosen = self._bench.choose(target, pen.state.settings)
+            message, warnings = await self._hook_question(pen, text)
+            found = await self._hydrator.hydrate(attach, pen.state)
+            await run_context_hooks(
+                self.hooks, "before_request", pen, target=chosen.name, message=message
+            )
+            added = await run_ephemeral_hooks(self.hooks, pen, target=chosen.name, message=message)
+            assembler = self._bench.assembler_for(chosen, pen.state.settings.promotion)
             draft = Draft(
-                text=text,
+                text=message.text,
                 attachments=in_wire_order(found.attachments),
                 target=chosen,
-                room=self._room(chosen, base),
+                room=self._bench.room(chosen, pen.state),
                 left_out=found.left_out,
                 tool_texts=tuple(tool_texts),
-                warnings=found.warnings,
+                uncached=added,
+                warnings=(*self._untold, *warnings, *found.warnings),
             )
-            plan = plan_turn(pen, draft, assembler, self._last_sent(base, assembler))
-            await self._keep(plan.entries, plan.state)
+            plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+            await self._record.keep(plan.entries, plan.state)
+            self._untold.clear()
             return await self._turn(plan, chosen)
 
-    async def commit(
-        self, request: RequestEntry, prompt: Prompt, reply: Reply
-    ) -> tuple[Message, CacheVerdict]:
+    async def commit(self, request: RequestEntry, prompt: Prompt, reply: Reply) -> Committed:
         """Appends an answer and what it cost. Called by `Turn.commit`."""
         async with self._lock:
-            state = self._state
+            state = self.state
             if state.open_request is None or state.open_request.id != request.id:
                 raise TurnState(
                     "this turn is not the open one: it was committed already, or another turn "
                     "was prepared after it"
                 )
-            target = self._book.find(request.target)
-            verdict = self._judge(state, request, target, reply.usage)
-            pen = self._pen(state)
+            verdict = self._bench.judge(state, request, reply.usage)
+            pen = self._record.pen()
             message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self.hooks, self.id, message, state.envelope
+            )
             pen.write(MessageEntry, message=message, interrupted=not reply.complete)
             pen.write(
                 ReplyEntry,
@@ -169,10 +205,28 @@ class Session:
                 stop=reply.stop,
                 model=reply.model,
                 verdict=verdict,
+                warnings=warnings,
             )
-            await self._keep(pen.written, pen.state)
-            self._sent, self._sent_for = prompt, request.id
-            return message, verdict
+            await self._record.keep(pen.written, pen.state)
+            self._bench.remember(request, prompt)
+            if not awaits_results(self.state):
+                warnings += await self._end_turn(request.target, message)
+            return Committed(message=message, verdict=verdict, warnings=warnings)
+
+    async def _end_turn(self, target: str, answer: Message) -> tuple[str, ...]:
+        """What hooks make of a turn that is over. The answer is kept by now: what goes wrong here
+        is written down and said, and takes nothing away."""
+        pen = self._record.pen()
+        try:
+            await run_context_hooks(self.hooks, "turn_end", pen, target=target, message=answer)
+        except LaminaError as error:
+            pen = self._record.pen()
+            problem = {"where": "turn_end", "problem": mend_text(str(error))}
+            pen.write(CustomEntry, kind=PROBLEM, data=problem)
+            await self._record.keep(pen.written, pen.state)
+            return (f"after the turn: {error}",)
+        await self._record.keep(pen.written, pen.state)
+        return ()
 
     async def resume(
         self,
@@ -182,23 +236,36 @@ class Session:
     ) -> Turn:
         """The turn's next request, with the results of its calls. Called by `Turn.resume`."""
         async with self._lock:
-            unanswered = self._state.open_request
-            pen = self._pen_beside(unanswered) if unanswered else self._pen(self._state)
+            unanswered = self.state.open_request
+            pen = self._pen_beside(unanswered) if unanswered else self._record.pen()
             state = pen.state
             if state.last_sent is None or state.last_sent.id != request.id:
                 raise TurnState("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnState("the calls of this turn have their results already")
-            target = self._book.find(request.target)
+            target = self._bench.book.find(request.target)
+            message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self.hooks, self.id, message, state.envelope
+            )
+            await run_context_hooks(
+                self.hooks, "before_request", pen, target=target.name, message=message
+            )
+            added = await run_ephemeral_hooks(self.hooks, pen, target=target.name, message=message)
             # A turn goes on as it began; changed settings hold from the next one on.
-            begun = replace(state.settings, promotion=request.promotion)
-            assembler = self._assembler_for(target, begun)
-            draft = Draft(target=target, room=self._room(target, state))
+            assembler = self._bench.assembler_for(target, request.promotion)
+            draft = Draft(
+                target=target,
+                room=self._bench.room(target, pen.state),
+                uncached=added,
+                warnings=warnings,
+            )
+            given = [block for block in message.blocks if isinstance(block, ToolResult)]
             plan = plan_results(
-                pen, draft, results, assembler,
-                self._last_sent(state, assembler), attachments, request.context.left_out,
+                pen, draft, given, assembler,
+                self._bench.last_sent(pen.state, assembler), attachments, request.context.left_out,
             )  # fmt: skip
-            await self._keep(plan.entries, plan.state)
+            await self._record.keep(plan.entries, plan.state)
             return await self._turn(plan, target)
 
     async def current_turn(self) -> Turn | None:
@@ -206,15 +273,14 @@ class Session:
         answered (send `request()` again and commit), or one whose calls wait for their results
         (`resume` it). None if the last turn is complete."""
         async with self._lock:
-            state = self._state
+            state = self.state
             waiting = awaits_results(state)
             request = state.open_request or (state.last_sent if waiting else None)
             if request is None:
                 return None
-            target = self._book.find(request.target)
-            layout = Layout(promotion=request.promotion, wire=target.wire)
-            assembler = Assembler(self._book.counter(target).count, layout)
-            prompt = rebuild_prompt(path_to(request.id, self._entries), assembler)
+            target = self._bench.book.find(request.target)
+            assembler = self._bench.fresh_assembler(request)
+            prompt = rebuild_prompt(self._record.path(request.id), assembler)
             kept = tuple(
                 Attachment(
                     item=state.items[each.item, each.version],
@@ -241,22 +307,22 @@ class Session:
             if isinstance(found, LeftOut):
                 raise UsageError(f"cannot pin: {found.detail}")
             item = found.item
-            if item.id in self._state.pinned:
+            if item.id in self.state.pinned:
                 return False
-            pen = self._pen(self._state)
+            pen = self._record.pen()
             if (item.id, item.version) not in pen.state.items:
                 pen.write(ItemEntry, item=item)
             pen.write(PinEntry, item=item.id, version=item.version)
-            await self._keep(pen.written, pen.state)
+            await self._record.keep(pen.written, pen.state)
             return True
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
-        return await self._mark(what, self._state.pinned, PinEntry, pinned=False)
+        return await self._mark(what, self.state.pinned, PinEntry, pinned=False)
 
     async def forget(self, what: str) -> bool:
         """Lets an item leave the library at the next boundary. False if none stands there."""
-        standing = {each for each in self._state.standing if each not in self._state.forgotten}
+        standing = {each for each in self.state.standing if each not in self.state.forgotten}
         return await self._mark(what, standing, ForgetEntry)
 
     async def _mark(
@@ -266,10 +332,10 @@ class Session:
             named = [each for each in among if what in (each, each.partition(":")[2])]
             if not named:
                 return False
-            pen = self._pen(self._state)
+            pen = self._record.pen()
             for each in named:
                 pen.write(kind, item=each, **fields)
-            await self._keep(pen.written, pen.state)
+            await self._record.keep(pen.written, pen.state)
             return True
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
@@ -288,19 +354,18 @@ class Session:
             InvalidPatch: an op is wrong; nothing was changed.
         """
         async with self._lock:
-            pen = self._pen(self._state)
+            pen = self._record.pen()
             pen.transform(transformer, Patch(ops=ops, display=display))
-            await self._keep(pen.written, pen.state)
+            await self._record.keep(pen.written, pen.state)
 
     async def consolidate(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
         if not reason.strip():
             raise UsageError("consolidating moves bytes already sent: give a reason")
         async with self._lock:
-            target = self._choose_target(None, self.settings)
-            pen = self._pen(self._state)
-            consolidate(pen, self._assembler_for(target, self.settings), reason)
-            await self._keep(pen.written, pen.state)
+            pen = self._record.pen()
+            consolidate(pen, self._assembler(), reason)
+            await self._record.keep(pen.written, pen.state)
             return bool(pen.written)
 
     async def change(self, **settings: Any) -> Settings:
@@ -315,21 +380,36 @@ class Session:
                 changed = replace(self.settings, **settings)
             except TypeError as error:
                 raise UsageError(f"no such setting: {error}") from error
-            self._choose_target(None, changed)
-            pen = self._pen(self._state)
+            self._bench.choose(None, changed)
+            pen = self._record.pen()
             pen.write(SettingsEntry, settings=changed)
-            await self._keep(pen.written, pen.state)
+            await self._record.keep(pen.written, pen.state)
             return changed
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _assembler(self) -> Assembler:
+        target = self._bench.choose(None, self.settings)
+        return self._bench.assembler_for(target, self.settings.promotion)
+
+    async def _hook_question(self, pen: Pen, text: str) -> tuple[Message, tuple[str, ...]]:
+        message = Message(role="user", blocks=(Text(text),))
+        try:
+            return await run_message_hooks(self.hooks, self.id, message, pen.state.envelope)
+        except MessageDropped as drop:
+            # Nothing disappears silently: the journal says what was dropped and by whom.
+            note = self._record.pen()
+            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": text})
+            await self._record.keep(note.written, note.state)
+            raise
+
     def _pen_for_prepare(self) -> Pen:
         """Where a new message goes on from. A request that was never answered is left as a branch
         of its own, and the new message becomes its sibling; results that it carried stay."""
-        state = self._state
+        state = self.state
         request = state.open_request
         if request is not None:
-            before = replay(path_to(request.before, self._entries))
+            before = self._record.state_at(request.before)
             pen = self._pen_beside(request, request.parent if awaits_results(before) else None)
             if pen.state.turn_start is not None:
                 pen.write(LeaveEntry)
@@ -337,76 +417,21 @@ class Session:
         if awaits_results(state):
             calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
             raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
-        return self._pen(state)
+        if (asked := unsent_question(state)) is not None:
+            # Its request was lost with the power; it was never sent, and stays as a branch.
+            parent = self._record.entries[asked].parent
+            assert parent is not None
+            return self._record.pen(self._record.state_at(parent))
+        return self._record.pen()
 
     def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:
         """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
         or changed since then comes along."""
-        path = path_to(self._state.leaf, self._entries)
-        pen = self._pen(replay(path_to(leaf or request.before, self._entries)))
+        path = self.path
+        pen = self._record.pen(self._record.state_at(leaf or request.before))
         since = path[path.index(request) + 1 :]
-        target = self._choose_target(None, self.settings)
-        carry_over(pen, since, self._state.items, self._assembler_for(target, self.settings))
+        carry_over(pen, since, self.state.items, self._assembler())
         return pen
-
-    def _choose_target(self, name: str | None, settings: Settings) -> Target:
-        return self._book.find(name or settings.target)
-
-    def _assembler_for(self, target: Target, settings: Settings) -> Assembler:
-        counter = self._book.counter(target)
-        layout = Layout(promotion=settings.promotion, wire=target.wire)
-        if self._assembler is None or self._assembled_for != (counter.name, layout):
-            self._assembler = Assembler(counter.count, layout)
-            self._assembled_for = (counter.name, layout)
-        return self._assembler
-
-    def _room(self, target: Target, state: State) -> Room:
-        factor = state.calibration.get(target.name, 1.0)
-        return make_room(state.settings, target, state.envelope.options.max_tokens, factor)
-
-    def _last_sent(self, base: State, assembler: Assembler) -> Prompt | None:
-        """The prompt of the last request known to be sent on this path."""
-        last = base.last_sent
-        if last is None:
-            return None
-        if self._sent is None or self._sent_for != last.id:
-            # Laid out as it was then: the settings may have changed since.
-            target = self._book.find(last.target)
-            layout = Layout(promotion=last.promotion, wire=target.wire)
-            if assembler.layout != layout:
-                assembler = Assembler(self._book.counter(target).count, layout)
-            self._sent = rebuild_prompt(path_to(last.id, self._entries), assembler)
-            self._sent_for = last.id
-        return self._sent
-
-    def _judge(
-        self, state: State, request: RequestEntry, target: Target, usage: Usage
-    ) -> CacheVerdict:
-        last = state.last_sent
-        lifetime = state.settings.cache_lifetime_s
-        rules = target.cache if lifetime is None else replace(target.cache, lifetime_s=lifetime)
-        same_model = last is not None and last.target == request.target
-        # What the provider counts, over what we counted: the truest factor for this request.
-        factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
-        return judge_cache(
-            request.context.agreement,
-            last.cached_tokens if last else 0,
-            request.at - last.at if last else None,
-            rules,
-            usage,
-            factor,
-            same_cache=same_model,
-        )
-
-    def _pen(self, state: State) -> Pen:
-        written = len(self._entries)
-        return Pen(state, at=self._clock.now(), mint=lambda ahead: f"{written + ahead:06x}")
-
-    async def _keep(self, entries: Sequence[Entry], state: State) -> None:
-        if entries:
-            await self._store.append(self.id, entries)
-            self._entries.update((entry.id, entry) for entry in entries)
-            self._state = state
 
     async def _turn(self, plan: Plan, target: Target) -> Turn:
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
@@ -422,21 +447,41 @@ class Session:
         wire_request = WireRequest(
             prompt=prompt,
             target=target,
-            options=self._state.envelope.options,
+            options=self.envelope.options,
             blobs=await self._blobs(prompt),
             cache_key=self.id,
         )
-        wire = self._book.wire(target)
+        wire = self._bench.book.wire(target)
         return Turn(
             session=self, entry=request, wire=wire, wire_request=wire_request,
             attachments=kept, message=message,
         )  # fmt: skip
 
     async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:
-        if not any(item.pictures for item in self._state.items.values()):
+        if not any(item.pictures for item in self.state.items.values()):
             return {}
         wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
         return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
+
+
+def unsent_question(state: State) -> str | None:
+    """The id of a question that stands at the end with no request for it, if one does."""
+    cached = state.envelope.cached
+    if state.turn_start is None or state.turn_start != len(cached) - 1:
+        return None
+    asked = cached[-1]
+    return asked.id if asked.role == "user" and asked.id == state.asked else None
+
+
+def always_of(state: State) -> list[Attachment]:
+    """What was included in every turn so far, as the last request had it."""
+    last = state.last_sent or state.open_request
+    return [
+        Attachment(item=state.items[each.item, each.version], priority=each.priority,
+                   include="always")
+        for each in (last.context.items if last else ())
+        if each.include == "always" and (each.item, each.version) in state.items
+    ]  # fmt: skip
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import mend_text
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
 
 
+class Committed(Struct, frozen=True, kw_only=True):
+    """What came of committing a reply."""
+
+    message: Message
+    verdict: CacheVerdict
+    warnings: tuple[str, ...] = ()
+
+
 class Turn:
     """One prepared request, and after `commit` its answer."""
 
@@ -37,6 +46,7 @@ class Turn:
         reply: Reply | None = None,
         verdict: CacheVerdict | None = None,
         message: Message | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self._session = session
         self._entry = entry
@@ -46,6 +56,7 @@ class Turn:
         self._reply = reply
         self._message = message
         self.verdict = verdict
+        self._warnings = warnings
 
     # -- what is about to be sent ----------------------------------------------------------------
 
@@ -91,7 +102,7 @@ class Turn:
             TurnState: the turn is not open.
         """
         decoded = reply if isinstance(reply, Reply) else self._wire.decode(reply)
-        message, verdict = await self._session.commit(self._entry, self.prompt, decoded)
+        kept = await self._session.commit(self._entry, self.prompt, decoded)
         return Turn(
             session=self._session,
             entry=self._entry,
@@ -99,8 +110,9 @@ class Turn:
             wire_request=self._wire_request,
             attachments=self._attachments,
             reply=decoded,
-            verdict=verdict,
-            message=message,
+            verdict=kept.verdict,
+            message=kept.message,
+            warnings=kept.warnings,
         )
 
     async def resume(self, results: Results) -> "Turn":
@@ -135,6 +147,11 @@ class Turn:
     @property
     def usage(self) -> Usage | None:
         return self._reply.usage if self._reply else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know: of the request, of hooks that failed, of the turn's end."""
+        return self.context.warnings + self._warnings
 
     @property
     def stop(self) -> str:

@@ -36,7 +36,7 @@ class Pen:
     def next_id(self) -> str:
         return self._mint(len(self._written))
 
-    def write(self, kind: type[E], **fields: Any) -> E:
+    def write(self, kind: type[E], /, **fields: Any) -> E:
         entry = kind(id=self.next_id(), parent=self.state.leaf, at=self.at, **fields)
         folded = cast(Entry, entry)
         self.state = fold(self.state, folded)

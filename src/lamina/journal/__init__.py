@@ -10,11 +10,14 @@ from lamina.journal.folding import (
     path_to,
     replay,
 )
+from lamina.journal.mending import fold_mended, replay_mended
 from lamina.journal.patching import SUMMARY, apply_patch, items_named
+from lamina.journal.reading import Journal, journal_of, read_journal
 from lamina.journal.standing import Standing
 
 __all__ = [
     "SUMMARY",
+    "Journal",
     "Known",
     "Standing",
     "State",
@@ -22,8 +25,12 @@ __all__ = [
     "awaits_results",
     "begin",
     "fold",
+    "fold_mended",
     "is_guidance",
     "items_named",
+    "journal_of",
     "path_to",
+    "read_journal",
     "replay",
+    "replay_mended",
 ]

@@ -71,6 +71,8 @@ class State(Struct, frozen=True, kw_only=True):
     turns: int = 0
     # What was typed in the turn under way; it must survive a cut in the middle of it.
     question: str = ""
+    # The id of that message while no request was made for it.
+    asked: str = ""
     turn_start: int | None = None
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
@@ -190,7 +192,10 @@ def _append(state: State, message: Message) -> State:
     cached = state.envelope.cached
     envelope = replace(state.envelope, cached=cached.extend((message,)))
     if message.role != "user":
-        return replace(state, envelope=envelope)
+        state = replace(state, envelope=envelope)
+        # An answer that no request of ours waits for: it was imported, and ends its turn.
+        ends = message.role == "assistant" and not message.calls and state.open_request is None
+        return _end_turn(state) if ends else state
     context = message.context
     return replace(
         state,
@@ -199,6 +204,7 @@ def _append(state: State, message: Message) -> State:
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
         question=message.text,
+        asked=message.id,
         turn_start=len(cached),
     )
 
@@ -225,6 +231,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         # A pinned file that goes away stays as it last was.
         pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
         forgotten=state.forgotten - versions.keys(),
+        asked="",
         open_request=entry,
         open_at=(len(state.reasons), len(state.moved_by), state.standing),
     )

@@ -4,15 +4,32 @@ import hashlib
 from collections.abc import Sequence
 
 from lamina.codec import canonical, decode_entry
-from lamina.errors import JournalError, SessionMoved
-from lamina.values.entry import Entry
+from lamina.errors import JournalError, SessionMoved, UnknownSession
+from lamina.journal import Journal, journal_of
+from lamina.journal.lines import entry_number
+from lamina.values.entry import Entry, SessionEntry
 
 
 class MemoryStore:
+    """Sessions for as long as the process lives. Two openings of one session may live side by
+    side; the one that is behind is told so when it writes."""
+
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
         self._ids: dict[str, set[str]] = {}
         self._blobs: dict[str, bytes] = {}
+
+    async def create(self, header: SessionEntry) -> "MemoryJournal":
+        await self.append(header.session, [header])
+        return await self.open(header.session)
+
+    async def open(self, session: str) -> "MemoryJournal":
+        return MemoryJournal(self, session, await self.read(session))
+
+    async def read(self, session: str) -> Journal:
+        if session not in self._sessions:
+            raise UnknownSession(f"no session {session!r} in this store")
+        return journal_of(map(decode_entry, self._sessions[session]))
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
         lines = [canonical(entry) for entry in entries]
@@ -23,13 +40,11 @@ class MemoryStore:
         taken |= ids
         self._sessions.setdefault(session, []).extend(lines)
 
-    async def load(self, session: str) -> Sequence[Entry]:
-        if session not in self._sessions:
-            raise JournalError(f"no session {session!r} in this store")
-        return [decode_entry(line) for line in self._sessions[session]]
-
     async def has(self, session: str) -> bool:
         return session in self._sessions
+
+    async def sessions(self) -> Sequence[str]:
+        return tuple(self._sessions)
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -41,3 +56,18 @@ class MemoryStore:
             return self._blobs[digest]
         except KeyError:
             raise JournalError(f"no blob {digest!r} in this store") from None
+
+
+class MemoryJournal:
+    def __init__(self, store: MemoryStore, session: str, journal: Journal) -> None:
+        self._store = store
+        self._session = session
+        self.journal = journal
+        self.last = journal.last
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        await self._store.append(self._session, entries)
+        self.last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
+
+    async def close(self) -> None:
+        pass

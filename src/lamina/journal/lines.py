@@ -1,0 +1,173 @@
+"""Entries as lines of a file, and back.
+
+Laws: every line proves itself with a checksum, so that a bad one is known without its neighbours;
+reading never raises, whatever the bytes are, and everything that proves itself is read. Line feeds
+part lines and nothing else does: JSON escapes them inside strings.
+
+A line is the canonical JSON of an entry with up to three more fields: `more`, how many lines of the
+same write follow; `skip`, how many ids were given up in front of it; and last `sum`, the CRC-32 of
+all bytes of the line before its own comma.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
+from msgspec import Struct
+
+from lamina.codec import canonical, decode_entry
+from lamina.errors import JournalError
+from lamina.values.damage import Damage, DamageKind
+from lamina.values.entry import Entry
+
+# `,"sum":"` and its eight digits, `"}`.
+_SUM = b',"sum":"'
+_SUM_LENGTH = len(_SUM) + 8 + 2
+_SUM_FIELD = re.compile(rb',"sum":"[0-9a-f]{8}"}')
+_MORE = re.compile(rb'(?:,"more":(\d+))?(?:,"skip":(\d+))?\Z')
+# How much of a bad line is shown to a person.
+_SHOWN = 60
+# How many places of a bad line are tried as the beginning of a good one.
+_TRIES = 32
+
+
+class Line(Struct, frozen=True):
+    """A line that proved itself: where it stands, what it holds, and what it says of its write."""
+
+    entry: Entry
+    number: int
+    offset: int
+    length: int
+    more: int = 0
+    skip: int = 0
+
+
+def entry_number(entry_id: str) -> int | None:
+    """Ids are minted in order, as hexadecimal numbers; anything else is not one of ours."""
+    try:
+        return int(entry_id, 16)
+    except ValueError:
+        return None
+
+
+def mint_id(number: int) -> str:
+    return f"{number:06x}"
+
+
+def write_lines(entries: Sequence[Entry], last: int) -> bytes:
+    """The bytes of one write. `last` is the number of the last id in the file, -1 if none is."""
+    lines = []
+    for index, entry in enumerate(entries, 1):
+        number = entry_number(entry.id)
+        skip = 0 if number is None else max(0, number - last - 1)
+        last = last if number is None else max(last, number)
+        lines.append(write_line(canonical(entry), more=len(entries) - index, skip=skip))
+    return b"".join(lines)
+
+
+def write_line(entry: bytes, *, more: int = 0, skip: int = 0) -> bytes:
+    """One line from the canonical JSON of an entry."""
+    body = entry[:-1]
+    if more:
+        body += b',"more":%d' % more
+    if skip:
+        body += b',"skip":%d' % skip
+    return b'%b%b%08x"}\n' % (body, _SUM, crc32(body))
+
+
+def is_proven(line: bytes) -> bool:
+    """Whether the line's checksum is there and right."""
+    if line[-_SUM_LENGTH:-10] != _SUM:
+        return False
+    return b"%08x" % crc32(memoryview(line)[:-_SUM_LENGTH]) == line[-10:-2]
+
+
+def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
+    """Every line that proves itself, and what is wrong with the others, in order. `number` and
+    `offset` are those of the first line, where `data` is not the whole file."""
+    lines = data.split(b"\n")
+    unfinished = lines.pop()
+    for line in lines:
+        if is_proven(line):
+            yield _read(line, number, offset)
+        else:
+            yield from _salvage(line, number, offset, torn=False)
+        number += 1
+        offset += len(line) + 1
+    if not unfinished:
+        return
+    if is_proven(unfinished):
+        yield _read(unfinished, number, offset)
+        yield _damage(
+            "no_final_newline", "the last line has no line break", number, offset, unfinished
+        )
+    else:
+        yield from _salvage(unfinished, number, offset, torn=True)
+
+
+def _read(line: bytes, number: int, offset: int) -> Line | Damage:
+    try:
+        entry = decode_entry(line)
+    except JournalError as error:
+        return _damage("not_an_entry", str(error), number, offset, line)
+    more, skip = 0, 0
+    # Fields of the write stand behind those of the entry; nearly all lines have none.
+    tail = line[-_SUM_LENGTH - 48 : -_SUM_LENGTH]
+    if (found := _MORE.search(tail)) and found.group():
+        more, skip = (int(digits or 0) for digits in found.groups())
+    return Line(entry, number, offset, len(line), more, skip)
+
+
+def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
+    """What can be had of a line that does not prove itself: two lines whose line break was lost
+    still prove themselves, each for itself, and so does one behind rubbish."""
+    start = 0
+    for field in _SUM_FIELD.finditer(line):
+        begin = _find_begin(line, start, field.end())
+        if begin is None:
+            continue
+        if begin > start:
+            yield _describe(line[start:begin], number, offset + start, torn=False)
+        yield _read(line[begin : field.end()], number, offset + begin)
+        start = field.end()
+    if start < len(line):
+        yield _describe(line[start:], number, offset + start, torn=torn)
+    elif not line:
+        yield _damage("not_an_entry", "an empty line", number, offset, line)
+    elif start:
+        yield _damage("no_final_newline", "lines without a line break", number, offset, line)
+
+
+def _find_begin(line: bytes, start: int, end: int) -> int | None:
+    """Where the line that ends at `end` begins, if one does that proves itself."""
+    at = start
+    for _ in range(_TRIES):
+        at = line.find(b"{", at, end)
+        if at < 0:
+            return None
+        if is_proven(line[at:end]):
+            return at
+        at += 1
+    return None
+
+
+def _describe(rubbish: bytes, number: int, offset: int, *, torn: bool) -> Damage:
+    if not rubbish.strip(b"\0"):
+        detail = f"{len(rubbish):,} NUL bytes where a line should be"
+        return _damage("nul_bytes", detail, number, offset, rubbish)
+    if torn:
+        detail = f"the last write was cut off; it begins {_shown(rubbish)}"
+        return _damage("torn", detail, number, offset, rubbish)
+    if _SUM_FIELD.search(rubbish[-_SUM_LENGTH:]):
+        detail = f"the checksum does not fit; the line begins {_shown(rubbish)}"
+        return _damage("checksum", detail, number, offset, rubbish)
+    detail = f"no checksum; the line begins {_shown(rubbish)}"
+    return _damage("no_checksum", detail, number, offset, rubbish)
+
+
+def _shown(rubbish: bytes) -> str:
+    return repr(rubbish[:_SHOWN].decode("utf-8", "backslashreplace"))
+
+
+def _damage(kind: DamageKind, detail: str, number: int, offset: int, line: bytes) -> Damage:
+    return Damage(kind=kind, detail=detail, line=number, offset=offset, length=len(line))

@@ -1,0 +1,173 @@
+"""From the bytes of a journal to its tree.
+
+Laws: reading never raises because of damage; what proves itself is kept, what does not is reported
+with its place. A parent stands before its children, so a tree has no cycles: an entry whose parent
+is not there is put behind the entry that stood before it, which in a journal nearly always is its
+grandparent, and that is said.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.journal.lines import Line, entry_number, mint_id, read_lines
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry, SessionEntry, UnknownEntry
+
+
+class Journal(Struct, frozen=True, kw_only=True):
+    """A journal as it was read: its entries in order of writing, and what is wrong with it. The
+    last entry is the position at which the session goes on."""
+
+    entries: dict[str, Entry]
+    damage: tuple[Damage, ...] = ()
+    # The highest number an id has so far.
+    last: int = -1
+    # Whether the next write begins a line of its own by itself.
+    ends_line: bool = True
+
+
+def read_journal(data: bytes, session: str = "") -> Journal:
+    """The journal that `data` holds. `session` is its id, should the header be lost."""
+    reader = _Reader()
+    for found in read_lines(data):
+        reader.take(found)
+    reader.finish(session)
+    return Journal(
+        entries=reader.entries,
+        damage=tuple(reader.damage),
+        last=reader.last,
+        ends_line=not data or data.endswith(b"\n"),
+    )
+
+
+def journal_of(entries: Iterable[Entry]) -> Journal:
+    """The journal that holds these entries; they are sound."""
+    kept = {entry.id: entry for entry in entries}
+    last = max((entry_number(each) or 0 for each in kept), default=-1)
+    return Journal(entries=kept, last=last)
+
+
+class _Reader:
+    """Puts lines into the tree, one after the other."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.damage: list[Damage] = []
+        self.last = -1
+        self._awaited = 0
+        self._before: Line | None = None
+        self._leaf: str | None = None
+
+    def take(self, found: Line | Damage) -> None:
+        if isinstance(found, Damage):
+            self.damage.append(found)
+            return
+        entry = found.entry
+        if entry.id in self.entries:
+            self._report_twin(found)
+            return
+        self._check_write(found)
+        self._check_number(found)
+        if isinstance(entry, SessionEntry) and not self._accept_header(found, entry):
+            return
+        if not self.entries and not isinstance(entry, SessionEntry):
+            self.entries["000000"] = _stand_in(entry)
+            self._leaf = "000000"
+        if isinstance(entry, UnknownEntry):
+            detail = f"entry {entry.id!r} is of a type that is not known here: {entry.kind!r}"
+            self._report("unknown_type", found, detail)
+        if not isinstance(entry, SessionEntry) and (
+            entry.parent is None or entry.parent not in self.entries
+        ):
+            entry = self._bridge(found)
+        self.entries[entry.id] = entry
+        self._leaf = entry.id
+
+    def finish(self, session: str) -> None:
+        if self._awaited and self._before:
+            self._report(
+                "incomplete_write",
+                self._before,
+                f"the last write is not whole: {self._awaited} more entries were to follow",
+            )
+        if not self.entries:
+            self.entries["000000"] = SessionEntry(id="000000", parent=None, at=0.0, session=session)
+            self.last = max(self.last, 0)
+            self.damage.insert(
+                0, Damage(kind="bad_header", detail="no line of the journal can be read")
+            )
+            return
+        first = next(iter(self.entries.values()))
+        if isinstance(first, SessionEntry) and not first.session:
+            self.entries[first.id] = replace(first, session=session)
+            self.damage.insert(
+                0,
+                Damage(
+                    kind="bad_header",
+                    detail="the session's header cannot be read: its system prompt, tools and "
+                    "settings are lost; the conversation is kept",
+                ),
+            )
+        self.last = max(self.last, 0)
+
+    def _accept_header(self, found: Line, entry: SessionEntry) -> bool:
+        if self.entries:
+            detail = f"a second session header {entry.id!r} inside the session"
+            self._report("conflict", found, detail)
+            return False
+        return True
+
+    def _check_write(self, found: Line) -> None:
+        before = self._before
+        if self._awaited and before and found.more != self._awaited - 1:
+            detail = f"a write ended early: {self._awaited} more entries were to follow"
+            self._report("incomplete_write", before, detail)
+        self._awaited = found.more
+        self._before = found
+
+    def _check_number(self, found: Line) -> None:
+        number = entry_number(found.entry.id)
+        if number is None:
+            return
+        missing = number - self.last - 1 - found.skip
+        if missing > 0:
+            first, end = self.last + 1, number - found.skip - 1
+            which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
+            self._report("missing_entries", found, f"in front of it is missing: {which}")
+        self.last = max(self.last, number)
+
+    def _bridge(self, found: Line) -> Entry:
+        entry, behind = found.entry, self._leaf
+        detail = (
+            f"the parent {entry.parent!r} of entry {entry.id!r} is missing; put behind {behind!r}"
+        )
+        self._report("missing_parent", found, detail)
+        return replace(entry, parent=behind)
+
+    def _report_twin(self, found: Line) -> None:
+        entry = found.entry
+        # An entry that was bridged differs from its own twin by the parent alone.
+        known = self.entries[entry.id]
+        if replace(known, parent=entry.parent) == entry:
+            self._report("duplicate", found, f"entry {entry.id!r} stands there twice")
+        else:
+            detail = f"another entry {entry.id!r} stands before it; the first one holds"
+            self._report("conflict", found, detail)
+
+    def _report(self, kind: str, found: Line, detail: str) -> None:
+        self.damage.append(
+            Damage(
+                kind=kind,  # type: ignore[arg-type]
+                detail=detail,
+                line=found.number,
+                offset=found.offset,
+                length=found.length,
+            )
+        )
+
+
+def _stand_in(entry: Entry) -> SessionEntry:
+    """A header for a session whose own was lost; its id is filled in at the end."""
+    return SessionEntry(id="000000", parent=None, at=entry.at, session="")

@@ -1,0 +1,57 @@
+"""What differs between systems: locks, and making sure that bytes are on the disk."""
+
+import os
+import sys
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # Far behind any content: a region there can be locked without hiding bytes from readers.
+    _LOCK_AT = 1 << 62
+
+    def lock_file(handle: int) -> bool:
+        """Takes the lock for this handle, if it is free."""
+        here = os.lseek(handle, 0, os.SEEK_CUR)
+        try:
+            os.lseek(handle, _LOCK_AT, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(handle, here, os.SEEK_SET)
+        return True
+
+    def sync_file(handle: int) -> None:
+        os.fsync(handle)
+
+    def sync_folder(folder: Path) -> None:
+        """Windows keeps names by itself."""
+
+else:
+    import fcntl
+
+    def lock_file(handle: int) -> bool:
+        """Takes the lock for this handle, if it is free. It goes with the handle, also when the
+        process is killed."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def sync_file(handle: int) -> None:
+        """Returns when the file's bytes are on the disk."""
+        if sys.platform == "darwin":
+            # There, fsync only reaches the drive's own cache.
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(handle)
+
+    def sync_folder(folder: Path) -> None:
+        """Returns when the names in a folder are on the disk."""
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,293 @@
+"""Sessions as JSONL files.
+
+Laws: an append is one write, on disk before it is acknowledged; a file is never rewritten, not even
+to mend it; one opening writes at a time. What was acknowledged survives the process and the power.
+"""
+
+import hashlib
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import anyio
+import anyio.to_thread
+
+from lamina.errors import (
+    JournalError,
+    JournalGone,
+    SessionBusy,
+    SessionMoved,
+    UnknownSession,
+    WriteFailed,
+)
+from lamina.journal import Journal, read_journal
+from lamina.journal.lines import entry_number, write_lines
+from lamina.stores.disk import lock_file, sync_file, sync_folder
+from lamina.values.entry import FORMAT, Entry, SessionEntry
+
+SUFFIX = ".jsonl"
+# File systems take 255 bytes in a name; the rest is for what stands beside the journal.
+LONGEST_NAME = 160
+# How often an opening looks whether the lock is free.
+POLL_S = 0.02
+
+
+class JsonlStore:
+    """Sessions in `folder/sessions`, images in `folder/blobs`. `wait` is how many seconds an
+    opening waits for another one to close."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, wait: float = 5.0) -> None:
+        self.folder = Path(folder)
+        self._wait = wait
+
+    def path_of(self, session: str) -> Path:
+        return self.folder / "sessions" / f"{file_stem(session)}{SUFFIX}"
+
+    async def create(self, header: SessionEntry) -> "JsonlJournal":
+        path = self.path_of(header.session)
+        handle = await anyio.to_thread.run_sync(_create, path)
+        try:
+            await self._lock(handle, header.session)
+            if os.fstat(handle).st_size:
+                raise SessionMoved(header.session)
+            empty = Journal(entries={header.id: header})
+        except BaseException:
+            os.close(handle)
+            raise
+        opened = JsonlJournal(handle, path, header.session, empty, 0)
+        try:
+            await opened.append([header])
+            await anyio.to_thread.run_sync(sync_folder, path.parent)
+        except BaseException:
+            await opened.close()
+            raise
+        return opened
+
+    async def open(self, session: str) -> "JsonlJournal":
+        path = self.path_of(session)
+        while True:
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+            except FileNotFoundError:
+                raise UnknownSession(f"no session {session!r} in {self.folder}") from None
+            except OSError as error:
+                raise JournalError(f"session {session!r} cannot be opened: {error}") from error
+            try:
+                await self._lock(handle, session)
+                if not _is_at(handle, path):
+                    # It was replaced while we waited for the lock.
+                    os.close(handle)
+                    continue
+                data = await anyio.to_thread.run_sync(_read, handle)
+                journal = _check(read_journal(data, session), session, path)
+                return JsonlJournal(handle, path, session, journal, len(data))
+            except BaseException:
+                os.close(handle)
+                raise
+
+    async def read(self, session: str) -> Journal:
+        return await read_file(self.path_of(session), session)
+
+    async def has(self, session: str) -> bool:
+        try:
+            # An empty file is what a crash leaves that came before the header.
+            return self.path_of(session).stat().st_size > 0
+        except FileNotFoundError:
+            return False
+
+    async def sessions(self) -> Sequence[str]:
+        """The ids of all sessions, the one written last first."""
+        folder = self.folder / "sessions"
+        if not folder.is_dir():
+            return ()
+        found = [(path.stat().st_mtime, path) for path in folder.glob(f"*{SUFFIX}")]
+        return tuple(session_of(path) for _, path in sorted(found, reverse=True))
+
+    async def put_blob(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        await anyio.to_thread.run_sync(_put_blob, self._blob_path(digest), data)
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        try:
+            data = await anyio.Path(self._blob_path(digest)).read_bytes()
+        except OSError as error:
+            raise JournalError(f"blob {digest!r} cannot be read: {error}") from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise JournalError(f"blob {digest!r} is damaged: its content has another digest")
+        return data
+
+    def _blob_path(self, digest: str) -> Path:
+        if not digest.isalnum():
+            raise JournalError(f"{digest!r} is not a digest")
+        return self.folder / "blobs" / digest[:2] / digest
+
+    async def _lock(self, handle: int, session: str) -> None:
+        for _ in range(int(self._wait / POLL_S)):
+            if lock_file(handle):
+                return
+            await anyio.sleep(POLL_S)
+        if not lock_file(handle):
+            raise SessionBusy(session, self._wait)
+
+
+class JsonlJournal:
+    """An open session file; it holds the lock until it is closed."""
+
+    def __init__(self, handle: int, path: Path, session: str, journal: Journal, size: int) -> None:
+        self.journal = journal
+        self.last = journal.last
+        self._kept = journal.last
+        self._handle: int | None = handle
+        # A session that nobody holds any more must not hold its lock.
+        self._release = weakref.finalize(self, os.close, handle)
+        self._path = path
+        self._session = session
+        self._size = size
+        self._ends_line = journal.ends_line
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        if self._handle is None:
+            raise JournalError(f"session {self._session!r} is closed; open it again")
+        data = write_lines(entries, self._kept)
+        last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
+        await anyio.to_thread.run_sync(self._write, self._handle, data, last)
+        self._kept = last
+
+    async def close(self) -> None:
+        self._handle = None
+        self._release()
+
+    def _write(self, handle: int, data: bytes, last: int) -> None:
+        if not _is_at(handle, self._path):
+            raise JournalGone(self._session, str(self._path))
+        if os.fstat(handle).st_size != self._size:
+            raise SessionMoved(self._session)
+        if not self._ends_line:
+            # Rubbish at the end becomes a line of its own.
+            data = b"\n" + data
+        # From here on the ids are taken: bytes of them may be in the file whatever happens.
+        self.last = last
+        try:
+            _write_all(handle, data)
+            sync_file(handle)
+        except OSError as error:
+            self._size = size = os.fstat(handle).st_size
+            self._ends_line = size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+            raise WriteFailed(self._session, error.strerror or str(error)) from error
+        self._size += len(data)
+        self._ends_line = True
+
+
+async def read_file(path: Path, session: str) -> Journal:
+    """The journal in a file, without a lock.
+
+    Raises:
+        UnknownSession: there is no such file.
+        JournalError: it cannot be read, or is of a later version.
+    """
+    try:
+        data = await anyio.Path(path).read_bytes()
+    except FileNotFoundError:
+        raise UnknownSession(f"no session {session!r}: there is no file {path}") from None
+    except OSError as error:
+        raise JournalError(f"session {session!r} cannot be read: {error}") from error
+    return _check(read_journal(data, session), session, path)
+
+
+def _check(journal: Journal, session: str, path: Path) -> Journal:
+    header = next(iter(journal.entries.values()))
+    assert isinstance(header, SessionEntry)
+    if header.format > FORMAT:
+        raise JournalError(
+            f"session {session!r} ({path}) has format {header.format}, this version reads up to "
+            f"{FORMAT}; use a newer Lamina"
+        )
+    if header.session != session:
+        raise JournalError(
+            f"{path} holds session {header.session!r}, not {session!r}; it was renamed or copied. "
+            f"Give it back its name, or import it"
+        )
+    return journal
+
+
+def file_stem(session: str) -> str:
+    """A file name for a session id, whatever is in it."""
+    stem = quote(session, safe=" !,@+()", errors="surrogatepass")
+    if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
+        stem = f"%{stem}"
+    if len(stem) > LONGEST_NAME:
+        digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+        stem = f"{stem[: LONGEST_NAME - 17]}~{digest[:16]}"
+    return stem
+
+
+def session_of(path: Path) -> str:
+    """The session id of a file, from its name or, if that was too long for one, its header."""
+    stem = path.name.removesuffix(SUFFIX)
+    name = unquote(stem.removeprefix("%") if stem[:2] in ("%.", "% ", "%") else stem)
+    if file_stem(name) == stem:
+        return name
+    with path.open("rb") as file:
+        first = file.readline()
+    header = next(iter(read_journal(first, name).entries.values()))
+    return header.session if isinstance(header, SessionEntry) else name
+
+
+def _create(path: Path) -> int:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise JournalError(f"no session can be kept at {path}: {error}") from error
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether the file that is open still is the one at `path`."""
+    try:
+        there, here = os.stat(path), os.fstat(handle)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _read(handle: int) -> bytes:
+    size = os.fstat(handle).st_size
+    chunks, at = [], 0
+    while at < size:
+        chunk = os.pread(handle, size - at, at)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        at += len(chunk)
+    return b"".join(chunks)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    """One write; only if the system takes less than all of it, more."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _put_blob(path: Path, data: bytes) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Under another name first: a blob is there whole or not at all.
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            _write_all(handle, data)
+            sync_file(handle)
+        finally:
+            os.close(handle)
+        os.replace(draft, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise WriteFailed(path.name, error.strerror or str(error)) from error

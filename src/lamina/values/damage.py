@@ -1,0 +1,25 @@
+"""What is wrong with a journal, and where: nothing that could not be read goes unsaid."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+DamageKind = Literal[
+    "bad_header", "checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry", "unknown_type",
+    "duplicate", "conflict", "missing_parent", "missing_entries", "incomplete_write",
+    "no_final_newline", "not_applicable", "lost_results",
+]  # fmt: skip
+
+
+class Damage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes."""
+
+    kind: DamageKind
+    detail: str
+    line: int = 0
+    offset: int = 0
+    length: int = 0
+
+    def __str__(self) -> str:
+        place = f"line {self.line:,}, byte {self.offset:,}: " if self.line else ""
+        return f"{place}{self.detail}"
