@@ -4,23 +4,32 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from lamina.codec import digest_value
 from lamina.engine.hooks import Hooks
 from lamina.engine.session import Session, start_entry
-from lamina.errors import UsageError
+from lamina.errors import HookError, UsageError
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
+from lamina.values.entry import CustomEntry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, Attachment, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
+from lamina.values.patch import Display, OptionsSet, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.settings import Settings
 from lamina.workspace.folder import FolderWorkspace
+
+# Who applies what is given when a session is opened again, and the entry that says so.
+OPENING = "lamina.opening"
 
 
 class SystemClock:
@@ -116,7 +125,7 @@ async def open_session(
         )
         opened = await store.create(header)
     included = None if always is None and known else always or ()
-    return Session(
+    session_opened = Session(
         opened,
         store=store,
         book=book,
@@ -125,8 +134,95 @@ async def open_session(
         always=None
         if included is None
         else [Attachment(item=item, include="always") for item in included],
-        hooks=hooks,
+        hooks=_load_hooks(hooks),
     )
+    if known:
+        try:
+            await _apply_given(session_opened, parts, tools, settings, target, options)
+        except BaseException:
+            await session_opened.close()
+            raise
+    return session_opened
+
+
+async def _apply_given(
+    session: Session,
+    parts: tuple[SystemPart, ...],
+    tools: Iterable[ToolDefinition] | None,
+    settings: Settings | None,
+    target: str | None,
+    options: Options | None,
+) -> None:
+    """What an application says otherwise than the last time it opened the session holds from now
+    on. What it says again does not undo what was set in the session meanwhile."""
+    header = session.state.session
+    given: dict[str, Any] = {
+        "system": parts or None,
+        "tools": None if tools is None else tuple(tools),
+        "settings": None if settings is None else replace(settings, target=""),
+        "target": target or (settings.target if settings else "") or None,
+        "options": options,
+    }
+    said = {name: digest_value(value) for name, value in given.items() if value is not None}
+    before = {
+        "system": digest_value(header.system),
+        "tools": digest_value(header.tools),
+        "settings": digest_value(replace(header.settings, target="")),
+        "target": digest_value(header.settings.target),
+        "options": digest_value(header.options),
+    }
+    for entry in session.path:
+        if isinstance(entry, CustomEntry) and entry.kind == OPENING:
+            before |= entry.data
+    new = {name: digest for name, digest in said.items() if before[name] != digest}
+    if not new:
+        return
+    ops: list[PatchOp] = []
+    if "system" in new:
+        standing = {part.name: part.text for part in session.envelope.system}
+        reason = "the system prompt was given anew when the session was opened"
+        ops += [
+            SystemPartSet(name=part.name, text=part.text, reason=reason)
+            for part in parts
+            if standing.get(part.name) != part.text
+        ]
+    if "tools" in new:
+        reason = "other tools were given when the session was opened"
+        ops.append(ToolsReplace(tools=given["tools"] or (), reason=reason))
+    if "options" in new and options:
+        ops.append(OptionsSet(**asdict(options)))
+    if ops:
+        title = "Given anew when the session was opened"
+        await session.apply(OPENING, *ops, display=Display(title=title))
+    if "settings" in new and settings:
+        await session.change(**asdict(replace(settings, target=session.settings.target)))
+    if "target" in new:
+        await session.change(target=given["target"])
+    await session.note(OPENING, new)
+
+
+def _load_hooks(given: Hooks | None) -> Hooks:
+    """The hooks of installed packages (entry points `lamina.hooks`, each called with a `Hooks`),
+    then those that were given. LAMINA_HOOKS=off leaves the packages' out.
+
+    Raises:
+        HookError: a package's hooks cannot be loaded.
+    """
+    hooks = Hooks()
+    if os.environ.get("LAMINA_HOOKS", "on").lower() not in ("off", "0", "no", "false"):
+        for point in _hook_points():
+            try:
+                point.load()(hooks)
+            except Exception as error:
+                problem = f"cannot be loaded: {type(error).__name__}: {error}; LAMINA_HOOKS=off"
+                raise HookError(point.value, f"{problem} goes on without it") from error
+    return hooks.joined(given) if given else hooks
+
+
+@cache
+def _hook_points() -> tuple[EntryPoint, ...]:
+    # Sorted, for the same order on every machine.
+    return tuple(sorted(entry_points(group="lamina.hooks"), key=lambda point: point.name))
 
 
 def _system_parts(

@@ -31,10 +31,13 @@ class World:
     async def open(self, session: str | None = None, **given: Any) -> Session:
         """A session; keywords that are fields of Settings go there."""
         limits = {name: given.pop(name) for name in Settings.__struct_fields__ if name in given}
-        limits.setdefault("target", SMALL.name)
+        settings: Settings | None = Settings(**({"target": SMALL.name} | limits))
+        if session and await self.store.has(session) and not limits:
+            # Opened again: what is not said stays as it was.
+            settings = None
         return await lamina.open_session(
             session,
-            settings=Settings(**limits),
+            settings=settings,
             workspace=self.workspace,
             store=self.store,
             book=self.book,

@@ -71,6 +71,14 @@ class Hooks:
         hooks._context, hooks._message = list(self._context), list(self._message)
         return hooks
 
+    def joined(self, other: "Hooks") -> "Hooks":
+        """These hooks, then those of `other`."""
+        hooks = self.copy()
+        hooks.timeout = other.timeout
+        hooks._context += other._context
+        hooks._message += other._message
+        return hooks
+
     def for_context(self, reason: Reason) -> tuple[Hook, ...]:
         return tuple(hook for hook in self._context if hook.reason == reason)
 

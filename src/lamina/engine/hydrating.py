@@ -31,7 +31,7 @@ class Hydrator:
     ) -> None:
         self._workspace = workspace
         self._store = store
-        self._always = tuple(always)
+        self.always = tuple(always)
         self._warnings: list[str] = []
 
     async def hydrate(self, attach: Iterable[Attachable], state: State) -> Hydrated:
@@ -54,7 +54,7 @@ class Hydrator:
             else:
                 item = await self._read_pinned(state.items[pinned, version])
                 found[pinned] = Attachment(item=item, essential=True)
-        for attachment in self._always:
+        for attachment in self.always:
             found.setdefault(attachment.item.id, attachment)
         return Hydrated(
             attachments=tuple(found.values()),

@@ -46,6 +46,9 @@ class Record:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
 
+    def next_id(self) -> str:
+        return mint_id(self._opened.last + 1)
+
     def pen(self, state: State | None = None) -> Pen:
         first = self._opened.last + 1
         return Pen(

@@ -10,6 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from lamina.codec import mend_text, require_text
+from lamina.engine import tree
 from lamina.engine.branching import carry_over
 from lamina.engine.composing import in_wire_order
 from lamina.engine.drafting import Draft
@@ -33,6 +34,7 @@ from lamina.values.entry import (
     CustomEntry,
     Entry,
     ForgetEntry,
+    InfoEntry,
     ItemEntry,
     LeaveEntry,
     MessageEntry,
@@ -385,6 +387,67 @@ class Session:
             pen.write(SettingsEntry, settings=changed)
             await self._record.keep(pen.written, pen.state)
             return changed
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    async def navigate(self, entry: str, *, summary: str = "") -> tree.Position:
+        """Goes on at another entry; a question is left in front of, so that it can be asked anew.
+        `summary` tells the model what came of the branch that is left.
+
+        Raises:
+            UnknownSession: there is no such entry.
+        """
+        async with self._lock:
+            return await tree.navigate(self._record, entry, summary)
+
+    async def label(self, entry: str, text: str) -> None:
+        """Gives an entry a name; an empty one takes it away."""
+        async with self._lock:
+            await tree.label(self._record, entry, text)
+
+    async def rename(self, name: str) -> None:
+        """Gives the session a name that people are shown."""
+        async with self._lock:
+            pen = self._record.pen()
+            pen.write(InfoEntry, name=name.strip())
+            await self._record.keep(pen.written, pen.state)
+
+    async def note(self, kind: str, data: Any = None) -> None:
+        """Keeps data of an application's own in the journal; it is part of no context."""
+        async with self._lock:
+            pen = self._record.pen()
+            pen.write(CustomEntry, kind=kind, data=data)
+            await self._record.keep(pen.written, pen.state)
+
+    async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
+        """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
+        its journal with this one; prompts begin with the same bytes, so caches are shared.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            UsageError: there is a session of that id.
+        """
+        async with self._lock:
+            path = self._record.path(self._record.find(at).id if at else self.state.leaf)
+            return await self._copy(path, session)
+
+    async def save_as(self, session: str | None = None) -> "Session":
+        """The whole tree as another session: for when the file of this one is gone."""
+        async with self._lock:
+            return await self._copy(self.entries, session)
+
+    async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
+        name = session or f"{self.id}-{self._record.next_id()}"
+        await tree.copy_entries(entries, self._store, name, self._clock.now())
+        return Session(
+            await self._store.open(name),
+            store=self._store,
+            book=self._bench.book,
+            clock=self._clock,
+            workspace=self._workspace,
+            always=self._hydrator.always,
+            hooks=self.hooks,
+        )
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+"""Moving about in a session's tree, and copying out of it.
+
+Law: nothing is taken away. Going elsewhere is an entry like any other, so the chosen position
+survives a restart; what is left stays as a branch.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.engine.keeping import Record
+from lamina.errors import UsageError
+from lamina.ports import JournalStore
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    InfoEntry,
+    LabelEntry,
+    LeafEntry,
+    MessageEntry,
+    SessionEntry,
+)
+
+
+class Position(Struct, frozen=True, kw_only=True):
+    """Where a session went. `text` is the question that stood there, to be asked anew."""
+
+    entry: str
+    text: str = ""
+
+
+async def navigate(record: Record, target: str, summary: str) -> Position:
+    """Goes on at `target`, or in front of it if it is a question, which can then be asked anew.
+
+    Raises:
+        UnknownSession: there is no such entry.
+    """
+    entry = record.find(target)
+    text = ""
+    if isinstance(entry, MessageEntry) and entry.message.role == "user":
+        text = entry.message.text
+        entry = record.entries[entry.parent or ""]
+    left = record.state.leaf
+    pen = record.pen(record.state_at(entry.id))
+    if summary.strip():
+        pen.write(BranchSummaryEntry, branch=left, summary=summary.strip())
+    else:
+        pen.write(LeafEntry)
+    await record.keep(pen.written, pen.state)
+    return Position(entry=entry.id, text=text)
+
+
+async def label(record: Record, target: str, text: str) -> None:
+    entry = record.find(target)
+    pen = record.pen()
+    pen.write(LabelEntry, target=entry.id, label=text.strip())
+    await record.keep(pen.written, pen.state)
+
+
+def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """Every label that stands, by the entry it is on."""
+    labels: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, LabelEntry):
+            labels[entry.target] = entry.label
+    return {target: text for target, text in labels.items() if text}
+
+
+def name_of(entries: Sequence[Entry]) -> str:
+    """What a person called the session, else its first question."""
+    names = [entry.name for entry in entries if isinstance(entry, InfoEntry) and entry.name]
+    if names:
+        return names[-1]
+    for entry in entries:
+        if isinstance(entry, MessageEntry) and entry.message.role == "user":
+            line = entry.message.text.strip().partition("\n")[0]
+            if line:
+                return line if len(line) <= 80 else f"{line[:79]}…"
+    return ""
+
+
+async def copy_entries(
+    entries: Sequence[Entry], store: JournalStore, session: str, at: float
+) -> None:
+    """Writes `entries` as a session of their own; they keep their ids, so that what refers to an
+    entry still does.
+
+    Raises:
+        UsageError: there is a session of that id.
+    """
+    header, *rest = entries
+    assert isinstance(header, SessionEntry)
+    if await store.has(session):
+        raise UsageError(f"there is a session {session!r} already; choose another id")
+    copied = replace(header, session=session, forked_from=header.session, at=at)
+    opened = await store.create(copied)
+    try:
+        if rest:
+            await opened.append(rest)
+    finally:
+        await opened.close()
