@@ -99,8 +99,10 @@ _NARROW: dict[type, dict[str, Any_]] = {
     },
     Settings: {
         **{name: st.none() | _counts for name in ("window", "output_reserve", "attachment_limit",
-                                                  "history_messages", "history_tokens")},
-        **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens"), _counts),
+                                                  "history_messages", "history_tokens",
+                                                  "compaction_reserve", "compaction_keep")},
+        **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens",
+                         "compaction_summary"), _counts),
         **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
         "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
     },

@@ -69,6 +69,21 @@ class OpenJournal(Protocol):
         """
         ...
 
+    @property
+    def size(self) -> int:
+        """Bytes of the whole journal."""
+        ...
+
+    @property
+    def unindexed(self) -> int | None:
+        """How many bytes came since the last index; None if no index can be kept."""
+        ...
+
+    async def keep_index(self, state: bytes) -> None:
+        """Keeps `state`, which is what the engine made of everything written so far, for a faster
+        opening. Losing it loses nothing."""
+        ...
+
     async def close(self) -> None: ...
 
 

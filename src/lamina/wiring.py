@@ -20,7 +20,6 @@ from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
-from lamina.values.entry import CustomEntry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, Attachment, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
@@ -170,10 +169,8 @@ async def _apply_given(
         "settings": digest_value(replace(header.settings, target="")),
         "target": digest_value(header.settings.target),
         "options": digest_value(header.options),
+        **session.state.given,
     }
-    for entry in session.path:
-        if isinstance(entry, CustomEntry) and entry.kind == OPENING:
-            before |= entry.data
     new = {name: digest for name, digest in said.items() if before[name] != digest}
     if not new:
         return
@@ -198,7 +195,7 @@ async def _apply_given(
         await session.change(**asdict(replace(settings, target=session.settings.target)))
     if "target" in new:
         await session.change(target=given["target"])
-    await session.note(OPENING, new)
+    await session.note_opening(new)
 
 
 def _load_hooks(given: Hooks | None) -> Hooks:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.compaction.talk import answer, anything, calls, exchanges, parted, results, user
 from tests.strategies import count_words, texts, thorough
 
 from lamina.compaction import (
@@ -16,75 +17,7 @@ from lamina.compaction import (
     find_cuts,
     last_turns_start,
 )
-from lamina.values.message import Block, Message, Text, ToolCall, ToolResult
-
-
-def user(text: str = "Q") -> Message:
-    return Message(role="user", blocks=(Text(text),))
-
-
-def answer(text: str = "R") -> Message:
-    return Message(role="assistant", blocks=(Text(text),))
-
-
-def calls(*ids: str) -> Message:
-    return Message(role="assistant", blocks=tuple(ToolCall(id=i, name=f"t{i}") for i in ids))
-
-
-def results(*ids: str) -> Message:
-    blocks = tuple(ToolResult(call_id=i, name=f"t{i}", text="found") for i in ids)
-    return Message(role="tool", blocks=blocks)
-
-
-@st.composite
-def exchanges(draw: st.DrawFn) -> list[Message]:
-    """What an agent loop leaves: every call answered at once, or never."""
-    messages: list[Message] = []
-    for number in range(draw(st.integers(0, 5))):
-        messages.append(user(f"q{number}"))
-        for step in range(draw(st.integers(0, 2))):
-            ids = [f"{number}.{step}.{n}" for n in range(draw(st.integers(1, 3)))]
-            messages.append(calls(*ids))
-            split = draw(st.integers(0, len(ids)))
-            messages += [results(*part) for part in (ids[:split], ids[split:]) if part]
-        messages.append(draw(st.sampled_from([answer(), calls(f"{number}.never")])))
-    return messages
-
-
-@st.composite
-def anything(draw: st.DrawFn) -> list[Message]:
-    """Whatever a hook may put there: late results, results after another question."""
-    ids = st.lists(st.sampled_from("abc"), min_size=1, max_size=2, unique=True)
-    kinds = st.one_of(
-        st.just(user()), st.just(answer()), ids.map(lambda i: calls(*i)),
-        ids.map(lambda i: results(*i)),
-    )  # fmt: skip
-    return draw(st.lists(kinds, max_size=8))
-
-
-def parted(messages: list[Message], cut: int) -> set[str]:
-    """Results from `cut` on whose call stands before it, and was not answered there."""
-    waiting: set[str] = set()
-    for message in messages[:cut]:
-        for block in message.blocks:
-            match block:
-                case ToolCall(id=call):
-                    waiting.add(call)
-                case ToolResult(call_id=call):
-                    waiting.discard(call)
-                case _:
-                    pass
-    found: set[str] = set()
-    for message in messages[cut:]:
-        for block in message.blocks:
-            match block:
-                case ToolCall(id=call):
-                    waiting.discard(call)
-                case ToolResult(call_id=call) if call in waiting:
-                    found.add(call)
-                case _:
-                    pass
-    return found
+from lamina.values.message import Block, Message, Text, ToolCall
 
 
 @thorough

@@ -1,13 +1,16 @@
 """A patch applies whole or raises and changes nothing."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.strategies import patch_ops, patches, thorough
+from tests.compaction.talk import answer, anything, calls, exchanges, parted, results, user
+from tests.strategies import envelope_of, patch_ops, patches, thorough
 
+from lamina.compaction import find_cuts
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY, apply_patch
 from lamina.values.chain import Chain
@@ -214,6 +217,120 @@ def test_the_turn_under_way_starts_where_it_did_or_with_the_summary_that_took_it
     assert apply_patch(ENVELOPE, Patch(ops=(op,)), None)[1] is None
 
 
+# -- calls and their results ---------------------------------------------------------------------
+
+LOOP = (user(), calls("a", "b"), results("a"), results("b"), answer(), user("next"))
+
+
+def cut(
+    history: Sequence[Message], first_kept: int, after: int = 0, summary: str = "s"
+) -> Envelope:
+    op = CompactionApply(first_kept=first_kept, after=after, summary=summary, reason=WHY)
+    return apply_patch(envelope_of(*history), Patch(ops=(op,)))[0]
+
+
+def put(history: Sequence[Message], messages: Sequence[Message]) -> Envelope:
+    op = MessagesCachedReplace(messages=tuple(messages), reason=WHY)
+    return apply_patch(envelope_of(*history), Patch(ops=(op,)))[0]
+
+
+@pytest.mark.parametrize("first_kept", [2, 3])
+def test_a_compaction_that_parts_a_call_from_its_result_is_refused(first_kept: int) -> None:
+    envelope = envelope_of(*LOOP)
+    op = CompactionApply(first_kept=first_kept, summary="s", reason=WHY)
+    with pytest.raises(InvalidPatch, match=r"would part the call '[ab]' \(message 1\)") as caught:
+        apply_patch(envelope, Patch(ops=(SystemPartSet(name="x", text="x", reason=WHY), op)))
+    assert caught.value.op == "compaction_apply"
+    assert envelope == envelope_of(*LOOP)
+
+
+@pytest.mark.parametrize(
+    ("after", "first_kept"),
+    [(2, 4), (2, 3), (0, 2), (2, 2), (3, 3)],
+)
+def test_a_head_keeps_its_calls_with_their_results_and_nothing_comes_between(
+    after: int, first_kept: int
+) -> None:
+    with pytest.raises(InvalidPatch, match="would part"):
+        cut(LOOP, first_kept, after)
+
+
+@pytest.mark.parametrize(
+    ("after", "first_kept"), [(0, -5), (0, 0), (0, 1), (1, 4), (4, 5), (0, 5), (0, 99), (99, 99)]
+)
+def test_calls_may_go_or_stay_together_with_their_results(after: int, first_kept: int) -> None:
+    stop = max(0, min(first_kept, len(LOOP)))
+    start = min(after, stop)
+    rest = [message.blocks for message in cut(LOOP, first_kept, after).cached]
+    kept = [message.blocks for message in (*LOOP[:start], *LOOP[stop:])]
+    assert rest == [*kept[:start], (Text("s"),), *kept[start:]]
+
+
+def test_calls_under_way_have_no_results_to_be_parted_from() -> None:
+    assert len(cut((user(), answer(), calls("a")), 2).cached) == 2
+    assert len(cut((user(), calls("a"), user()), 2).cached) == 2
+    assert len(put(LOOP, (user(), calls("c"))).cached) == 2
+    assert len(put(LOOP, LOOP[:2]).cached) == 2
+
+
+def test_an_id_that_is_used_again_is_another_call() -> None:
+    twice = (user(), calls("a"), results("a"), user(), calls("a"), results("a"))
+    assert len(cut(twice, 3).cached) == 4
+    for first_kept in (2, 5):
+        with pytest.raises(InvalidPatch, match="would part"):
+            cut(twice, first_kept)
+    with pytest.raises(InvalidPatch, match="would part"):
+        cut(twice, 5, 3)
+    beside = (user(), calls("", ""), results("", ""), answer())
+    assert len(put(beside, beside).cached) == 4
+    given_up = (user(), calls("a"), user(), *twice[4:], user())
+    assert len(cut(given_up, 5).cached) == 2
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [LOOP[2:], (LOOP[0], LOOP[2]), (LOOP[0], LOOP[2], LOOP[1]), (calls("a"), LOOP[2], LOOP[2])],
+)
+def test_replaced_messages_hold_no_result_without_its_call(messages: Sequence[Message]) -> None:
+    with pytest.raises(InvalidPatch, match="without its call") as caught:
+        put(LOOP, messages)
+    assert caught.value.op == "messages_cached_replace"
+
+
+def test_replaced_messages_hold_no_call_that_lost_its_result() -> None:
+    with pytest.raises(InvalidPatch, match="the call 'b' would stay without the result"):
+        put(LOOP, (*LOOP[:3], *LOOP[4:]))
+    assert len(put(LOOP, (LOOP[0], *LOOP[4:])).cached) == 3
+
+
+def test_what_was_amiss_before_a_patch_does_not_stand_in_its_way() -> None:
+    broken = (results("x"), user(), answer(), user())
+    assert len(cut(broken, 2).cached) == 3
+    assert len(put(broken, broken[:3]).cached) == 3
+
+
+@thorough
+@given(anything() | exchanges(), st.integers(-1, 12), st.integers(-1, 12))
+def test_whatever_the_history_a_compaction_parts_nothing_or_is_refused(
+    history: list[Message], first_kept: int, after: int
+) -> None:
+    stop = max(0, min(first_kept, len(history)))
+    start = max(0, min(after, stop))
+    if parted(history, start) or parted(history, stop):
+        with pytest.raises(InvalidPatch) as caught:
+            cut(history, first_kept, after)
+        assert caught.value.op == "compaction_apply"
+    else:
+        cut(history, first_kept, after)
+
+
+@thorough
+@given(anything() | exchanges())
+def test_every_cut_that_compaction_finds_is_applied(history: list[Message]) -> None:
+    for index in find_cuts(history):
+        cut(history, index)
+
+
 # -- items ---------------------------------------------------------------------------------------
 
 
@@ -295,11 +412,21 @@ def test_a_patch_is_its_ops_one_after_another_and_leaves_its_envelope_alone(
     patch: Patch, start: int | None, sent: bool
 ) -> None:
     envelope = _copied(ENVELOPE)
-    whole = apply_patch(envelope, patch, start, sent)
-    one_by_one = (envelope, start)
-    for op in patch.ops:
-        one_by_one = apply_patch(one_by_one[0], Patch(ops=(op,)), one_by_one[1], sent)
-    assert whole == one_by_one
+    whole = _outcome(envelope, [patch], start, sent)
+    assert whole == _outcome(envelope, [Patch(ops=(op,)) for op in patch.ops], start, sent)
     assert envelope == ENVELOPE
-    moved = whole[1]
-    assert moved is None or 0 <= moved <= len(whole[0].cached)
+    if not isinstance(whole, str):
+        now, moved = whole
+        assert moved is None or 0 <= moved <= len(now.cached)
+
+
+def _outcome(
+    envelope: Envelope, given: Sequence[Patch], start: int | None, sent: bool
+) -> tuple[Envelope, int | None] | str:
+    """The envelope after these patches, or why one of them is refused."""
+    try:
+        for patch in given:
+            envelope, start = apply_patch(envelope, patch, start, sent)
+    except InvalidPatch as error:
+        return str(error)
+    return envelope, start

@@ -46,7 +46,6 @@ async def run_ephemeral_hooks(
         HookError, InvalidPatch: as above.
     """
     envelope = pen.state.envelope
-    envelope = replace(envelope, cached=envelope.cached.extend((message,)))
     added: tuple[Message, ...] = ()
     for hook in hooks.for_context("ephemeral"):
         local = replace(envelope, uncached=envelope.uncached + added)

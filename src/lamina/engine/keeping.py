@@ -7,24 +7,52 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
+from lamina.engine.snapshots import thaw
 from lamina.engine.writing import Pen
 from lamina.errors import UnknownSession
-from lamina.journal import State, path_to, replay_mended
+from lamina.journal import (
+    Entries,
+    State,
+    begin_mended,
+    fold_mended,
+    path_to,
+    replay_mended,
+)
 from lamina.journal.lines import mint_id
 from lamina.ports import Clock, OpenJournal
 from lamina.values.damage import Damage
-from lamina.values.entry import Entry
+from lamina.values.entry import Entry, ReplyEntry, RequestEntry
 
 
 class Record:
     """An open journal, the entries that were read and written, and the state they amount to."""
 
     def __init__(self, opened: OpenJournal, clock: Clock) -> None:
+        journal = opened.journal
         self._opened = opened
         self._clock = clock
-        self.entries: dict[str, Entry] = dict(opened.journal.entries)
-        self.state, skipped = replay_mended(path_to(next(reversed(self.entries)), self.entries))
-        self.damage: tuple[Damage, ...] = (*opened.journal.damage, *skipped)
+        self.entries: dict[str, Entry] | Entries = (
+            journal.entries if isinstance(journal.entries, Entries) else dict(journal.entries)
+        )
+        self.snapshot = thaw(journal, self.entries) if isinstance(self.entries, Entries) else None
+        # The state that the last request was laid out from, if it came by in opening.
+        self.sent_state: State | None = None
+        skipped: list[Damage] = []
+        state = self.snapshot.state if self.snapshot else None
+        rest = journal.since if self.snapshot else path_to(journal.leaf, self.entries)
+        self.state = self._replay(state, rest, skipped)
+        self.damage: tuple[Damage, ...] = (*journal.damage, *skipped)
+
+    def _replay(self, state: State | None, path: Sequence[Entry], skipped: list[Damage]) -> State:
+        asked: State | None = None
+        for entry in path:
+            state = begin_mended(entry) if state is None else fold_mended(state, entry, skipped)
+            if isinstance(entry, RequestEntry):
+                asked = state
+            elif isinstance(entry, ReplyEntry) and asked is not None:
+                self.sent_state = asked
+        assert state is not None
+        return state
 
     def path(self, entry: str) -> tuple[Entry, ...]:
         """The entries from the header to `entry`."""
@@ -64,8 +92,19 @@ class Record:
             return
         with anyio.CancelScope(shield=True):
             await self._opened.append(entries)
-            self.entries.update((entry.id, entry) for entry in entries)
+            self.entries.update({entry.id: entry for entry in entries})
             self.state = state
+
+    def index_due(self, least: int, share: float) -> bool:
+        """Whether an index would save the next opening at least `least` bytes of reading, and
+        `share` of all there is: so that keeping it costs little per turn."""
+        unindexed = self._opened.unindexed
+        if unindexed is None or self.damage:
+            return False
+        return unindexed >= max(least, share * self._opened.size)
+
+    async def keep_index(self, frozen: bytes) -> None:
+        await self._opened.keep_index(frozen)
 
     async def close(self) -> None:
         await self._opened.close()

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from lamina.budget import Room, make_room
 from lamina.engine.keeping import Record
-from lamina.engine.rebuilding import rebuild_prompt
+from lamina.engine.snapshots import Sent, freeze
 from lamina.journal import State
 from lamina.layers import Assembler, Layout
 from lamina.ledger import judge_cache
 from lamina.ports import TargetBook
 from lamina.values.entry import RequestEntry
+from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
 from lamina.values.settings import Promotion, Settings, Target
@@ -27,6 +28,7 @@ class Workbench:
         self._assembled_for: tuple[str, Layout] | None = None
         self._sent: Prompt | None = None
         self._sent_for: str | None = None
+        self._sent_at: tuple[Envelope, int] | None = None
 
     def choose(self, name: str | None, settings: Settings) -> Target:
         return self.book.find(name or settings.target)
@@ -37,6 +39,8 @@ class Workbench:
         if self._assembler is None or self._assembled_for != (counter.name, layout):
             self._assembler = Assembler(counter.count, layout)
             self._assembled_for = (counter.name, layout)
+            if snapshot := self._record.snapshot:
+                snapshot.restore(self._assembler, counter.name)
         return self._assembler
 
     def fresh_assembler(self, request: RequestEntry) -> Assembler:
@@ -49,9 +53,10 @@ class Workbench:
         factor = state.calibration.get(target.name, 1.0)
         return make_room(state.settings, target, state.envelope.options.max_tokens, factor)
 
-    def remember(self, request: RequestEntry, prompt: Prompt) -> None:
-        """`prompt` is what was sent for `request`."""
+    def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:
+        """`prompt` is what was sent for `request`, laid out from `state`."""
         self._sent, self._sent_for = prompt, request.id
+        self._sent_at = (state.envelope, state.turn_start or 0)
 
     def last_sent(self, base: State, assembler: Assembler) -> Prompt | None:
         """The prompt of the last request known to be sent on this path."""
@@ -63,8 +68,57 @@ class Workbench:
             layout = Layout(promotion=last.promotion, wire=self.book.find(last.target).wire)
             if assembler.layout != layout:
                 assembler = self.fresh_assembler(last)
-            self.remember(last, rebuild_prompt(self._record.path(last.id), assembler))
+            state = self._as_sent(last) or self._record.state_at(last.id)
+            prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+            self.remember(last, prompt, state)
         return self._sent
+
+    def _as_sent(self, last: RequestEntry) -> State | None:
+        """The state that the last request was laid out from, if opening the session met it, or a
+        snapshot says how to get it."""
+        met = self._record.sent_state
+        if met is not None and met.open_request and met.open_request.id == last.id:
+            return met
+        snapshot = self._record.snapshot
+        if snapshot is None or snapshot.sent is None or snapshot.sent.request != last.id:
+            return None
+        sent, state = snapshot.sent, snapshot.state
+        envelope = replace(
+            state.envelope,
+            cached=state.envelope.cached.until(sent.messages),
+            tool_texts=sent.tool_texts,
+            uncached=sent.uncached,
+        )
+        return replace(state, envelope=envelope, turn_start=sent.turn_start)
+
+    async def index(self, *, least: int, share: float = 0.0) -> None:
+        """Keeps what can be taken up again when the session is opened, if it is worth it."""
+        if self._record.index_due(least, share):
+            counter = self._assembled_for[0] if self._assembled_for else ""
+            state = self._record.state
+            frozen = freeze(
+                state, self._record.entries, self._describe_sent(state), self._assembler, counter
+            )
+            await self._record.keep_index(frozen)
+
+    def _describe_sent(self, state: State) -> Sent | None:
+        """How to get from the envelope of `state` to the last one sent: only if it was appended to
+        since, and nothing else."""
+        if self._sent_at is None or state.last_sent is None or self._sent_for != state.last_sent.id:
+            return None
+        then, turn_start = self._sent_at
+        now = state.envelope
+        if (then.system, then.library, then.tools) != (now.system, now.library, now.tools):
+            return None
+        if now.cached.shared_with(then.cached) < len(then.cached):
+            return None
+        return Sent(
+            request=state.last_sent.id,
+            messages=len(then.cached),
+            turn_start=turn_start,
+            tool_texts=then.tool_texts,
+            uncached=then.uncached,
+        )
 
     def judge(self, state: State, request: RequestEntry, usage: Usage) -> CacheVerdict:
         """What the provider's cache figures mean."""

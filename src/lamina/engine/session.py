@@ -38,6 +38,7 @@ from lamina.values.entry import (
     ItemEntry,
     LeaveEntry,
     MessageEntry,
+    OpeningEntry,
     PinEntry,
     ReplyEntry,
     RequestEntry,
@@ -59,6 +60,8 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.wire import Reply, WireRequest
 
+# How much there must be to read before an index pays.
+INDEX_BYTES = 1 << 16
 # Entries that say what went wrong, and what a hook dropped.
 PROBLEM = "lamina.problem"
 DROPPED = "lamina.dropped"
@@ -100,7 +103,11 @@ class Session:
 
     async def close(self) -> None:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
-        await self._record.close()
+        async with self._lock:
+            try:
+                await self._bench.index(least=INDEX_BYTES)
+            finally:
+                await self._record.close()
 
     @property
     def id(self) -> str:
@@ -210,9 +217,10 @@ class Session:
                 warnings=warnings,
             )
             await self._record.keep(pen.written, pen.state)
-            self._bench.remember(request, prompt)
+            self._bench.remember(request, prompt, state)
             if not awaits_results(self.state):
                 warnings += await self._end_turn(request.target, message)
+            await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
             return Committed(message=message, verdict=verdict, warnings=warnings)
 
     async def _end_turn(self, target: str, answer: Message) -> tuple[str, ...]:
@@ -417,6 +425,13 @@ class Session:
         async with self._lock:
             pen = self._record.pen()
             pen.write(CustomEntry, kind=kind, data=data)
+            await self._record.keep(pen.written, pen.state)
+
+    async def note_opening(self, given: Mapping[str, str]) -> None:
+        """Keeps digests of what was given at this opening; called by `lamina.open_session`."""
+        async with self._lock:
+            pen = self._record.pen()
+            pen.write(OpeningEntry, given=dict(given))
             await self._record.keep(pen.written, pen.state)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":

@@ -10,20 +10,25 @@ from lamina.journal.folding import (
     path_to,
     replay,
 )
-from lamina.journal.mending import fold_mended, replay_mended
+from lamina.journal.indexing import Entries, Index, Places
+from lamina.journal.mending import begin_mended, fold_mended, replay_mended
 from lamina.journal.patching import SUMMARY, apply_patch, items_named
 from lamina.journal.reading import Journal, journal_of, read_journal
 from lamina.journal.standing import Standing
 
 __all__ = [
     "SUMMARY",
+    "Entries",
+    "Index",
     "Journal",
     "Known",
+    "Places",
     "Standing",
     "State",
     "apply_patch",
     "awaits_results",
     "begin",
+    "begin_mended",
     "fold",
     "fold_mended",
     "is_guidance",

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lamina.errors import InvalidPatch, JournalError
 from lamina.journal.patching import apply_patch, items_named, latest_in_force
 from lamina.journal.standing import Standing, lay_uses, standing_in, supersede
+from lamina.values.deferred import Catalogue
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -26,6 +27,7 @@ from lamina.values.entry import (
     LeaveEntry,
     MessageEntry,
     ModelEntry,
+    OpeningEntry,
     PinEntry,
     ReplyEntry,
     RequestEntry,
@@ -58,7 +60,9 @@ class State(Struct, frozen=True, kw_only=True):
     session: SessionEntry
     settings: Settings
     envelope: Envelope
-    items: Mapping[tuple[ItemId, str], Item]
+    items: Catalogue[tuple[ItemId, str], Item]
+    # The entry that holds each of them.
+    item_entries: Catalogue[tuple[ItemId, str], str]
     standing: Mapping[ItemId, Standing]
     known: Mapping[ItemId, Known]
     # Each with the version it had when it was pinned, for when it can no longer be read.
@@ -84,6 +88,8 @@ class State(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
     calibration: Mapping[str, float] = {}
+    # Digests of what was given otherwise when the session was opened again.
+    given: Mapping[str, str] = {}
     leaf: str = ""
 
 
@@ -92,7 +98,8 @@ def begin(entry: SessionEntry) -> State:
         session=entry,
         settings=entry.settings,
         envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
-        items={},
+        items=Catalogue(),
+        item_entries=Catalogue(),
         standing={},
         known={},
         pinned={},
@@ -145,7 +152,12 @@ def fold(state: State, entry: Entry) -> State:
         case SessionEntry():
             raise JournalError(f"a second session header {entry.id!r} inside a session")
         case ItemEntry(item=item):
-            state = replace(state, items={**state.items, (item.id, item.version): item})
+            key = (item.id, item.version)
+            state = replace(
+                state,
+                items=state.items.added(key, item),
+                item_entries=state.item_entries.added(key, entry.id),
+            )
         case TransformEntry(patch=patch):
             state = _transform(state, patch)
         case EphemeralEntry(tool_texts=texts, messages=messages):
@@ -179,6 +191,8 @@ def fold(state: State, entry: Entry) -> State:
             state = replace(
                 state, envelope=replace(envelope, cached=envelope.cached.extend((told,)))
             )
+        case OpeningEntry(given=given):
+            state = replace(state, given={**state.given, **given})
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case ForgetEntry(item=item_id):

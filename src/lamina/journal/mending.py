@@ -26,15 +26,21 @@ def replay_mended(path: Iterable[Entry], state: State | None = None) -> tuple[St
     """
     damage: list[Damage] = []
     for entry in path:
-        if state is None:
-            if not isinstance(entry, SessionEntry):
-                raise JournalError(f"a session begins with its header, not with {entry.id!r}")
-            state = begin(entry)
-        else:
-            state = fold_mended(state, entry, damage)
+        state = begin_mended(entry) if state is None else fold_mended(state, entry, damage)
     if state is None:
         raise JournalError("no entries: nothing to replay")
     return state, damage
+
+
+def begin_mended(entry: Entry) -> State:
+    """The state at a session's header.
+
+    Raises:
+        JournalError: it is no header.
+    """
+    if not isinstance(entry, SessionEntry):
+        raise JournalError(f"a session begins with its header, not with {entry.id!r}")
+    return begin(entry)
 
 
 def fold_mended(state: State, entry: Entry, damage: list[Damage]) -> State:

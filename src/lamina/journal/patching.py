@@ -1,9 +1,10 @@
 """Applying patches to an envelope.
 
-Law: a patch applies whole or raises and changes nothing.
+Laws: a patch applies whole or raises and changes nothing. No patch parts a tool call from its
+result.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from lamina.errors import InvalidPatch, InvalidSetting
 from lamina.values.chain import Chain
 from lamina.values.envelope import LIBRARY, Envelope, Laid, SystemPart
 from lamina.values.item import ItemId
-from lamina.values.message import Context, Message, Text, Use
+from lamina.values.message import Context, Message, Text, ToolCall, ToolResult, Use
 from lamina.values.patch import (
     CompactionApply,
     ItemLay,
@@ -86,6 +87,7 @@ def _apply(
             kept_tools = tuple(tool for tool in envelope.tools if tool.name not in gone)
             envelope = replace(envelope, tools=kept_tools)
         case MessagesCachedReplace(messages=messages):
+            _check_replaced(op, envelope.cached, messages)
             envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
             start = None if start is None else min(start, len(messages))
         case MessagesUncachedAppend(messages=messages):
@@ -117,6 +119,7 @@ def _compact(
     cached = envelope.cached
     cut = max(0, min(op.first_kept, len(cached)))
     after = max(0, min(op.after, cut))
+    _check_cut(op, cached, range(after, cut))
     head = cached.until(after)
     behind = list(map(_without_names, cached.since(cut)) if after else cached.since(cut))
     split = start is not None and after <= start < cut
@@ -140,6 +143,61 @@ def _compact(
         # A turn cut in the middle begins with the summary, which holds its question.
         start = after
     return replace(envelope, cached=head.extend((*middle, *behind))), start
+
+
+def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int]]:
+    """Every result by its call's id: where the call stands (None if no call in front of it waits
+    for one), and where the result does. Ids may be used again."""
+    waiting: dict[str, list[int]] = {}
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            match block:
+                case ToolCall(id=call):
+                    # An earlier call of this id is answered no more; one beside it is.
+                    beside = [each for each in waiting.get(call, ()) if each == index]
+                    waiting[call] = [*beside, index]
+                case ToolResult(call_id=call):
+                    calls = waiting.get(call)
+                    yield call, calls.pop() if calls else None, index
+                case _:
+                    pass
+
+
+def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> None:
+    if not gone and (not op.summary or not gone.start):
+        return
+    for call, asked, answered in _answers(cached):
+        # A result that had no call in front of it before is none of this op's doing.
+        if asked is None or _side_of(asked, gone) == _side_of(answered, gone):
+            continue
+        parted = f"the call {call!r} (message {asked}) from its result (message {answered})"
+        raise InvalidPatch(
+            op_name(op), f"a cut from {gone.start} to {gone.stop} would part {parted}"
+        )
+
+
+def _side_of(index: int, gone: range) -> int:
+    """In front of what goes, in it, or behind it."""
+    return (index >= gone.start) + (index >= gone.stop)
+
+
+def _check_replaced(
+    op: MessagesCachedReplace, before: Iterable[Message], messages: tuple[Message, ...]
+) -> None:
+    """Results need their calls in front of them, and calls that were answered keep their results,
+    except at the end. What was amiss before may stay so."""
+    earlier, now = list(_answers(before)), list(_answers(messages))
+    lost = {call for call, asked, _ in now if asked is None}
+    if lost := lost - {call for call, asked, _ in earlier if asked is None}:
+        problem = "would stand without its call in front of it"
+        raise InvalidPatch(op_name(op), f"the result of call {min(lost)!r} {problem}")
+    answered = {call for call, asked, _ in earlier if asked is not None}
+    answered -= {call for call, _, _ in now}
+    for message in messages[:-1]:
+        for each in message.calls:
+            if each.id in answered:
+                problem = "would stay without the result it has; drop both, or keep both"
+                raise InvalidPatch(op_name(op), f"the call {each.id!r} {problem}")
 
 
 def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) -> Envelope:

@@ -6,39 +6,53 @@ is not there is put behind the entry that stood before it, which in a journal ne
 grandparent, and that is said.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.journal.indexing import Entries, Index, Places
 from lamina.journal.lines import Line, entry_number, mint_id, read_lines
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A journal as it was read: its entries in order of writing, and what is wrong with it. The
-    last entry is the position at which the session goes on."""
+    """A journal as it was read: its entries in order of writing, and what is wrong with it."""
 
-    entries: dict[str, Entry]
+    entries: Mapping[str, Entry]
+    # The position at which the session goes on: the entry that was written last.
+    leaf: str
     damage: tuple[Damage, ...] = ()
     # The highest number an id has so far.
     last: int = -1
     # Whether the next write begins a line of its own by itself.
     ends_line: bool = True
+    # What an index said of the engine's state at its end, and the entries behind that.
+    state: bytes = b""
+    since: tuple[Entry, ...] = ()
+    # Where the lines stand, if all of them are sound.
+    places: Places | None = None
 
 
-def read_journal(data: bytes, session: str = "") -> Journal:
-    """The journal that `data` holds. `session` is its id, should the header be lost."""
+def read_journal(data: bytes, session: str = "", index: Index | None = None) -> Journal:
+    """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
+    that fits saves reading what it covers."""
+    if index is not None and index.fits(data):
+        journal = _read_behind(data, index)
+        if journal is not None:
+            return journal
     reader = _Reader()
     for found in read_lines(data):
         reader.take(found)
     reader.finish(session)
     return Journal(
         entries=reader.entries,
+        leaf=next(reversed(reader.entries)),
         damage=tuple(reader.damage),
         last=reader.last,
         ends_line=not data or data.endswith(b"\n"),
+        places=_places(data, reader),
     )
 
 
@@ -46,7 +60,58 @@ def journal_of(entries: Iterable[Entry]) -> Journal:
     """The journal that holds these entries; they are sound."""
     kept = {entry.id: entry for entry in entries}
     last = max((entry_number(each) or 0 for each in kept), default=-1)
-    return Journal(entries=kept, last=last)
+    return Journal(entries=kept, leaf=next(reversed(kept)), last=last)
+
+
+def _places(data: bytes, reader: "_Reader") -> Places | None:
+    if reader.damage:
+        return None
+    places = Places()
+    places.add(tuple(reader.entries.values()), data)
+    return places if places.sound else None
+
+
+def _read_behind(data: bytes, index: Index) -> Journal | None:
+    """The journal, of which only what stands behind the index is read; None if that is damaged:
+    then everything is looked at."""
+    places = Places.of(index)
+    entries = Entries(data, places)
+    reader = _Reader()
+    reader.entries = _Known(entries)
+    reader.last = last = places.numbers[-1]
+    tail = data[index.covered :]
+    for found in read_lines(tail, offset=index.covered):
+        reader.take(found)
+    since = tuple(reader.entries.values())
+    places.add(since, tail)
+    if reader.damage or reader.awaited or not places.sound:
+        return None
+    entries.update(reader.entries)
+    return Journal(
+        entries=entries,
+        leaf=since[-1].id if since else mint_id(last),
+        last=reader.last,
+        state=index.state,
+        since=since,
+        places=places,
+    )
+
+
+class _Known(dict[str, Entry]):
+    """New entries, with older ones known to be there."""
+
+    def __init__(self, older: Entries) -> None:
+        super().__init__()
+        self._older = older
+
+    def __contains__(self, entry_id: object) -> bool:
+        return super().__contains__(entry_id) or entry_id in self._older
+
+    def __missing__(self, entry_id: str) -> Entry:
+        return self._older[entry_id]
+
+    def __bool__(self) -> bool:
+        return True
 
 
 class _Reader:
@@ -56,7 +121,7 @@ class _Reader:
         self.entries: dict[str, Entry] = {}
         self.damage: list[Damage] = []
         self.last = -1
-        self._awaited = 0
+        self.awaited = 0
         self._before: Line | None = None
         self._leaf: str | None = None
 
@@ -86,11 +151,11 @@ class _Reader:
         self._leaf = entry.id
 
     def finish(self, session: str) -> None:
-        if self._awaited and self._before:
+        if self.awaited and self._before:
             self._report(
                 "incomplete_write",
                 self._before,
-                f"the last write is not whole: {self._awaited} more entries were to follow",
+                f"the last write is not whole: {self.awaited} more entries were to follow",
             )
         if not self.entries:
             self.entries["000000"] = SessionEntry(id="000000", parent=None, at=0.0, session=session)
@@ -121,10 +186,10 @@ class _Reader:
 
     def _check_write(self, found: Line) -> None:
         before = self._before
-        if self._awaited and before and found.more != self._awaited - 1:
-            detail = f"a write ended early: {self._awaited} more entries were to follow"
+        if self.awaited and before and found.more != self.awaited - 1:
+            detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)
-        self._awaited = found.more
+        self.awaited = found.more
         self._before = found
 
     def _check_number(self, found: Line) -> None:

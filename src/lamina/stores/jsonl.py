@@ -4,6 +4,7 @@ Laws: an append is one write, on disk before it is acknowledged; a file is never
 to mend it; one opening writes at a time. What was acknowledged survives the process and the power.
 """
 
+import contextlib
 import hashlib
 import os
 import weakref
@@ -22,9 +23,10 @@ from lamina.errors import (
     UnknownSession,
     WriteFailed,
 )
-from lamina.journal import Journal, read_journal
+from lamina.journal import Journal, Places, read_journal
 from lamina.journal.lines import entry_number, write_lines
 from lamina.stores.disk import lock_file, sync_file, sync_folder
+from lamina.stores.indexes import index_path, read_index, write_index
 from lamina.values.entry import FORMAT, Entry, SessionEntry
 
 SUFFIX = ".jsonl"
@@ -52,7 +54,7 @@ class JsonlStore:
             await self._lock(handle, header.session)
             if os.fstat(handle).st_size:
                 raise SessionMoved(header.session)
-            empty = Journal(entries={header.id: header})
+            empty = Journal(entries={header.id: header}, leaf=header.id, places=Places())
         except BaseException:
             os.close(handle)
             raise
@@ -80,9 +82,8 @@ class JsonlStore:
                     # It was replaced while we waited for the lock.
                     os.close(handle)
                     continue
-                data = await anyio.to_thread.run_sync(_read, handle)
-                journal = _check(read_journal(data, session), session, path)
-                return JsonlJournal(handle, path, session, journal, len(data))
+                journal, size = await anyio.to_thread.run_sync(_load, handle, path, session)
+                return JsonlJournal(handle, path, session, journal, size)
             except BaseException:
                 os.close(handle)
                 raise
@@ -145,8 +146,10 @@ class JsonlJournal:
         self._release = weakref.finalize(self, os.close, handle)
         self._path = path
         self._session = session
-        self._size = size
+        self.size = size
         self._ends_line = journal.ends_line
+        self._places = journal.places
+        self._indexed = size if journal.state else 0
 
     async def append(self, entries: Sequence[Entry]) -> None:
         if self._handle is None:
@@ -155,6 +158,23 @@ class JsonlJournal:
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
         await anyio.to_thread.run_sync(self._write, self._handle, data, last)
         self._kept = last
+        if self._places is not None:
+            self._places.add(entries, data)
+            if not self._places.sound or self._places.covered != self.size:
+                self._places = None
+
+    @property
+    def unindexed(self) -> int | None:
+        return None if self._places is None else self.size - self._indexed
+
+    async def keep_index(self, state: bytes) -> None:
+        if self._places is None or self._handle is None:
+            return
+        index = self._places.index(state)
+        self._indexed = index.covered
+        # An index is a convenience: a disk that does not take it takes nothing away.
+        with contextlib.suppress(OSError):
+            await anyio.to_thread.run_sync(write_index, index_path(self._path), index)
 
     async def close(self) -> None:
         self._handle = None
@@ -163,7 +183,7 @@ class JsonlJournal:
     def _write(self, handle: int, data: bytes, last: int) -> None:
         if not _is_at(handle, self._path):
             raise JournalGone(self._session, str(self._path))
-        if os.fstat(handle).st_size != self._size:
+        if os.fstat(handle).st_size != self.size:
             raise SessionMoved(self._session)
         if not self._ends_line:
             # Rubbish at the end becomes a line of its own.
@@ -174,10 +194,11 @@ class JsonlJournal:
             _write_all(handle, data)
             sync_file(handle)
         except OSError as error:
-            self._size = size = os.fstat(handle).st_size
+            self._places = None
+            self.size = size = os.fstat(handle).st_size
             self._ends_line = size == 0 or os.pread(handle, 1, size - 1) == b"\n"
             raise WriteFailed(self._session, error.strerror or str(error)) from error
-        self._size += len(data)
+        self.size += len(data)
         self._ends_line = True
 
 
@@ -197,8 +218,14 @@ async def read_file(path: Path, session: str) -> Journal:
     return _check(read_journal(data, session), session, path)
 
 
+def _load(handle: int, path: Path, session: str) -> tuple[Journal, int]:
+    data = _read(handle)
+    index = read_index(index_path(path))
+    return _check(read_journal(data, session, index), session, path), len(data)
+
+
 def _check(journal: Journal, session: str, path: Path) -> Journal:
-    header = next(iter(journal.entries.values()))
+    header = journal.entries["000000"]
     assert isinstance(header, SessionEntry)
     if header.format > FORMAT:
         raise JournalError(

@@ -69,5 +69,14 @@ class MemoryJournal:
         await self._store.append(self._session, entries)
         self.last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
 
+    size = 0
+
+    @property
+    def unindexed(self) -> None:
+        return None
+
+    async def keep_index(self, state: bytes) -> None:
+        pass
+
     async def close(self) -> None:
         pass

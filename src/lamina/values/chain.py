@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Generic, TypeVar
 
+from lamina.values.deferred import Deferred
+
 T = TypeVar("T")
 
 # One lock for all chains: held for an append of a few pointers, never while rendering.
@@ -19,11 +21,21 @@ class Chain(Generic[T]):
     __slots__ = ("_buffer", "_length")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
-        self._buffer: list[T] = list(values)
+        self._buffer: list[T] | Deferred[T] = list(values)
         self._length = len(self._buffer)
 
     @classmethod
-    def _view(cls, buffer: list[T], length: int) -> "Chain[T]":
+    def deferred(cls, buffer: Deferred[T]) -> "Chain[T]":
+        """A chain whose older values are loaded when they are looked at."""
+        return cls._view(buffer, len(buffer))
+
+    @property
+    def origin(self) -> Deferred[T] | None:
+        """What the older values are loaded from, if they are."""
+        return self._buffer if isinstance(self._buffer, Deferred) else None
+
+    @classmethod
+    def _view(cls, buffer: list[T] | Deferred[T], length: int) -> "Chain[T]":
         chain = cls.__new__(cls)
         chain._buffer = buffer
         chain._length = length

@@ -147,6 +147,12 @@ class InfoEntry(EntryBase, frozen=True, kw_only=True, tag="info"):
     name: str
 
 
+class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
+    """The session was opened again and other things were given than the last time, by digest."""
+
+    given: dict[str, str]
+
+
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
     """Data of an application or of another system; not part of any context."""
 
@@ -178,6 +184,7 @@ Entry = (
     | LabelEntry
     | BranchSummaryEntry
     | InfoEntry
+    | OpeningEntry
     | CustomEntry
     | UnknownEntry
 )

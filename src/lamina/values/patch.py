@@ -64,11 +64,14 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
 
 class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
     """Cached messages from `after` up to `first_kept` give way to `summary` (none if it is empty).
-    Those behind lose what named items no longer above them."""
+    Those behind lose what named items no longer above them. `read` and `modified` are the files
+    of everything that has gone so far, for the next compaction to carry on."""
 
     first_kept: int
     after: int = 0
     summary: str = ""
+    read: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
     reason: str = ""
 
 

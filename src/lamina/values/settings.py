@@ -34,6 +34,12 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prune_recent: float = 0.2
     # At a boundary the prefix is dead anyway: prune there already above this share.
     prune_cold_above: float = 0.7
+    # Compaction: above window - reserve, history gives way to a summary and its latest tokens.
+    # Without values of their own: reserve min(16,384, window/4), keep min(20,000, window/3).
+    compaction: Literal["auto", "off"] = "auto"
+    compaction_reserve: int | None = None
+    compaction_keep: int | None = None
+    compaction_summary: int = 2_000
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
 
@@ -56,10 +62,12 @@ _CHOICES = {
     "promotion": ("lazy", "eager"),
     "prefix_check": ("raise", "warn"),
     "history": ("full", "strip"),
+    "compaction": ("auto", "off"),
 }
 _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
+    "compaction_reserve", "compaction_keep", "compaction_summary",
 )  # fmt: skip
 
 

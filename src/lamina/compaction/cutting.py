@@ -1,15 +1,12 @@
-"""Where history may be cut, and what is said of the part that goes.
+"""Where history may be cut.
 
-Laws: a cut never parts a tool call from its result. Nothing here calls a model: the summary is
-extractive, and the same for the same messages.
+Law: a cut never parts a tool call from its result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lamina.journal import SUMMARY
-from lamina.values.message import Message, Text, ToolResult
-
-Count = Callable[[str], int]
+from lamina.values.message import Message, ToolResult
 
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
@@ -75,41 +72,3 @@ def last_turns_start(messages: Sequence[Message], turns: int) -> int:
             if turns <= 0:
                 return index
     return 0
-
-
-NOTICE = "[Earlier messages were removed to fit the context window. What they were about:]"
-
-
-def extract_summary(
-    messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
-) -> str:
-    """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
-    answered: the latest come first in line for the room and stand in their old order. `carried`
-    is the summary that these messages began with; it stays while it takes at most half."""
-    head = carried if carried and count(carried) * 2 <= limit else NOTICE
-    used = count(head)
-    chosen: list[str] = []
-    for message in reversed(messages):
-        line = _headline(message)
-        if not line:
-            continue
-        cost = count(line) + 1
-        if used + cost > limit:
-            break
-        used += cost
-        chosen.append(line)
-    return "\n".join([head, *reversed(chosen)])
-
-
-def _headline(message: Message, width: int = 160) -> str:
-    if message.role == "tool":
-        return ""
-    text = " ".join(block.text for block in message.blocks if isinstance(block, Text))
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if message.calls:
-        called = ", ".join(call.name for call in message.calls)
-        first = f"{first} (called {called})".strip()
-    if not first:
-        return ""
-    who = "Asked" if message.role == "user" else "Answered"
-    return f"{who}: {first if len(first) <= width else first[: width - 1].rstrip() + '…'}"

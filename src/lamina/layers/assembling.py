@@ -6,7 +6,7 @@ uncached; in `eager` history holds bare questions and answers. Separators stand 
 segment they introduce, so that growth never touches an earlier one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Literal
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from lamina import text as render
 from lamina.codec import canonical, digest_texts
+from lamina.layers.strands import Strand, StrandRecord, link
 from lamina.values.chain import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, Picture
@@ -61,8 +62,8 @@ class Assembler:
         self._blocks: dict[tuple[str, ...], tuple[str, int]] = {}
         self._front_key: tuple[object, object, object] | None = None
         self._front: Chain[Link] = Chain()
-        self._history = _Strand()
-        self._steps = _Strand()
+        self._history = Strand()
+        self._steps = Strand()
 
     def assemble(self, envelope: Envelope, items: Items, turn_start: int) -> Prompt:
         """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
@@ -118,6 +119,22 @@ class Assembler:
             segments = self._message_segments(message, items or {}, "history")
             sizes.append(sum(segment.tokens for segment in segments))
         return sizes
+
+    # -- caches that outlive the process -----------------------------------------------------------
+
+    def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
+        """The totals of history so far, if they are those of the first of `messages`."""
+        return self._history.freeze(messages)
+
+    def thaw(self, record: StrandRecord, messages: Chain[Message], items: Items) -> None:
+        """Takes up totals that were kept for `messages`; segments are rendered when looked at."""
+        # Their tokens are known: nothing is counted again.
+        quiet = Assembler(lambda _: 0, self.layout)
+
+        def render_message(message: Message) -> Iterator[Segment]:
+            return quiet._message_segments(message, items, "history")
+
+        self._history = Strand.thaw(record, messages, render_message)
 
     # -- front: tools, L1, library ---------------------------------------------------------------
 
@@ -301,43 +318,6 @@ class Assembler:
                 return self._count(canonical(content).decode()) + CALL_TOKENS
 
 
-class _Strand:
-    """The segments of a run of messages, extended by what was appended since the last time."""
-
-    def __init__(self) -> None:
-        self._messages: Chain[Message] = Chain()
-        self._start = 0
-        self._ends: Chain[int] = Chain()
-        self._links: Chain[Link] = Chain()
-
-    def follow(
-        self, messages: Chain[Message], start: int, render: Callable[[Message], Iterable[Segment]]
-    ) -> Chain[Link]:
-        known = self._known(messages, start)
-        links = self._links.until(self._ends[known - 1] if known else 0)
-        ends = self._ends.until(known)
-        for message in messages.since(start + known):
-            links = link(links, render(message))
-            ends = ends.extend((len(links),))
-        self._messages, self._start, self._ends, self._links = messages, start, ends, links
-        return links
-
-    def _known(self, messages: Chain[Message], start: int) -> int:
-        """How many of the messages from `start` on have their segments already."""
-        if start == self._start:
-            shared = messages.shared_with(self._messages)
-            if shared == min(len(messages), len(self._messages)):
-                return max(0, min(shared - start, len(self._ends)))
-        # Another chain: what still stands unchanged at its front keeps its segments.
-        known = 0
-        before = self._messages.since(self._start)
-        for old, new in zip(before, messages.since(start), strict=False):
-            if old is not new:
-                break
-            known += 1
-        return known
-
-
 class _Piece(Struct, frozen=True, kw_only=True):
     """A run of L3 text before it is joined to its neighbours."""
 
@@ -368,17 +348,6 @@ def segment_digest(role: str, content: Content, *, opens: bool) -> str:
             head + b"text\x1f" + content.text.encode("utf-8", "surrogatepass")
         ).hexdigest()
     return sha256(head + b"block\x1f" + canonical(content)).hexdigest()
-
-
-def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:
-    """`links` with `segments` behind, each with the totals up to it."""
-    tokens, running = (links[-1].tokens, links[-1].running) if len(links) else (0, "")
-    added = []
-    for segment in segments:
-        tokens += segment.tokens
-        running = sha256((running + segment.digest).encode()).hexdigest()
-        added.append(Link(segment, tokens, running))
-    return links.extend(added)
 
 
 def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:

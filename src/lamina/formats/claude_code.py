@@ -1,0 +1,313 @@
+"""Sessions of Claude Code.
+
+Laws: lines with one `message.id` are one answer; its place is that of its first line, its usage
+that of its last, whose `output_tokens` is a snapshot of the stream and is marked so. Results of one
+answer follow one another, though the file hangs each on the line of its call. A side chain is a
+branch that the session does not go on from. A compaction is the line with `isCompactSummary`, on
+the path that `logicalParentUuid` of the boundary before it names.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.formats.blocks import (
+    Content,
+    join_texts,
+    messages_of,
+    read_content,
+    read_usage,
+    target_of,
+    untold,
+)
+from lamina.formats.building import SessionBuilder
+from lamina.formats.imported import Imported
+from lamina.formats.ordering import order_by_parent
+from lamina.formats.pairing import waiting_calls
+from lamina.formats.reading import (
+    Line,
+    Object,
+    Text,
+    Unread,
+    first_moment,
+    moment,
+    object_in,
+    text_in,
+    without,
+)
+from lamina.values.entry import CustomEntry, InfoEntry, MessageEntry, TransformEntry
+from lamina.values.message import Message
+from lamina.values.patch import CompactionApply, Patch
+
+SOURCE = "claude_code"
+_PLACE = ("type", "uuid", "parentUuid", "timestamp", "sessionId", "message")
+_ANSWER = ("role", "content", "usage", "model", "id")
+_LONE = ("summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title")
+
+
+def looks_like_claude_code(value: Object) -> bool:
+    if "uuid" in value and ("parentUuid" in value or "isSidechain" in value):
+        return True
+    return value.get("type") in _LONE and ("leafUuid" in value or "sessionId" in value
+                                           or "messageId" in value)  # fmt: skip
+
+
+class _Group(Struct, frozen=True, kw_only=True):
+    """The lines that make one entry: those of one answer, or any other one."""
+
+    lines: tuple[Line, ...]
+    unread: Unread | None = None
+
+    @property
+    def value(self) -> Object:
+        return self.lines[0].value if self.lines else {}
+
+
+def import_claude_code(text: Text, session: str) -> Imported:
+    """The session of a Claude Code file."""
+    cwd = next((found for line in text.lines if (found := text_in(line.value, "cwd"))), "")
+    own = next((found for line in text.lines if (found := text_in(line.value, "sessionId"))), "")
+    builder = SessionBuilder(
+        session=session,
+        source=SOURCE,
+        at=first_moment(text.lines),
+        workspace=cwd,
+        extra={"sessionId": own} if own else None,
+        problems=text.problems,
+    )
+    importer = _Importer(builder, own)
+    groups, homes = _group(text)
+
+    def ids(group: _Group) -> tuple[str | None, str | None]:
+        own, parent = _uuid(group.value), _parent(group.value)
+        home = homes.get(parent) if parent else None
+        return own, None if parent is None else home or parent
+
+    for group, cut in order_by_parent(groups, ids):
+        importer.add(group, cut)
+    importer.report_boundaries()
+    return builder.finish(importer.main)
+
+
+def _uuid(value: Object) -> str | None:
+    return text_in(value, "uuid") or None
+
+
+def _parent(value: Object) -> str | None:
+    return text_in(value, "parentUuid") or text_in(value, "logicalParentUuid") or None
+
+
+def _group(text: Text) -> tuple[list[_Group], dict[str, str]]:
+    """The groups in order of their first lines, and for the other lines of an answer the uuid of
+    its first."""
+    groups: list[list[Line] | Unread] = []
+    answers: dict[tuple[str, bool], list[Line]] = {}
+    homes: dict[str, str] = {}
+    seen: dict[str, Line] = {}
+    for record in text.records:
+        if isinstance(record, Unread):
+            groups.append(record)
+            continue
+        value = record.value
+        own = _uuid(value)
+        name = text_in(object_in(value, "message"), "id")
+        copied = own is not None and own in seen and seen[own].value == value
+        if own is not None:
+            seen.setdefault(own, record)
+        if value.get("type") != "assistant" or not name or copied or own is None:
+            groups.append([record])  # of a copy the builder says that it is one
+            continue
+        answer = answers.get((name, value.get("isSidechain") is True))
+        if answer is None:
+            answers[name, value.get("isSidechain") is True] = answer = []
+            groups.append(answer)
+        elif first := _uuid(answer[0].value):
+            homes.setdefault(own, first)
+        answer.append(record)
+    found = [
+        _Group(lines=(), unread=group) if isinstance(group, Unread) else _Group(lines=tuple(group))
+        for group in groups
+    ]
+    return found, homes
+
+
+class _Importer:
+    def __init__(self, builder: SessionBuilder, session: str) -> None:
+        self.builder = builder
+        self.session = session
+        # Where the conversation and where the side chains got to.
+        self.main = builder.root
+        self.side: str | None = None
+        # Boundaries whose summary did not come yet: line and what set it off.
+        self.boundaries: dict[str, tuple[int, str]] = {}
+
+    def add(self, group: _Group, cut: bool) -> None:
+        builder = self.builder
+        if group.unread is not None:
+            self.main = builder.keep("unreadable", group.unread.data, line=group.unread.number,
+                                     parent=self.main)  # fmt: skip
+            return
+        line = group.lines[0]
+        aside = line.value.get("isSidechain") is True
+        nearest = (self.side or builder.root) if aside else self.main
+        place = self._place(group, cut, nearest)
+        for other in group.lines[1:]:
+            builder.account(other.number, place)
+            if uuid := _uuid(other.value):
+                builder.alias(uuid, place)
+        if aside:
+            self.side = place
+        else:
+            self.main = place
+
+    def _place(self, group: _Group, cut: bool, nearest: str) -> str:
+        builder, line, value = self.builder, group.lines[0], group.value
+        own, kind = _uuid(value), value.get("type")
+        if own is None:
+            return self._lone(line, nearest)
+        if (known := builder.known(own, line.number, value)) is not None:
+            return known
+        parent = builder.find_parent(own, _parent(value), line.number, cut=cut, nearest=nearest)
+        if value.get("isCompactSummary") is True:
+            return self._compaction(line, parent)
+        if kind == "assistant" and isinstance(value.get("message"), dict):
+            return self._answer(group, parent)
+        if kind == "user" and isinstance(value.get("message"), dict):
+            return self._said(line, parent)
+        name = f"{SOURCE}.{text_in(value, 'subtype') or kind}"
+        place = builder.put(
+            parent, CustomEntry, at=_at(line), line=line.number, raw=value, foreign_id=own,
+            kind=name, data=value,
+        )  # fmt: skip
+        if value.get("subtype") == "compact_boundary":
+            trigger = text_in(object_in(value, "compactMetadata"), "trigger")
+            self.boundaries[place] = line.number, trigger
+        return place
+
+    def report_boundaries(self) -> None:
+        """Tells of compactions without a summary: the history before them stays."""
+        for line, _ in self.boundaries.values():
+            self.builder.report(line, "missing_summary", "a compaction that has no summary")
+
+    def _lone(self, line: Line, nearest: str) -> str:
+        """A line without a place in the tree stands where the file has it."""
+        value = line.value
+        name = text_in(value, "summary", "customTitle", "aiTitle")
+        if value.get("type") in ("summary", "custom-title", "ai-title") and name:
+            extra = {SOURCE: without(value, "summary", "customTitle", "aiTitle")}
+            return self.builder.put(
+                self.builder.tail(nearest), InfoEntry, at=_at(line), line=line.number, raw=value,
+                inline=True, name=name, extra=extra,
+            )  # fmt: skip
+        return self.builder.keep(
+            str(value.get("type")), value, at=_at(line), line=line.number, parent=nearest
+        )
+
+    def _compaction(self, line: Line, parent: str) -> str:
+        builder, value = self.builder, line.value
+        content = object_in(value, "message").get("content")
+        summary = join_texts(content)
+        left = without(object_in(value, "message"), "role", "content") | untold(content)
+        _, trigger = self.boundaries.pop(parent, (0, ""))
+        op = CompactionApply(
+            first_kept=len(builder.state(parent).envelope.cached),
+            summary=summary,
+            reason=f"compacted in Claude Code ({trigger})"
+            if trigger
+            else "compacted in Claude Code",
+        )
+        return builder.put(
+            parent, TransformEntry, at=_at(line), line=line.number, raw=value,
+            foreign_id=_uuid(value), transformer=f"{SOURCE}.compaction", patch=Patch(ops=(op,)),
+            extra={SOURCE: self._left(value) | left},
+        )  # fmt: skip
+
+    def _said(self, line: Line, parent: str) -> str:
+        builder, value = self.builder, line.value
+        content = read_content(object_in(value, "message").get("content"), builder, line.number)
+        left = self._left(value) | without(object_in(value, "message"), "role", "content")
+        if content.rest:
+            left["blocks"] = content.rest
+        messages = messages_of("user", content)
+        inline = False
+        if content.results:
+            parent, inline = self._behind_results(value, parent, content)
+        place = parent
+        for index, message in enumerate(messages):
+            last = index == len(messages) - 1
+            place = builder.put(
+                place, MessageEntry, at=_at(line), line=line.number, raw=value, message=message,
+                foreign_id=_uuid(value) if last else None, extra={} if index else {SOURCE: left},
+                inline=inline and not index,
+            )  # fmt: skip
+        return place
+
+    def _left(self, value: Object) -> Object:
+        """Fields of a line without a place of ours; the obvious ones only if they surprise."""
+        left = without(value, *_PLACE) | {"uuid": value.get("uuid")}
+        role = object_in(value, "message").get("role")
+        if role not in (value.get("type"), None):
+            left["role"] = role
+        if value.get("type") not in ("user", "assistant"):
+            left["type"] = value.get("type")
+        if value.get("sessionId") not in (self.session, None):
+            left["sessionId"] = value["sessionId"]
+        return left
+
+    def _behind_results(self, value: Object, parent: str, content: Content) -> tuple[str, bool]:
+        """Where results go. Those of one answer are siblings in the file; they stand in one line
+        here, unless one is a second try, which is a branch."""
+        builder = self.builder
+        calls = {result.call_id for result in content.results}
+        answer = builder.find(_parent(value)) or parent
+        for place in (parent, answer):
+            if calls & set(waiting_calls(builder.state(place).envelope.cached)):
+                return place, place == parent
+        return parent, True
+
+    def _answer(self, group: _Group, parent: str) -> str:
+        builder, line = self.builder, group.lines[0]
+        parts: list[Any] = []
+        for each in group.lines:
+            content = object_in(each.value, "message").get("content")
+            given = content if isinstance(content, list) else [content] if content else []
+            parts += [part for part in given if part not in parts]
+        content = read_content(parts, builder, line.number, "anthropic")
+        last = object_in(group.lines[-1].value, "message")
+        usage = object_in(last, "usage")
+        first = object_in(line.value, "message")
+        left = self._left(line.value) | without(first, *_ANSWER) | {"message_id": first.get("id")}
+        if usage:
+            left |= {"usage": first.get("usage"), "output_tokens_untrusted": True}
+        if first.get("model") != last.get("model"):
+            left["model"] = first.get("model")
+        if len(group.lines) > 1:
+            # Of the other lines, what they do not share with the first.
+            shell = _shell(line.value)
+            left["merged"] = [
+                {key: held for key, held in _shell(each.value).items() if shell.get(key) != held}
+                for each in group.lines[1:]
+            ]
+        if content.rest:
+            left["blocks"] = content.rest
+        if content.results:
+            left["content"] = parts
+            builder.report(line.number, "unknown_block", "a tool result inside an answer; as data")
+        model = text_in(last, "model")
+        target = "" if model.startswith("<") else target_of("anthropic", model)
+        place = builder.use_model(parent, target, at=_at(line), line=line.number)
+        return builder.put(
+            place, MessageEntry, at=_at(line), line=line.number, raw=line.value,
+            foreign_id=_uuid(line.value), extra={SOURCE: left}, usage=read_usage(usage),
+            message=Message(role="assistant", blocks=content.blocks), model=target,
+        )  # fmt: skip
+
+
+def _at(line: Line) -> float | None:
+    return moment(line.value.get("timestamp"))
+
+
+def _shell(value: Object) -> Object:
+    """A line without the content of its message."""
+    message = object_in(value, "message")
+    return {**value, "message": {key: held for key, held in message.items() if key != "content"}}

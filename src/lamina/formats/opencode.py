@@ -1,0 +1,188 @@
+"""Sessions of OpenCode: one JSON document, `{info, messages: [{info, parts}]}`.
+
+Laws: a message of OpenCode is a whole run of steps; here an answer ends where its calls are, and
+their results follow, as they were sent. Its usage stands with the last of its answers. Parts that
+a model does not see are data.
+"""
+
+from typing import Any
+
+from lamina.formats.blocks import read_data_url, target_of, write_arguments
+from lamina.formats.building import SessionBuilder
+from lamina.formats.imported import Imported
+from lamina.formats.reading import (
+    Object,
+    Text,
+    Unread,
+    count_in,
+    list_in,
+    moment,
+    object_in,
+    text_in,
+    without,
+)
+from lamina.values.entry import InfoEntry, MessageEntry
+from lamina.values.message import Block, Message, Thinking, ToolCall, ToolResult
+from lamina.values.message import Text as TextBlock
+from lamina.values.usage import Usage
+
+SOURCE = "opencode"
+
+
+def looks_like_opencode(value: Object) -> bool:
+    return isinstance(value.get("info"), dict) and isinstance(value.get("messages"), list)
+
+
+def import_opencode(text: Text, session: str) -> Imported:
+    """The session of an OpenCode export."""
+    line = next(each for each in text.lines if looks_like_opencode(each.value))
+    info = object_in(line.value, "info")
+    builder = SessionBuilder(
+        session=session,
+        source=SOURCE,
+        at=moment(object_in(info, "time").get("created")) or 0.0,
+        workspace=text_in(info, "directory"),
+        forked_from=text_in(info, "parentID"),
+        extra=without(info, "directory", "parentID", "title"),
+        line=line.number,
+        problems=text.problems,
+    )
+    if title := text_in(info, "title"):
+        builder.put(builder.last, InfoEntry, at=None, name=title)
+    importer = _Importer(builder, line.number)
+    for index, message in enumerate(list_in(line.value, "messages")):
+        importer.add(index, message)
+    if left := without(line.value, "info", "messages"):
+        builder.keep("document", left, line=line.number)
+    for record in text.records:
+        if isinstance(record, Unread):
+            builder.keep_unread(record)
+        elif record is not line:
+            builder.report(record.number, "unknown_type", "an object beside the session; as data")
+            builder.keep("line", record.value, line=record.number)
+    return builder.finish()
+
+
+class _Importer:
+    def __init__(self, builder: SessionBuilder, line: int) -> None:
+        self.builder = builder
+        self.line = line
+
+    def add(self, index: int, value: Any) -> None:
+        info = object_in(value, "info") if isinstance(value, dict) else {}
+        parts = list_in(value, "parts") if isinstance(value, dict) else []
+        role = info.get("role")
+        if role not in ("user", "assistant"):
+            detail = f"message {index} has the role {role!r}; kept as data"
+            self.builder.report(self.line, "unknown_role", detail)
+            self.builder.keep("unreadable", value, line=self.line)
+            return
+        at = moment(object_in(info, "time").get("created"))
+        left = without(value, "parts") | {"info": without(info, "role")}
+        if role == "assistant":
+            self._answer(parts, info, at, left)
+        else:
+            self._said(parts, at, left)
+
+    def _said(self, parts: list[Any], at: float | None, left: Object) -> None:
+        blocks: list[Block] = []
+        rest: list[Any] = []
+        for part in parts:
+            block = self._read_part(part)
+            if block is not None:
+                blocks.append(block)
+            if block is None or (beside := _beside(part)):
+                rest.append(part if block is None else beside)
+        if rest:
+            left["parts"] = rest
+        self._write(Message(role="user", blocks=tuple(blocks)), at, left)
+
+    def _answer(self, parts: list[Any], info: Object, at: float | None, left: Object) -> None:
+        target = target_of(text_in(info, "providerID"), text_in(info, "modelID"))
+        self.builder.use_model(self.builder.last, target, at=at, line=self.line)
+        steps: list[tuple[list[Block], list[ToolResult]]] = [([], [])]
+        rest: list[Any] = []
+        for part in parts:
+            blocks, results = steps[-1]
+            kind = part.get("type") if isinstance(part, dict) else None
+            if results and kind != "tool":
+                blocks, results = [], []
+                steps.append((blocks, results))
+            if kind == "tool" and text_in(part, "tool"):
+                call, result = self._read_tool(part, len(blocks))
+                blocks.append(call)
+                results.append(result)
+                state = without(object_in(part, "state"), "input", "output", "error")
+                state |= {k: v for k, v in object_in(part, "state").items()
+                          if k in ("output", "error") and not isinstance(v, str)}  # fmt: skip
+                rest.append(without(part, "type", "tool", "state") | {"state": state}
+                            if isinstance(part.get("state"), dict) else part)  # fmt: skip
+                continue
+            block = self._read_part(part)
+            if block is not None:
+                blocks.append(block)
+            if block is None or (beside := _beside(part)):
+                rest.append(part if block is None else beside)
+        # A step that only began, without a word, is no answer; one alone is kept.
+        steps = [step for step in steps if step[0]] or steps[:1]
+        if rest:
+            left["parts"] = rest
+        for index, (blocks, results) in enumerate(steps):
+            last = index == len(steps) - 1
+            self._write(
+                Message(role="assistant", blocks=tuple(blocks)), at, {} if index else left,
+                usage=_usage(object_in(info, "tokens")) if last else None, model=target,
+            )  # fmt: skip
+            if results:
+                self._write(Message(role="tool", blocks=tuple(results)), at, {})
+
+    def _read_part(self, part: Any) -> Block | None:
+        if not isinstance(part, dict) or part.get("ignored") is True:
+            return None
+        match part.get("type"):
+            case "text" if isinstance(part.get("text"), str):
+                return TextBlock(part["text"])
+            case "reasoning" if isinstance(part.get("text"), str):
+                return Thinking(text=part["text"])
+            case "file" if text_in(part, "mime").startswith("image/"):
+                return read_data_url(text_in(part, "url"), self.builder, self.line)
+            case _:
+                return None
+
+    def _read_tool(self, part: Object, index: int) -> tuple[ToolCall, ToolResult]:
+        state = object_in(part, "state")
+        call = ToolCall(
+            id=text_in(part, "callID", "id") or self.builder.mint_call(index),
+            name=part["tool"],
+            arguments=write_arguments(state.get("input")),
+        )
+        done = state.get("status") == "completed"
+        said = text_in(state, "output") if done else text_in(state, "error", "output")
+        if not done:
+            said = said or f"The call ended with the status {state.get('status')!r}."
+        result = ToolResult(call_id=call.id, name=call.name, text=said, is_error=not done)
+        return call, result
+
+    def _write(self, message: Message, at: float | None, left: Object, **fields: Any) -> None:
+        self.builder.put(
+            self.builder.last, MessageEntry, at=at, line=self.line, raw=left, message=message,
+            extra={SOURCE: left} if left else {}, **fields,
+        )  # fmt: skip
+
+
+def _beside(part: Object) -> Object:
+    return without(part, "type", "text", "url", "mime")
+
+
+def _usage(tokens: Object) -> Usage | None:
+    if not tokens:
+        return None
+    cache = object_in(tokens, "cache")
+    read, written = count_in(cache, "read"), count_in(cache, "write")
+    return Usage(
+        input=count_in(tokens, "input") + read + written,
+        cached=read,
+        written=written,
+        output=count_in(tokens, "output") + count_in(tokens, "reasoning"),
+        cache_reported="read" in cache,
+    )

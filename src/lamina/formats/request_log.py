@@ -1,0 +1,219 @@
+"""Logs of requests: one body per line, alone or with its answer.
+
+Laws: a request that extends an earlier one continues its path, and only what is new is written. One
+that departs from the earlier messages is a branch from the last message they share; if they share
+none, a branch from the header. A system prompt or tools that changed are a transform with a reason.
+The parameters of each request, and what its answer says besides the message, are kept as data.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.formats.building import SessionBuilder
+from lamina.formats.imported import Imported
+from lamina.formats.reading import (
+    Line,
+    Object,
+    Text,
+    Unread,
+    first_moment,
+    moment,
+    object_in,
+    parse_json,
+    without,
+)
+from lamina.formats.request_bodies import (
+    Answer,
+    Body,
+    Logged,
+    identity,
+    looks_like_body,
+    read_answer_body,
+    read_body,
+)
+from lamina.formats.streams import read_stream
+from lamina.values.entry import MessageEntry, TransformEntry
+from lamina.values.patch import Patch, PatchOp, SystemPartsReplace, ToolsReplace
+
+SOURCE = "request_log"
+
+
+class _Request(Struct, frozen=True, kw_only=True):
+    """One line of the log, unwrapped."""
+
+    body: Object
+    response: Object
+    at: float | None
+    rest: Object
+
+
+def looks_like_request_log(value: Object) -> bool:
+    if isinstance(value.get("request"), dict):
+        return _unwrap(value) is not None
+    return looks_like_body(value)
+
+
+def _unwrap(value: Object) -> _Request | None:
+    request = object_in(value, "request")
+    if not request:
+        if not looks_like_body(value):
+            return None
+        return _Request(body=value, response={}, at=moment(value.get("timestamp")), rest={})
+    body = request.get("body", request.get("body_raw"))
+    if isinstance(body, str):
+        body = _parsed(body)
+    if not isinstance(body, dict) or not looks_like_body(body):
+        return None
+    rest = without(value, "request", "response")
+    if around := without(request, "body", "timestamp"):
+        rest["request"] = around
+    at = moment(request.get("timestamp")) or moment(value.get("timestamp"))
+    return _Request(body=body, response=object_in(value, "response"), at=at, rest=rest)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_json(text.encode("utf-8", "replace"))[0]
+    except ValueError:
+        return None
+
+
+def import_request_log(text: Text, session: str) -> Imported:
+    """The conversations of a log, as branches of one session."""
+    first = next((found for line in text.lines if (found := _unwrap(line.value))), None)
+    at = (first.at if first else None) or first_moment(text.lines)
+    draft = SessionBuilder(session=session, source=SOURCE)
+    # The first request says what the header holds; its problems are told when it is placed.
+    opening = read_body(first.body, draft, 0) if first else None
+    builder = SessionBuilder(
+        session=session,
+        source=SOURCE,
+        at=at,
+        system=opening.system if opening else (),
+        tools=opening.tools if opening else (),
+        problems=text.problems,
+    )
+    importer = _Importer(builder)
+    for record in text.records:
+        if isinstance(record, Unread):
+            builder.keep_unread(record)
+        else:
+            importer.add(record)
+    return builder.finish(importer.leaf)
+
+
+class _Importer:
+    def __init__(self, builder: SessionBuilder) -> None:
+        self.builder = builder
+        self.leaf: str | None = None
+        # The entry of each message by those before it: a tree of everything that was said. A node
+        # is a number; its entry is where the next message goes.
+        self.children: dict[tuple[int, str], int] = {}
+        self.places: list[str] = [builder.root]
+        self.lefts: list[Any] = [None]
+
+    def add(self, line: Line) -> None:
+        builder, number = self.builder, line.number
+        request = _unwrap(line.value)
+        if request is None:
+            builder.report(number, "unknown_type", "not a request body; kept as data")
+            builder.keep("line", line.value, line=number, parent=self.leaf)
+            return
+        body = read_body(request.body, builder, number)
+        passed = self._walk(body.messages)
+        node, shared = passed[-1], len(passed) - 1
+        place = self._set_up(builder.tail(self.places[node]), body, request.at, number)
+        for logged in body.messages[shared:]:
+            node, place = self._say(node, place, logged, request.at, number)
+        params = body.params | request.rest
+        if again := self._said_otherwise(passed, body.messages):
+            params["messages"] = again
+        place = builder.keep("request", params, at=request.at, line=number, parent=place)
+        self.leaf = self._answer(node, place, request, number)
+
+    def _walk(self, messages: tuple[Logged, ...]) -> list[int]:
+        """The nodes of those of these messages that were said already, from the root on."""
+        passed = [0]
+        for logged in messages:
+            known = self.children.get((passed[-1], identity(logged)))
+            if known is None:
+                break
+            passed.append(known)
+        return passed
+
+    def _said_otherwise(self, passed: list[int], messages: tuple[Logged, ...]) -> Object:
+        """Fields of messages said before that are others now, as markers of a cache are."""
+        return {
+            str(index): logged.left
+            for index, (node, logged) in enumerate(zip(passed[1:], messages, strict=False))
+            if logged.left and logged.left != self.lefts[node]
+        }
+
+    def _say(
+        self, node: int, place: str, logged: Logged, at: float | None, line: int, **fields: Any
+    ) -> tuple[int, str]:
+        extra = {SOURCE: logged.left} if logged.left else {}
+        place = self.builder.put(
+            place, MessageEntry, at=at, line=line, raw=logged.left, message=logged.message,
+            extra=extra, **fields,
+        )  # fmt: skip
+        known = len(self.places)
+        self.places.append(place)
+        self.lefts.append(logged.left)
+        self.children[node, identity(logged)] = known
+        return known, place
+
+    def _set_up(self, place: str, body: Body, at: float | None, line: int) -> str:
+        """The position behind `place` with this request's system prompt, tools and model."""
+        builder = self.builder
+        envelope = builder.state(place).envelope
+        ops: list[PatchOp] = []
+        if envelope.system != body.system:
+            reason = "the system prompt changed in the log"
+            ops.append(SystemPartsReplace(parts=body.system, reason=reason))
+        if envelope.tools != body.tools:
+            ops.append(ToolsReplace(tools=body.tools, reason="the tools changed in the log"))
+        if ops:
+            place = builder.put(
+                place, TransformEntry, at=at, line=line, raw=None,
+                transformer=f"{SOURCE}.changed", patch=Patch(ops=tuple(ops)),
+            )  # fmt: skip
+        return builder.use_model(place, body.target, at=at, line=line)
+
+    def _answer(self, node: int, place: str, request: _Request, line: int) -> str:
+        builder, response = self.builder, request.response
+        if not response:
+            return place
+        answer = self._read_answer(response, line)
+        if answer is None:
+            if response.get("body") is not None or response.get("body_raw") is not None:
+                builder.report(line, "no_answer", "the response holds no answer; kept as data")
+            return builder.keep("response", response, line=line, parent=place)
+        known = self.children.get((node, identity(answer.message)))
+        if known is not None:  # the same question got the same answer before
+            return builder.keep("response", response, line=line, parent=self.places[known])
+        around = without(response, "body", "body_raw") | {"body": answer.params}
+        left = {"response": around, "message": answer.message.left}
+        said = Logged(message=answer.message.message, left=left)
+        fields = {"usage": answer.usage, "model": answer.model}
+        return self._say(node, place, said, request.at, line, **fields)[1]
+
+    def _read_answer(self, response: Object, line: int) -> Answer | None:
+        body: Any = response.get("body")
+        if body is None:
+            body = response.get("body_raw")
+        if isinstance(body, str):
+            parsed = _parsed(body)
+            if not isinstance(parsed, dict):
+                stream = read_stream(body)
+                if stream and stream.unread:
+                    detail = f"{stream.unread} events of the stream could not be read"
+                    self.builder.report(line, "unreadable_events", detail)
+                parsed = stream.body if stream else None
+            body = parsed
+        status = response.get("status_code")
+        failed = isinstance(status, int) and status >= 400
+        if not isinstance(body, dict) or failed:
+            return None
+        return read_answer_body(body, self.builder, line)

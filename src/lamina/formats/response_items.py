@@ -1,0 +1,160 @@
+"""Items of OpenAI's Responses API, in Codex's files and in logs, to messages.
+
+Laws: what the model gave in a row is one message. Reasoning is kept as it can be read, but never
+sent again: its encrypted form is no use on another wire. A tool that the vendor ran itself has no
+result that a call could be paired with, so it is data.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from lamina.formats.blocks import read_content, result_text, untold, write_arguments
+from lamina.formats.building import SessionBuilder
+from lamina.formats.pairing import pair_up
+from lamina.formats.reading import Object, object_in, text_in, without
+from lamina.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult
+
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+# What the vendor did on its side.
+_HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool_search_call",
+           "code_interpreter_call", "ghost_snapshot")  # fmt: skip
+ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
+
+ItemKind = Literal["answer", "output", "said", "other"]
+
+
+class Items(Struct, frozen=True, kw_only=True):
+    """A message, and what of its items is not in it."""
+
+    message: Message
+    left: tuple[Any, ...] = ()
+
+
+def kind_of_item(item: Object) -> ItemKind:
+    """Whose an item is; `other` for what is not known."""
+    kind = item.get("type", "message" if "role" in item else None)
+    if kind in _OUTPUTS:
+        return "output"
+    if kind == "reasoning" or kind in _CALLS or kind in _HOSTED:
+        return "answer"
+    if kind == "message":
+        return "answer" if item.get("role") == "assistant" else "said"
+    return "other"
+
+
+def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> Items:
+    """One message of the model's, of items that it gave in a row."""
+    blocks: list[Block] = []
+    left: list[Any] = []
+    for index, item in enumerate(items):
+        kind = item.get("type", "message")
+        rest: Any = without(item, "type")
+        if kind == "message":
+            content = read_content(item.get("content"), builder, line, "openai")
+            blocks += content.blocks
+            rest = without(item, "type", "role", "content")
+            if content.rest or content.results:
+                rest["content"] = item.get("content")
+        elif kind == "reasoning":
+            summary = read_content(item.get("summary"), builder, line)
+            inner = read_content(item.get("content"), builder, line)
+            texts = [b.text for b in (*summary.blocks, *inner.blocks) if isinstance(b, Text)]
+            blocks.append(Thinking(text="\n\n".join(texts), provider="openai"))
+            rest = {k: v for k, v in item.items() if k not in ("type", "summary", "content")}
+            rest |= untold(item.get("summary")) if summary.rest else {}
+        elif kind in _CALLS:
+            blocks.append(_read_call(item, builder.mint_call(index)))
+            rest = without(item, "type", "call_id", "name", "arguments", "input", "action")
+        else:
+            rest = item
+        if rest:
+            left.append({"item": index, **rest})
+    return Items(message=Message(role="assistant", blocks=tuple(blocks)), left=tuple(left))
+
+
+def _read_call(item: Object, minted: str) -> ToolCall:
+    name = text_in(item, "name") or str(item.get("type")).removesuffix("_call")
+    match item.get("type"):
+        case "local_shell_call":
+            arguments = write_arguments(item.get("action"))
+        case "custom_tool_call":
+            # Free text, which JSON has to wrap.
+            arguments = write_arguments({"input": item.get("input")})
+        case _:
+            arguments = write_arguments(item.get("arguments"))
+    return ToolCall(id=text_in(item, "call_id", "id") or minted, name=name, arguments=arguments)
+
+
+def read_output(item: Object, builder: SessionBuilder, line: int) -> Items:
+    """The result of a call."""
+    output = item.get("output")
+    failed = isinstance(output, dict) and output.get("success") is False
+    text = output.get("content") if isinstance(output, dict) else output
+    result = ToolResult(
+        call_id=text_in(item, "call_id", "id"),
+        name="",
+        text=result_text(text, builder, line),
+        is_error=failed,
+    )
+    rest = without(item, "type", "call_id", "output")
+    if isinstance(output, dict):
+        rest |= {"output": without(output, "content", "success")}
+    rest |= untold(text)
+    return Items(message=Message(role="tool", blocks=(result,)), left=(rest,) if rest else ())
+
+
+def read_said(item: Object, builder: SessionBuilder, line: int) -> Items:
+    """A message of the user's; one of another role says so in `left`."""
+    content = read_content(item.get("content"), builder, line)
+    rest = without(item, "type", "content")
+    if rest.get("role") == "user":
+        del rest["role"]
+    if content.rest or content.results:
+        rest["content"] = item.get("content")
+    message = Message(role="user", blocks=content.blocks)
+    return Items(message=message, left=(rest,) if rest else ())
+
+
+def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[Items]:
+    """Messages of a list of items; what is not understood is in `left` of the one before it."""
+    found: list[Items] = []
+    run: list[Object] = []
+
+    def close() -> None:
+        if run:
+            found.append(read_answer(run, builder, line))
+            run.clear()
+
+    for item in items:
+        kind = kind_of_item(item) if isinstance(item, dict) else "other"
+        if kind == "answer":
+            run.append(item)
+            continue
+        close()
+        if kind == "output":
+            found.append(read_output(item, builder, line))
+        elif kind == "said":
+            found.append(read_said(item, builder, line))
+        else:
+            builder.report(line, "unknown_block", "an item of a list that is not known; as data")
+            said = Message(role="user", blocks=())
+            found.append(Items(message=said, left=(item,)))
+    close()
+    return found
+
+
+def read_history(items: Iterable[Any], builder: SessionBuilder, line: int) -> tuple[Message, ...]:
+    """Messages that stand in for a history, with calls and results paired."""
+    given = [each.message for each in read_items(items, builder, line)]
+    messages, told = pair_up([message for message in given if message.blocks])
+    for detail in told:
+        builder.report(line, "unpaired", detail)
+    return messages
+
+
+def base_instructions(meta: Object) -> str:
+    """The system prompt that a session was begun with."""
+    return text_in(object_in(meta, "base_instructions"), "text") or text_in(meta, "instructions")

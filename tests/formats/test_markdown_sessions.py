@@ -1,0 +1,311 @@
+"""A session as a chat file, and back: nothing that was said is lost, and items are named anew."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from tests.fakes.replies import openai_reply
+from tests.fakes.sessions import World, all_text, labels, rule, run, talk, user_of
+from tests.strategies import modest, sessions
+
+import lamina
+from lamina.engine.session import Session
+from lamina.formats.markdown_chat import (
+    chat_of,
+    export_chat,
+    import_chat,
+    parse_chat,
+    render_chat,
+)
+from lamina.journal import path_to, replay
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    InfoEntry,
+    MessageEntry,
+    ModelEntry,
+    PinEntry,
+    SessionEntry,
+)
+from lamina.values.item import ItemId, Picture, note_id
+from lamina.values.message import Image, Message, Text, Thinking, ToolCall, ToolResult
+from lamina.values.usage import Usage
+
+NOTES = {"a.md": "alpha", "dir/b, c.md": "beta", "big.md": "word " * 900}
+
+
+def path_of(session: Session) -> tuple[Entry, ...]:
+    return path_to(session.state.leaf, {entry.id: entry for entry in session.entries})
+
+
+def spoken(entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    return [(e.message.role, e.message.text) for e in entries if isinstance(e, MessageEntry)]
+
+
+def header(**fields: object) -> SessionEntry:
+    return SessionEntry(id="000000", parent=None, at=5.0, session="s", **fields)  # type: ignore[arg-type]
+
+
+def line_of(*messages: Message, interrupted: bool = False) -> list[Entry]:
+    entries: list[Entry] = [header()]
+    for number, message in enumerate(messages, start=1):
+        entries.append(
+            MessageEntry(
+                id=f"{number:06x}",
+                parent=f"{number - 1:06x}",
+                at=5.0 + number,
+                message=message,
+                interrupted=interrupted and number == len(messages),
+            )
+        )
+    return entries
+
+
+def test_a_session_is_exported_whole_also_what_was_cut_from_the_model() -> None:
+    async def body() -> None:
+        world = World(NOTES)
+        session = await world.open(history="strip", strip_turns=1, strip_after_turns=2)
+        for number in range(5):
+            turn = await talk(session, f"question {number}", answer=f"answer {number}")
+        assert "question 0" not in [m.text for m in session.envelope.cached]
+        assert turn.answer == "answer 4"
+        chat = chat_of(path_of(session))
+        assert [(m.role, m.text) for m in chat.messages] == [
+            pair
+            for number in range(5)
+            for pair in (("user", f"question {number}"), ("ai", f"answer {number}"))
+        ]
+
+    run(body())
+
+
+def test_the_comment_keeps_what_each_turn_used_and_what_it_was_worth() -> None:
+    async def body() -> None:
+        world = World(NOTES)
+        session = await world.open(always=[rule("tone", "Be brief.")])
+        await session.pin("a.md")
+        await talk(session, "Q1", lamina.attach("dir/b, c.md", priority=3, essential=True))
+        await talk(session, "Q2", "dir/b, c.md", "gone.md")
+        exported = export_chat(path_of(session))
+        first, _, second, _ = exported.chat.messages
+        uses = {each.item: each for each in first.context.references}
+        held = uses[note_id("dir/b, c.md")]
+        assert (held.form, held.priority, held.essential) == ("full", 3, True)
+        assert uses[note_id("a.md")].pinned
+        assert uses[ItemId("rule:tone")].include == "always"
+        assert len(held.version) == 64
+        uses = {each.item: each for each in second.context.references}
+        assert uses[note_id("dir/b, c.md")].form == "named"
+        assert uses[note_id("gone.md")].form == "left_out"
+        assert labels(each.item for each in exported.chat.pinned) == ["a.md"]
+        assert parse_chat(exported.text) == (exported.chat, ())
+        assert "alpha" not in exported.text
+        assert "beta" not in exported.text
+        assert exported.chat.provider == session.settings.target.partition(":")[0]
+
+    run(body())
+
+
+def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
+    async def body() -> None:
+        world = World(NOTES)
+        session = await world.open()
+        await talk(session, "What is beta?", "dir/b, c.md", answer="It is b.")
+        exported = export_chat(path_of(session))
+
+        world.workspace.notes["moved/b, c.md"] = "beta, changed"
+        del world.workspace.notes["dir/b, c.md"]
+        imported = import_chat(
+            exported.text, name=exported.name, session="again", paths=list(world.workspace.notes)
+        )
+        assert [each.what for each in imported.problems] == ["moved"]
+        await world.store.append("again", imported.entries)
+        reloaded = await world.open("again")
+        wanted = [each.wanted for each in imported.reattach]
+        turn = await reloaded.prepare("And now?", attach=wanted, target=session.settings.target)
+        assert "beta, changed" in all_text(turn)
+        assert "What is beta?" in all_text(turn)
+        assert user_of(turn).endswith("And now?")
+        await turn.commit(openai_reply("Still b."))
+        chat = chat_of(path_of(reloaded))
+        assert [each.text for each in chat.messages] == [
+            "What is beta?",
+            "It is b.",
+            "And now?",
+            "Still b.",
+        ]
+        # What the first turn had attached still shows, though it is not in the journal.
+        assert chat.messages[0].context == exported.chat.messages[0].context
+        assert chat.epoch == exported.chat.epoch
+
+    run(body())
+
+
+def test_tool_calls_results_and_usage_come_back_as_entries() -> None:
+    async def body() -> None:
+        world = World(NOTES)
+        session = await world.open()
+        turn = await session.prepare("Find it")
+        turn = await turn.commit(openai_reply("Looking.", calls=[("c1", "find")], input=12))
+        turn = await turn.resume({"c1": "line one\n**user**: line two"})
+        await turn.commit(openai_reply("Found."))
+        before = path_of(session)
+        imported = import_chat(export_chat(before).text, name="x", session="s2", paths=[])
+        assert imported.problems == ()
+        messages = [e for e in imported.entries if isinstance(e, MessageEntry)]
+        assert [m.message.blocks for m in messages] == [
+            e.message.blocks for e in before if isinstance(e, MessageEntry)
+        ]
+        assert messages[1].usage == Usage(input=12, output=5, cache_reported=False)
+        assert replay(imported.entries).turns == 1
+
+    run(body())
+
+
+def test_signed_thinking_keeps_its_signature_and_is_seen_once() -> None:
+    blocks = (
+        Thinking(text="Hm. ", signature="sig", provider="anthropic"),
+        Thinking(redacted="blob", provider="anthropic"),
+        Text("One. "),
+        Thinking(text="Hm?", signature="sig2"),
+        Text("Two."),
+    )
+    entries = line_of(
+        Message(role="user", blocks=(Text("Q"),)), Message(role="assistant", blocks=blocks)
+    )
+    text = render_chat(chat_of(entries))
+    assert text.count("Hm?") == 1
+    imported = import_chat(text, name="x", session="s", paths=[])
+    last = imported.entries[-1]
+    assert isinstance(last, MessageEntry)
+    assert last.message.blocks == blocks
+
+
+def test_an_interrupted_answer_is_marked_and_stays_interrupted() -> None:
+    entries = line_of(
+        Message(role="user", blocks=(Text("Q"),)),
+        Message(role="assistant", blocks=(Text("So far"),)),
+        interrupted=True,
+    )
+    text = render_chat(chat_of(entries))
+    assert "**ai**: So far\n[Interrupted]\n[Timestamp: 1970/01/01 00:00:07]" in text
+    last = import_chat(text, name="x", session="s", paths=[]).entries[-1]
+    assert isinstance(last, MessageEntry)
+    assert last.interrupted
+    assert last.message.text == "So far"
+
+
+def test_a_call_without_a_result_does_not_leave_a_session_that_cannot_go_on() -> None:
+    call = ToolCall(id="c1", name="find")
+    entries = line_of(
+        Message(role="user", blocks=(Text("Q"),)), Message(role="assistant", blocks=(call,))
+    )
+    imported = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
+    last = imported.entries[-1]
+    assert isinstance(last, MessageEntry)
+    (result,) = last.message.blocks
+    assert isinstance(result, ToolResult)
+    assert (result.call_id, result.is_error) == ("c1", True)
+    assert [each.what for each in imported.problems] == ["no_result"]
+
+
+def test_pictures_are_reported_since_their_bytes_are_not_in_the_file() -> None:
+    picture = Image(Picture(digest="d" * 64, media_type="image/png"))
+    entries = line_of(Message(role="user", blocks=(Text("See"), picture)))
+    imported = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
+    assert [each.what for each in imported.problems] == ["picture"]
+    last = imported.entries[-1]
+    assert isinstance(last, MessageEntry)
+    assert last.message.blocks == (Text("See"),)
+
+
+def test_names_models_pins_and_branches_on_the_path_are_part_of_the_chat() -> None:
+    entries: list[Entry] = [
+        header(),
+        InfoEntry(id="000001", parent="000000", at=6.0, name="My chat"),
+        ModelEntry(id="000002", parent="000001", at=6.0, target="anthropic:claude"),
+        PinEntry(id="000003", parent="000002", at=6.0, item=note_id("a.md"), version="v"),
+        PinEntry(id="000004", parent="000003", at=6.0, item=note_id("b.md"), version="v"),
+        PinEntry(id="000005", parent="000004", at=6.0, item=note_id("b.md"), pinned=False),
+        BranchSummaryEntry(
+            id="000006", parent="000005", at=7.0, branch="x", summary="It\r\nfailed."
+        ),
+    ]
+    chat = chat_of(entries)
+    assert (chat.topic, chat.model, chat.provider) == ("My chat", "claude", "anthropic")
+    assert labels(each.item for each in chat.pinned) == ["a.md"]
+    imported = import_chat(render_chat(chat), name="x", session="s", paths=["a.md"])
+    summary = imported.entries[-1]
+    assert isinstance(summary, BranchSummaryEntry)
+    assert (summary.branch, summary.summary, summary.at) == ("x", "It\r\nfailed.", 7.0)
+    assert [(each.message, each.item) for each in imported.reattach] == [("", "note:a.md")]
+
+
+def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
+    text = (
+        "**user**: Compare\n[Context: Notes: a, b, c.md, gone.md, x.md | URLs: HTTPS://Ex.com#f | "
+        "Folders: plans]\n[Timestamp: 2026/01/02 03:04:05]\n\n"
+        "**ai**: <think>Hm</think>Fine.\n\n**user**: Again\n[Context: Notes: gone.md]\n"
+    )
+    imported = import_chat(
+        text,
+        name="chats/My_topic@20260102_030000.md",
+        session="s",
+        paths=["a.md", "dir/b, c.md", "1/x.md", "2/x.md"],
+    )
+    assert [entry.id for entry in imported.entries] == [f"{n:06x}" for n in range(5)]
+    assert [entry.parent for entry in imported.entries] == [
+        None, "000000", "000001", "000002", "000003",
+    ]  # fmt: skip
+    start, info, *messages = imported.entries
+    assert isinstance(start, SessionEntry)
+    assert (start.session, start.source, start.at) == ("s", "markdown", 1767323045.0)
+    assert isinstance(info, InfoEntry)
+    assert info.name == "My topic"
+    assert spoken(messages) == [("user", "Compare"), ("assistant", "Fine."), ("user", "Again")]
+    for entry in messages:
+        assert isinstance(entry, MessageEntry)
+        assert entry.message.id == entry.id
+        assert entry.message.context is None
+        assert entry.at == 1767323045.0
+    assert isinstance(messages[1], MessageEntry)
+    assert messages[1].message.blocks == (Thinking(text="Hm"), Text("Fine."))
+    assert [(each.message, each.item) for each in imported.reattach] == [
+        ("000002", "note:a.md"),
+        ("000002", "note:dir/b, c.md"),
+        ("000002", "url:https://ex.com/"),
+        ("000002", "folder:plans"),
+    ]
+    assert [(each.what, each.line) for each in imported.problems] == [
+        ("missing", 1),
+        ("ambiguous", 1),
+    ]
+    assert imported.chat.epoch == 1767322800000
+
+
+def test_selections_keep_their_lines_when_their_note_moves() -> None:
+    chat = chat_of(line_of(Message(role="user", blocks=(Text("Q"),))))
+    text = render_chat(chat)
+    attached = '{"context":{"references":[{"item":"selection:old/a.md#L1-L3"}]},'
+    assert text.count('"fields":{"at"') == 1
+    text = text.replace('"fields":{"at"', f'"fields":{attached}"at"')
+    imported = import_chat(text, name="x", session="s", paths=["new/a.md"])
+    assert [each.item for each in imported.reattach] == ["selection:new/a.md#L1-L3"]
+
+
+@modest
+@given(sessions())
+def test_whatever_path_a_session_took_its_chat_can_be_read_and_told_again(
+    entries: list[Entry],
+) -> None:
+    chat = chat_of(entries)
+    text = render_chat(chat)
+    assert parse_chat(text)[0] == chat
+    assert render_chat(chat_of(entries)) == text
+    typed = [pair for pair in spoken(entries) if pair[0] == "user"]
+    assert typed == [("user", each.text) for each in chat.messages if each.role == "user"]
+    imported = import_chat(text, name="x", session="s", paths=["a.md"])
+    replay(imported.entries)
+    again = chat_of(imported.entries)
+    assert [(each.role, each.text, each.context) for each in again.messages] == [
+        (each.role, each.text, each.context) for each in chat.messages
+    ]
