@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from lamina.journal import Journal
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.item import Reading, Shape
+from lamina.values.message import Message
 from lamina.values.request import LeftOut
 from lamina.values.settings import Target
 from lamina.values.wire import Reply, WireRequest
@@ -85,6 +86,34 @@ class OpenJournal(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class SummaryJob(Protocol):
+    """What a summary is wanted of. `request` is a whole request in the target's wire form: the
+    bytes of the conversation as they were sent, so that the provider's cache serves them, and
+    then the instruction."""
+
+    @property
+    def instruction(self) -> str: ...
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    @property
+    def previous(self) -> str: ...
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    def request(self) -> dict[str, Any]: ...
+
+
+class Summarizer(Protocol):
+    """Says in few words what a part of a conversation came to, as a model would."""
+
+    async def summarize(self, job: SummaryJob) -> object:
+        """The summary as text, or the provider's reply that holds it."""
+        ...
 
 
 class JournalStore(Protocol):

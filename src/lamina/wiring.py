@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -16,7 +16,14 @@ from lamina.codec import digest_value
 from lamina.engine.hooks import Hooks
 from lamina.engine.session import Session, start_entry
 from lamina.errors import HookError, UsageError
-from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
+from lamina.ports import (
+    Clock,
+    JournalStore,
+    Summarizer,
+    SummaryJob,
+    TargetBook,
+    WorkspaceSource,
+)
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
@@ -49,6 +56,16 @@ def attach(
     if priority < 0:
         raise UsageError(f"priority {priority!r} is below 0, the number of essentials")
     return Wanted(what=what, priority=priority, essential=essential, shape=shape)
+
+
+class _Asking:
+    """A summarizer that is a function."""
+
+    def __init__(self, ask: Callable[[SummaryJob], Awaitable[object]]) -> None:
+        self._ask = ask
+
+    async def summarize(self, job: SummaryJob) -> object:
+        return await self._ask(job)
 
 
 def data_folder() -> Path:
@@ -87,13 +104,16 @@ async def open_session(
     book: TargetBook | None = None,
     clock: Clock | None = None,
     hooks: Hooks | None = None,
+    summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None = None,
 ) -> Session:
     """Opens a session: a new one, or one that `store` holds under the id `session`.
 
     `system` is L1: one text, or named parts in order. `always` are rules, references and notes
     that apply to every turn. `workspace` is the folder that attached paths are read from, the
     current one by default. `target` is `provider:model`. Without a `store`, sessions are kept as
-    files under the user's data folder (LAMINA_DATA), one folder per workspace.
+    files under the user's data folder (LAMINA_DATA), one folder per workspace. `hooks` take part in
+    every turn. A `summarizer` (an object, or an async function of a job) is asked for a summary
+    when history is compacted; its `job.request()` is ready for your client.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -134,6 +154,7 @@ async def open_session(
         if included is None
         else [Attachment(item=item, include="always") for item in included],
         hooks=_load_hooks(hooks),
+        summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
     )
     if known:
         try:

@@ -2,7 +2,7 @@
 
 from lamina.compaction.cutting import choose_cut, choose_head, find_cuts, last_turns_start
 from lamina.compaction.extracting import extract_compaction, extract_summary
-from lamina.compaction.files import Files, files_of, merge
+from lamina.compaction.files import NO_FILES, Files, files_of, merge
 from lamina.compaction.instructing import finish_summary, is_usable, summary_instruction
 from lamina.compaction.planning import (
     CompactionPlan,
@@ -20,6 +20,7 @@ from lamina.compaction.sheet import NOTICE
 __all__ = [
     "CompactionPlan",
     "Count",
+    "NO_FILES",
     "Files",
     "NOTICE",
     "NoHelp",

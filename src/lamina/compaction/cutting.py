@@ -11,23 +11,30 @@ from lamina.values.message import Message, ToolResult
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
     """Every index at which history may begin: no result behind it answers a call before it."""
-    last_answer = {
-        block.call_id: index
-        for index, message in enumerate(messages)
-        for block in message.blocks
-        if isinstance(block, ToolResult)
-    }
+    answered = _last_answers(messages)
     cuts = []
     blocked_until = -1
     for index, message in enumerate(messages):
         if index > blocked_until and message.role != "tool":
             cuts.append(index)
-        # A call that is never answered blocks nothing.
-        answers = [last_answer.get(call.id, -1) for call in message.calls]
-        blocked_until = max(blocked_until, *answers, -1)
+        blocked_until = max(blocked_until, answered[index])
     if len(messages) > blocked_until:
         cuts.append(len(messages))
     return tuple(cuts)
+
+
+def _last_answers(messages: Sequence[Message]) -> list[int]:
+    """For each message the index of the last result of a call of its own; -1 if there is none, so
+    that a call that is never answered blocks nothing. Ids may be used again by later calls."""
+    answered = [-1] * len(messages)
+    results: dict[str, int] = {}
+    for index in range(len(messages) - 1, -1, -1):
+        for block in messages[index].blocks:
+            if isinstance(block, ToolResult):
+                results.setdefault(block.call_id, index)
+        answers = [results.pop(call.id, -1) for call in messages[index].calls]
+        answered[index] = max(answers, default=-1)
+    return answered
 
 
 def choose_cut(
@@ -63,12 +70,17 @@ def choose_head(
 
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
-    """Where the last `turns` turns begin."""
+    """Where the last `turns` turns begin, where a cut may be."""
+    cuts = find_cuts(messages)
     if turns <= 0:
-        return len(messages)
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "user" and messages[index].id != SUMMARY:
+        return cuts[-1] if cuts else 0
+    for index in reversed(cuts):
+        if index < len(messages) and _is_asked(messages[index]):
             turns -= 1
             if turns <= 0:
                 return index
     return 0
+
+
+def _is_asked(message: Message) -> bool:
+    return message.role == "user" and message.id != SUMMARY

@@ -5,7 +5,7 @@ from msgspec import Struct
 from lamina.budget import Room
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolText
-from lamina.values.request import LeftOut
+from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target
 
 
@@ -21,3 +21,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     # What hooks add to this request only.
     uncached: tuple[Message, ...] = ()
     warnings: tuple[str, ...] = ()
+    # What a compaction right before it took away, and that it was one.
+    reports: tuple[LeftOut, ...] = ()
+    boundaries: tuple[Boundary, ...] = ()
+    # Whether the provider refused this question once before, as too long.
+    retry: bool = False

@@ -54,6 +54,10 @@ class Record:
         assert state is not None
         return state
 
+    @property
+    def id(self) -> str:
+        return self.state.session.session
+
     def path(self, entry: str) -> tuple[Entry, ...]:
         """The entries from the header to `entry`."""
         return path_to(entry, self.entries)

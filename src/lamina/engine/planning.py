@@ -71,8 +71,8 @@ class _TurnPlanner:
         self.assembler = assembler
         self.attachments = draft.attachments
         self.left_out = list(draft.left_out)
-        self.boundaries: list[Boundary] = []
-        self.reports: list[LeftOut] = []
+        self.boundaries: list[Boundary] = list(draft.boundaries)
+        self.reports: list[LeftOut] = list(draft.reports)
         self.settings = pen.state.settings
 
     def cross_boundaries(self) -> None:
@@ -108,7 +108,7 @@ class _TurnPlanner:
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
-            reason = f"{self.boundaries[0].reason}; pruned while the cache is cold"
+            reason = f"{self.boundaries[-1].reason}; pruned while the cache is cold"
             self._put_out(self._shrink(0, reason))
 
     def _choose_attachments(self, cold: bool) -> None:
@@ -225,8 +225,8 @@ def plan_results(
     return record_request(
         page, draft, prompt, sent, assembler,
         kept=kept,
-        left_out=(*reports, *_still_without(left_out)),
-        boundaries=(boundary,) if pruned.changed else (),
+        left_out=(*draft.reports, *reports, *_still_without(left_out)),
+        boundaries=(*draft.boundaries, *((boundary,) if pruned.changed else ())),
     )  # fmt: skip
 
 

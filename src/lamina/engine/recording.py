@@ -59,7 +59,7 @@ def record_request(
         raise WindowExceeded(
             "the request does not fit the window even without history and spare attachments; "
             "shorten the message or the system prompt, or choose a model with a larger window",
-            _sizes(prompt),
+            sizes_of(prompt),
             room.limit,
         )
     # Another model or layout is a reason by itself, also where nothing else had to be written.
@@ -102,6 +102,7 @@ def record_request(
         tokens=prompt.tokens,
         cached_tokens=prompt.tokens_until(run),
         calibration=room.calibration,
+        retry=draft.retry,
     )
     return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept)
 
@@ -119,7 +120,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     ]
 
 
-def _sizes(prompt: Prompt) -> dict[str, int]:
+def sizes_of(prompt: Prompt) -> dict[str, int]:
     sizes = dict.fromkeys(LAYERS, 0)
     for segment in prompt:
         sizes[segment.layer] += segment.tokens

@@ -10,10 +10,13 @@ from msgspec import Struct
 
 from lamina import budget
 from lamina.compaction import (
+    NO_FILES,
     NOTICE,
+    Files,
     choose_cut,
     choose_head,
     extract_summary,
+    find_cuts,
     last_turns_start,
 )
 from lamina.engine.shortening import shorten_text
@@ -61,9 +64,12 @@ def consolidate(
     first_kept: int = 0,
     evicted: tuple[budget.Sized, ...] = (),
     summary_room: int | None = None,
+    summary: str | None = None,
+    files: Files = NO_FILES,
+    transformer: str = BOUNDARY,
 ) -> Pruned:
     """Rebuilds the library from what stands, and cuts history before `first_kept`. Writes nothing
-    if nothing would change."""
+    if nothing would change. `summary` stands for what goes; without one it is extracted."""
     state = pen.state
     gone = {each.item for each in evicted}
     in_place = _in_place(state, first_kept)
@@ -75,16 +81,37 @@ def consolidate(
         ops.append(LibraryConsolidate(items=library, in_place=in_place, reason=reason))
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
-        split = _splits_turn(state, 0, first_kept)
-        summary = _summarise(state, dropped, assembler, split=split, room=summary_room)
-        ops.append(CompactionApply(first_kept=first_kept, summary=summary, reason=reason))
+        if summary is None:
+            split = _splits_turn(state, 0, first_kept)
+            summary = _summarise(state, dropped, assembler, split=split, room=summary_room)
+        if not summary:
+            # With no summary in front, history has to begin with a question.
+            first_kept = _next_question(state.envelope.cached.since(0), first_kept)
+            dropped = state.envelope.cached.until(first_kept).since(0)
+        ops.append(
+            CompactionApply(
+                first_kept=first_kept,
+                summary=summary,
+                reason=reason,
+                read=files.read,
+                modified=files.modified,
+            )
+        )
         reports.append(_history_report(dropped, assembler))
     if ops:
         pen.transform(
-            BOUNDARY,
+            transformer,
             Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
         )
     return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
+
+
+def _next_question(messages: Sequence[Message], cut: int) -> int:
+    """The first cut from `cut` on behind which a user's message stands, or nothing."""
+    later = (each for each in find_cuts(messages) if each >= cut)
+    return next(
+        (each for each in later if each == len(messages) or messages[each].role == "user"), cut
+    )
 
 
 def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
@@ -214,7 +241,7 @@ def _evicted_by(
 ) -> tuple[budget.Sized, ...] | None:
     """Of the items that no longer stand, those that this turn does not lay down again; None if
     one of them is worth more than one that stays."""
-    sized = {each.item: each for each in _standing_sizes(before, assembler)}
+    sized = {each.item: each for each in standing_sizes(before, assembler)}
     lost = {
         item: sized[item]
         for item, standing in before.standing.items()
@@ -244,7 +271,7 @@ def _evicted_by(
     return evicted
 
 
-def _drop_over(sized: Sequence[budget.Sized], limit: int) -> tuple[int, tuple[budget.Sized, ...]]:
+def drop_over(sized: Sequence[budget.Sized], limit: int) -> tuple[int, tuple[budget.Sized, ...]]:
     """Tokens of what stays within `limit`, and what has to go for it."""
     choice = budget.drop_until(sized, sum(each.tokens for each in sized) - limit)
     return sum(each.tokens for each in choice.kept), choice.dropped
@@ -280,12 +307,12 @@ def rebuild(
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
-    library = _standing_sizes(state, assembler)
+    library = standing_sizes(state, assembler)
     named = {a.item.id for a in attached}
     applying = [each for each in library if each.item in named]
     idle = [each for each in library if each.item not in named]
-    kept, dropped = _drop_over(applying, int(ITEMS_SHARE * free))
-    others, more = _drop_over(idle, rest - min(recent, rest // 2) - kept)
+    kept, dropped = drop_over(applying, int(ITEMS_SHARE * free))
+    others, more = drop_over(idle, rest - min(recent, rest // 2) - kept)
     kept_tokens = kept + others
     # The summary and the library's header are new and must fit as well.
     left = free - kept_tokens - HEADER_TOKENS
@@ -322,7 +349,7 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], li
     return tuple(library), reports
 
 
-def _standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
+def standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
     sized = []
     for item_id, standing in state.standing.items():
         if not standing.current:

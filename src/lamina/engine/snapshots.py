@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina import __version__
 from lamina.journal import Entries, Journal, State
 from lamina.layers import Assembler, Layout, StrandRecord
 from lamina.values.chain import Chain
 from lamina.values.deferred import Catalogue, Deferred
 from lamina.values.entry import (
+    FORMAT,
     RENDERER,
     Entry,
     ItemEntry,
@@ -30,7 +30,7 @@ from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{__version__}/{RENDERER}/1"
+VERSION = f"{FORMAT}/{RENDERER}/1"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)

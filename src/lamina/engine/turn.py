@@ -19,7 +19,7 @@ from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
 if TYPE_CHECKING:
-    from lamina.engine.session import Session
+    from lamina.engine.turns import Turns
 
 Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
 
@@ -38,7 +38,7 @@ class Turn:
     def __init__(
         self,
         *,
-        session: "Session",
+        turns: "Turns",
         entry: RequestEntry,
         wire: Wire,
         wire_request: WireRequest,
@@ -48,7 +48,7 @@ class Turn:
         message: Message | None = None,
         warnings: tuple[str, ...] = (),
     ) -> None:
-        self._session = session
+        self._turns = turns
         self._entry = entry
         self._wire = wire
         self._wire_request = wire_request
@@ -102,9 +102,9 @@ class Turn:
             TurnState: the turn is not open.
         """
         decoded = reply if isinstance(reply, Reply) else self._wire.decode(reply)
-        kept = await self._session.commit(self._entry, self.prompt, decoded)
+        kept = await self._turns.commit(self._entry, self.prompt, decoded)
         return Turn(
-            session=self._session,
+            turns=self._turns,
             entry=self._entry,
             wire=self._wire,
             wire_request=self._wire_request,
@@ -128,7 +128,18 @@ class Turn:
         if not self.pending:
             raise TurnState("no tool calls are pending: commit a reply that has some first")
         ordered = self._pair(results)
-        return await self._session.resume(self._entry, ordered, self._attachments)
+        return await self._turns.resume(self._entry, ordered, self._attachments)
+
+    async def overflowed(self) -> "Turn":
+        """The turn anew, smaller: for when the provider says that the request is too long. The
+        request that failed is left, history is compacted, and the question stands again; once per
+        question.
+
+        Raises:
+            TurnState: the turn is not open.
+            WindowExceeded: compacting would not help, or was done before in this turn.
+        """
+        return await self._turns.retry_smaller(self._entry, self._attachments)
 
     @property
     def answer(self) -> str:

@@ -38,8 +38,8 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, kind_of
-from lamina.values.message import Message, Text, ToolText
-from lamina.values.patch import Patch, op_name, op_reason
+from lamina.values.message import Image, Message, Text, ToolText
+from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 from lamina.values.settings import Settings
 
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
@@ -75,9 +75,17 @@ class State(Struct, frozen=True, kw_only=True):
     turns: int = 0
     # What was typed in the turn under way; it must survive a cut in the middle of it.
     question: str = ""
+    # What the session set out from, and the files that compactions took out of sight.
+    goal: str = ""
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    # Whether any message or item has images, whose bytes a request then needs.
+    pictured: bool = False
     # The id of that message while no request was made for it.
     asked: str = ""
     turn_start: int | None = None
+    # Whether the provider refused a request of this turn as too long.
+    retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
     open_at: "tuple[int, int, Mapping[ItemId, Standing]] | None" = None
@@ -155,6 +163,7 @@ def fold(state: State, entry: Entry) -> State:
             key = (item.id, item.version)
             state = replace(
                 state,
+                pictured=state.pictured or bool(item.pictures),
                 items=state.items.added(key, item),
                 item_entries=state.item_entries.added(key, entry.id),
             )
@@ -205,6 +214,8 @@ def fold(state: State, entry: Entry) -> State:
 def _append(state: State, message: Message) -> State:
     cached = state.envelope.cached
     envelope = replace(state.envelope, cached=cached.extend((message,)))
+    if not state.pictured and any(isinstance(block, Image) for block in message.blocks):
+        state = replace(state, pictured=True)
     if message.role != "user":
         state = replace(state, envelope=envelope)
         # An answer that no request of ours waits for: it was imported, and ends its turn.
@@ -218,7 +229,9 @@ def _append(state: State, message: Message) -> State:
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
         question=message.text,
+        goal=state.goal or message.text,
         asked=message.id,
+        retried=False,
         turn_start=len(cached),
     )
 
@@ -246,6 +259,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
         forgotten=state.forgotten - versions.keys(),
         asked="",
+        retried=state.retried or entry.retry,
         open_request=entry,
         open_at=(len(state.reasons), len(state.moved_by), state.standing),
     )
@@ -315,6 +329,9 @@ def _transform(state: State, patch: Patch) -> State:
         or envelope.cached is not state.envelope.cached
     ):
         standing = standing_in(envelope, standing)
+    for op in patch.ops:
+        if isinstance(op, CompactionApply) and (op.read or op.modified):
+            state = replace(state, read_files=op.read, modified_files=op.modified)
     reasons = tuple(filter(None, map(op_reason, patch.ops)))
     moved_by = tuple(op_name(op) for op in patch.ops if op.needs_reason)
     return replace(

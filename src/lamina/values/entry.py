@@ -82,6 +82,8 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     tokens: int
     cached_tokens: int
     calibration: float = 1.0
+    # The provider refused this question once before, as too long.
+    retry: bool = False
 
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):

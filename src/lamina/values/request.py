@@ -9,7 +9,7 @@ from lamina.values.prompt import Layer
 
 BoundaryKind = Literal[
     "first_request", "expired", "model_change", "system_change", "tools_change",
-    "settings_change", "window", "history", "promotion", "manual",
+    "settings_change", "window", "history", "promotion", "compaction", "manual",
 ]  # fmt: skip
 
 

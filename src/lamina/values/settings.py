@@ -40,6 +40,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compaction_reserve: int | None = None
     compaction_keep: int | None = None
     compaction_summary: int = 2_000
+    # How long a summarizer may take before the summary is extracted instead.
+    summary_timeout_s: float = 120.0
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
 
@@ -68,6 +70,7 @@ _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
     "compaction_reserve", "compaction_keep", "compaction_summary",
+    "summary_timeout_s",
 )  # fmt: skip
 
 

@@ -1,0 +1,289 @@
+"""Compaction: part of history gives way to a summary, as a patch.
+
+Laws: the plan is pure and comes from `lamina.compaction`; only the summary is asked of somebody
+else, and where nobody can be asked, or what they say is of no use, it is extracted. A compaction
+that would not help is not made, and says why.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.budget import Room
+from lamina.codec import mend_text
+from lamina.compaction import (
+    CompactionPlan,
+    Files,
+    NoHelp,
+    Trigger,
+    extract_compaction,
+    finish_summary,
+    is_due,
+    is_usable,
+    keep_of,
+    plan_compaction,
+    summary_instruction,
+    summary_of,
+)
+from lamina.engine.fitting import report_pruned
+from lamina.engine.shortening import shorten_text
+from lamina.engine.shrinking import (
+    HEADER_TOKENS,
+    QUESTION_TOKENS,
+    consolidate,
+    drop_over,
+    standing_sizes,
+)
+from lamina.engine.writing import Pen
+from lamina.journal import State, begin_mended, fold_mended
+from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.ports import Summarizer, Wire
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry, TransformEntry
+from lamina.values.item import Item
+from lamina.values.message import Message, Text
+from lamina.values.patch import CompactionApply
+from lamina.values.prompt import Prompt
+from lamina.values.request import LeftOut
+from lamina.values.settings import Target
+from lamina.values.wire import Reply, WireRequest
+
+COMPACTION = "lamina.compaction"
+# A summary may be longer than was asked for, but not by more than this.
+TOO_LONG = 2
+
+
+class Compacted(Struct, frozen=True, kw_only=True):
+    """What came of a compaction. `reason` says why there was none, or what it was for; `problem`
+    why the summary was extracted although there was somebody to ask."""
+
+    changed: bool
+    reason: str
+    summary: str = ""
+    by: str = ""
+    messages: int = 0
+    tokens_dropped: int = 0
+    problem: str = ""
+    reports: tuple[LeftOut, ...] = ()
+
+
+class Gone(Struct, frozen=True, kw_only=True):
+    """What one compaction or prune took out of the context; the journal still has it."""
+
+    entry: str
+    at: float
+    by: str
+    reason: str
+    summary: str
+    messages: tuple[Message, ...]
+
+
+class Job:
+    """What a summarizer is given; see `ports.SummaryJob`."""
+
+    def __init__(
+        self,
+        plan: CompactionPlan,
+        messages: Sequence[Message],
+        wire: Wire,
+        wire_request: WireRequest,
+    ) -> None:
+        self.instruction = summary_instruction(plan)
+        self.messages = tuple(messages)
+        self.previous = plan.previous_summary
+        self.max_tokens = plan.summary_tokens * TOO_LONG
+        self._wire = wire
+        self._wire_request = wire_request
+
+    def request(self) -> dict[str, Any]:
+        """The request in the target's wire form: the conversation up to the cut, byte for byte as
+        it was sent, and the instruction behind it."""
+        return self._wire.encode(self._wire_request)
+
+    def read(self, answer: object) -> str:
+        """The text of what a summarizer returned."""
+        if isinstance(answer, str):
+            return mend_text(answer)
+        reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
+        return "".join(block.text for block in reply.blocks if isinstance(block, Text))
+
+
+class Compactor:
+    """Compacts for one target."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        wire: Wire,
+        room: Room,
+        assembler: Assembler,
+        summarizer: Summarizer | None,
+        blobs: Callable[[Prompt], Awaitable[Mapping[str, bytes]]],
+        cache_key: str,
+    ) -> None:
+        self._target = target
+        self._wire = wire
+        self._room = room
+        self._assembler = assembler
+        self._summarizer = summarizer
+        self._blobs = blobs
+        self._cache_key = cache_key
+
+    def is_due(
+        self,
+        state: State,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        cold: bool = False,
+    ) -> bool:
+        """Whether the next request, with these texts and items new in it, asks for compaction.
+        Where the cache is cold anyway it does so earlier: cutting costs least then."""
+        prompt = self._assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+        ours = prompt.tokens
+        ours += sum(self._assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
+        new = [item for item in items if item.id not in state.standing]
+        # Names and frames come with every request; a little more than that is reckoned for them.
+        ours += sum(map(self._assembler.item_tokens, new)) + HEADER_TOKENS
+        tokens = round(ours * self._room.calibration)
+        settings = state.settings
+        if is_due(tokens, settings, self._room.window):
+            return True
+        available = self._room.window - self._room.reserve
+        return (
+            cold and settings.compaction != "off" and tokens > settings.prune_cold_above * available
+        )
+
+    async def compact(self, pen: Pen, trigger: Trigger) -> Compacted:
+        """Writes a compaction onto `pen`, or says why there is none."""
+        state = pen.state
+        settings, window = state.settings, self._room.window
+        messages = state.envelope.cached.since(0)
+        scale = self._room.calibration
+        plan = plan_compaction(
+            messages,
+            self._assembler.message_sizes(messages),
+            keep=int(keep_of(settings, window) / scale),
+            summary_tokens=max(1, int(summary_of(settings, window) / scale)),
+            turn_start=state.turn_start,
+            question=state.question,
+            goal=state.goal,
+            known_files=Files(read=state.read_files, modified=state.modified_files),
+            trigger=trigger,
+        )
+        if isinstance(plan, NoHelp):
+            return Compacted(changed=False, reason=plan.reason)
+        summary, problem = await self._summarize(state, plan, messages)
+        by = "model"
+        count = self._assembler.count_text
+        if not summary:
+            by = "extract"
+            summary = extract_compaction(plan, messages, plan.summary_tokens, count)
+            if not is_usable(summary, plan.tokens_dropped, count):
+                reason = "no summary is smaller than what it would stand for"
+                return Compacted(changed=False, reason=reason, problem=problem)
+        reason = f"compaction ({trigger})"
+        pruned = consolidate(
+            pen,
+            self._assembler,
+            reason,
+            first_kept=plan.first_kept,
+            evicted=self._evict(state, plan, count(summary)),
+            summary=summary,
+            files=plan.files,
+            transformer=COMPACTION,
+        )
+        return Compacted(
+            changed=True,
+            reason=reason,
+            summary=summary,
+            by=by,
+            messages=plan.first_kept,
+            tokens_dropped=plan.tokens_dropped,
+            problem=problem,
+            reports=tuple(report_pruned(pruned)),
+        )
+
+    async def _summarize(
+        self, state: State, plan: CompactionPlan, messages: Sequence[Message]
+    ) -> tuple[str, str]:
+        """A summary by somebody who was asked, or why there is none."""
+        if self._summarizer is None:
+            return "", ""
+        request = await self._ask(state, plan)
+        job = Job(plan, messages[: plan.first_kept], self._wire, request)
+        limit = state.settings.summary_timeout_s
+        text = ""
+        with anyio.move_on_after(limit) as scope:
+            try:
+                text = job.read(await self._summarizer.summarize(job))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the summarizer's
+                return "", mend_text(f"the summarizer failed: {type(error).__name__}: {error}")
+        if scope.cancelled_caught:
+            return "", f"the summarizer took longer than {limit:g} s"
+        count = self._assembler.count_text
+        question = shorten_text(plan.question, QUESTION_TOKENS, count)
+        summary = finish_summary(text, plan.files, question=question)
+        if not is_usable(summary, plan.tokens_dropped, count):
+            said = "nothing" if not summary else "more than what it would stand for"
+            return "", f"the summarizer said {said}"
+        if count(text) > TOO_LONG * plan.summary_tokens:
+            return "", f"the summarizer said more than {TOO_LONG * plan.summary_tokens:,} tokens"
+        return summary, ""
+
+    async def _ask(self, state: State, plan: CompactionPlan) -> WireRequest:
+        """The request for a summary: a prefix of what was sent, and the instruction."""
+        ask = Message(role="user", blocks=(Text(summary_instruction(plan)),), id="summarize")
+        envelope = replace(
+            state.envelope,
+            cached=state.envelope.cached.until(plan.first_kept),
+            tool_texts=(),
+            uncached=(ask,),
+        )
+        # Apart from the one in use, whose totals are of the whole of history.
+        assembler = Assembler(lambda _: 0, self._assembler.layout)
+        prompt: Prompt = assembler.assemble(envelope, state.items, plan.first_kept)
+        options = replace(envelope.options, max_tokens=plan.summary_tokens * TOO_LONG)
+        return WireRequest(
+            prompt=prompt,
+            target=self._target,
+            options=options,
+            blobs=await self._blobs(prompt),
+            cache_key=self._cache_key,
+        )
+
+    def _evict(self, state: State, plan: CompactionPlan, summary: int) -> tuple[Any, ...]:
+        """What leaves the library if it is too large by itself: the least wanted first, never what
+        is pinned or essential."""
+        end = len(state.envelope.cached)
+        front = self._assembler.assemble(state.envelope, state.items, end).front
+        fixed = sum(each.segment.tokens for each in front if each.segment.layer in ("tools", "L1"))
+        room = self._room.limit - fixed - plan.tokens_kept - summary - HEADER_TOKENS
+        return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
+
+
+def find_gone(path: Sequence[Entry]) -> Iterator[Gone]:
+    """What compactions and prunes on this path took out of the context, in order."""
+    state: State | None = None
+    damage: list[Damage] = []
+    for entry in path:
+        if state is None:
+            state = begin_mended(entry)
+            continue
+        if isinstance(entry, TransformEntry):
+            for op in entry.patch.ops:
+                if isinstance(op, CompactionApply):
+                    end = max(0, min(op.first_kept, len(state.envelope.cached)))
+                    yield Gone(
+                        entry=entry.id,
+                        at=entry.at,
+                        by=entry.transformer,
+                        reason=op.reason,
+                        summary=op.summary,
+                        messages=state.envelope.cached.until(end).since(max(0, op.after)),
+                    )
+        state = fold_mended(state, entry, damage)

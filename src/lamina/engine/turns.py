@@ -1,0 +1,466 @@
+"""Turns, in order: replay, hydrate, hooks, compaction, layers, budget, prefix; then the answer.
+
+Law: everything is decided before anything is written, and written before it is acknowledged.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import anyio
+
+from lamina.codec import mend_text, require_text
+from lamina.compaction import Trigger
+from lamina.engine.branching import carry_over
+from lamina.engine.compacting import Compacted, Compactor
+from lamina.engine.composing import in_wire_order
+from lamina.engine.drafting import Draft
+from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_message_hooks
+from lamina.engine.hooks import Hooks
+from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
+from lamina.engine.keeping import Record
+from lamina.engine.laying import Workbench
+from lamina.engine.planning import find_boundary, plan_results, plan_turn
+from lamina.engine.rebuilding import rebuild_prompt
+from lamina.engine.recording import Plan, sizes_of
+from lamina.engine.turn import Committed, Turn
+from lamina.engine.writing import Pen
+from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
+from lamina.journal import State, awaits_results
+from lamina.layers import Assembler
+from lamina.ports import JournalStore, Summarizer
+from lamina.values.entry import (
+    CustomEntry,
+    LeaveEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+)
+from lamina.values.item import Attachment, Item
+from lamina.values.message import Image, Message, Text, ToolResult, ToolText
+from lamina.values.prompt import Prompt
+from lamina.values.request import Boundary
+from lamina.values.settings import Promotion, Target
+from lamina.values.wire import Reply, WireRequest
+
+# How much there must be to read before an index pays.
+INDEX_BYTES = 1 << 16
+# Entries that say what went wrong, and what a hook dropped.
+PROBLEM = "lamina.problem"
+DROPPED = "lamina.dropped"
+
+
+class Turns:
+    """Prepares, commits and resumes the turns of one session, one after the other."""
+
+    def __init__(
+        self,
+        record: Record,
+        bench: Workbench,
+        hydrator: Hydrator,
+        store: JournalStore,
+        hooks: Hooks,
+        summarizer: Summarizer | None,
+    ) -> None:
+        self.lock = anyio.Lock(fast_acquire=True)
+        self._record = record
+        self._bench = bench
+        self._hydrator = hydrator
+        self._store = store
+        self._hooks = hooks
+        self.summarizer = summarizer
+        # What a person should know before anything is sent: once, with the next request.
+        self._untold = [f"journal: {each}" for each in record.damage]
+
+    async def prepare(
+        self,
+        text: str,
+        attach: Iterable[Attachable],
+        target: str | None,
+        tool_texts: tuple[ToolText, ...],
+    ) -> Turn:
+        """The next request, for a question."""
+        require_text(text, "the message")
+        async with self.lock:
+            pen = self._pen_for_prepare()
+            chosen = self._bench.choose(target, pen.state.settings)
+            message, warnings = await self._hook_question(pen, text)
+            found = await self._hydrator.hydrate(attach, pen.state)
+            return await self._ask(
+                pen, chosen, message, found, tool_texts, (*self._untold, *warnings)
+            )
+
+    async def _ask(
+        self,
+        pen: Pen,
+        target: Target,
+        message: Message,
+        found: Hydrated,
+        tool_texts: tuple[ToolText, ...] = (),
+        warnings: tuple[str, ...] = (),
+        *,
+        before: Compacted | None = None,
+    ) -> Turn:
+        """Sends a question; `before` is the compaction that an overflow asked for."""
+        await run_context_hooks(
+            self._hooks, "before_request", pen, target=target.name, message=message
+        )
+        promotion = pen.state.settings.promotion
+        items = [attachment.item for attachment in found.attachments]
+        compacted = before or await self._compact_if_due(
+            pen, target, promotion, [message.text], items
+        )
+        if compacted and compacted.changed and not before:
+            pen = self._record.pen()
+        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
+        assembler = self._bench.assembler_for(target, promotion)
+        draft = Draft(
+            text=message.text,
+            attachments=in_wire_order(found.attachments),
+            target=target,
+            room=self._bench.room(target, pen.state),
+            left_out=found.left_out,
+            tool_texts=tool_texts,
+            uncached=added,
+            warnings=(*warnings, *found.warnings, *_said_of(compacted)),
+            reports=compacted.reports if compacted else (),
+            boundaries=_boundary_of(compacted),
+            retry=before is not None,
+        )
+        plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+        await self._record.keep(plan.entries, plan.state)
+        self._untold.clear()
+        return await self._turn(plan, target)
+
+    async def commit(self, request: RequestEntry, prompt: Prompt, reply: Reply) -> Committed:
+        """Appends an answer and what it cost."""
+        async with self.lock:
+            state = self._record.state
+            self._require_open(request)
+            verdict = self._bench.judge(state, request, reply.usage)
+            pen = self._record.pen()
+            message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self._hooks, self._record.id, message, state.envelope
+            )
+            pen.write(MessageEntry, message=message, interrupted=not reply.complete)
+            pen.write(
+                ReplyEntry,
+                request=request.id,
+                usage=reply.usage,
+                stop=reply.stop,
+                model=reply.model,
+                verdict=verdict,
+                warnings=warnings,
+            )
+            await self._record.keep(pen.written, pen.state)
+            self._bench.remember(request, prompt, state)
+            if not awaits_results(self._record.state):
+                warnings += await self._end_turn(request, message)
+            await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
+            return Committed(message=message, verdict=verdict, warnings=warnings)
+
+    async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
+        """What hooks make of a turn that is over, and compaction if it is due. The answer is kept
+        by now: what goes wrong here is written down and said, and takes nothing away."""
+        pen = self._record.pen()
+        try:
+            await run_context_hooks(
+                self._hooks, "turn_end", pen, target=request.target, message=answer
+            )
+            await self._record.keep(pen.written, pen.state)
+            target = self._bench.book.find(request.target)
+            promotion = self._record.state.settings.promotion
+            pen = self._record.pen()
+            compacted = await self._compact_if_due(pen, target, promotion, at_end=True)
+            return _said_of(compacted)
+        except LaminaError as error:
+            pen = self._record.pen()
+            problem = {"where": "turn_end", "problem": mend_text(str(error))}
+            pen.write(CustomEntry, kind=PROBLEM, data=problem)
+            await self._record.keep(pen.written, pen.state)
+            return (f"after the turn: {error}",)
+
+    async def resume(
+        self,
+        request: RequestEntry,
+        results: Sequence[ToolResult],
+        attachments: tuple[Attachment, ...],
+    ) -> Turn:
+        """The turn's next request, with the results of its calls."""
+        async with self.lock:
+            unanswered = self._record.state.open_request
+            pen = self._pen_beside(unanswered) if unanswered else self._record.pen()
+            state = pen.state
+            if state.last_sent is None or state.last_sent.id != request.id:
+                raise TurnState("only the latest answer of a session can be resumed")
+            if not awaits_results(state):
+                raise TurnState("the calls of this turn have their results already")
+            message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self._hooks, self._record.id, message, state.envelope
+            )
+            return await self._answer_calls(pen, request, message, attachments, warnings)
+
+    async def _answer_calls(
+        self,
+        pen: Pen,
+        request: RequestEntry,
+        message: Message,
+        attachments: tuple[Attachment, ...],
+        warnings: tuple[str, ...] = (),
+        *,
+        before: Compacted | None = None,
+    ) -> Turn:
+        """Sends results; `request` is the one whose answer called for them."""
+        target = self._bench.book.find(request.target)
+        await run_context_hooks(
+            self._hooks, "before_request", pen, target=target.name, message=message
+        )
+        given = [block for block in message.blocks if isinstance(block, ToolResult)]
+        texts = [each.text for each in given]
+        # A turn goes on as it began; changed settings hold from the next one on.
+        promotion = request.promotion
+        compacted = before or await self._compact_if_due(pen, target, promotion, texts)
+        if compacted and compacted.changed and not before:
+            pen = self._record.pen()
+        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
+        assembler = self._bench.assembler_for(target, promotion)
+        draft = Draft(
+            target=target,
+            room=self._bench.room(target, pen.state),
+            uncached=added,
+            warnings=(*warnings, *_said_of(compacted)),
+            reports=compacted.reports if compacted else (),
+            boundaries=_boundary_of(compacted),
+            retry=before is not None,
+        )
+        plan = plan_results(
+            pen, draft, given, assembler,
+            self._bench.last_sent(pen.state, assembler), attachments, request.context.left_out,
+        )  # fmt: skip
+        await self._record.keep(plan.entries, plan.state)
+        return await self._turn(plan, target)
+
+    async def current(self) -> Turn | None:
+        """The turn that was left in the middle; None if the last one is complete."""
+        async with self.lock:
+            state = self._record.state
+            waiting = awaits_results(state)
+            request = state.open_request or (state.last_sent if waiting else None)
+            if request is None:
+                return None
+            target = self._bench.book.find(request.target)
+            assembler = self._bench.fresh_assembler(request)
+            prompt = rebuild_prompt(self._record.path(request.id), assembler)
+            kept = tuple(
+                Attachment(
+                    item=state.items[each.item, each.version],
+                    priority=each.priority,
+                    essential=each.essential,
+                    include=each.include,
+                )
+                for each in request.context.items
+                if (each.item, each.version) in state.items
+            )
+            answer = state.envelope.cached[-1] if state.open_request is None else None
+            return await self._turn_of(request, prompt, target, kept, answer)
+
+    # -- compaction ------------------------------------------------------------------------------
+
+    async def compact(self) -> Compacted:
+        """Compacts now, because somebody wants it."""
+        async with self.lock:
+            state = self._record.state
+            if state.open_request is not None:
+                raise TurnState("a request is open: commit its reply first, then compact")
+            target = self._bench.choose(None, state.settings)
+            return await self._compact(self._record.pen(), target, state.settings.promotion)
+
+    async def retry_smaller(
+        self, request: RequestEntry, attachments: tuple[Attachment, ...]
+    ) -> Turn:
+        """The turn anew after a compaction: the provider said that the request is too long."""
+        async with self.lock:
+            state = self._record.state
+            self._require_open(request)
+            target = self._bench.book.find(request.target)
+            room = self._bench.room(target, state)
+            prompt = rebuild_prompt(
+                self._record.path(request.id), self._bench.fresh_assembler(request)
+            )
+            if state.retried:
+                problem = "the provider refused the request as too long after a compaction, too"
+                raise WindowExceeded(
+                    f"{problem}; shorten the message", sizes_of(prompt), room.limit
+                )
+            pen = self._pen_beside(request)
+            compacted = await self._compact(pen, target, request.promotion, "overflow")
+            if not compacted.changed:
+                problem = f"the provider refused the request as too long, and {compacted.reason}"
+                raise WindowExceeded(problem, sizes_of(prompt), room.limit)
+            pen = self._record.pen()
+            path = self._record.path(request.id)
+            since = path[[entry.id for entry in path].index(request.before) + 1 :]
+            message = next(each.message for each in since if isinstance(each, MessageEntry))
+            if message.role == "tool":
+                called = pen.state.last_sent
+                assert called is not None
+                return await self._answer_calls(pen, called, message, attachments, before=compacted)
+            question = Message(role="user", blocks=(Text(message.text),))
+            return await self._ask(
+                pen, target, question, Hydrated(attachments=attachments),
+                state.envelope.tool_texts, before=compacted,
+            )  # fmt: skip
+
+    async def _compact_if_due(
+        self,
+        pen: Pen,
+        target: Target,
+        promotion: Promotion,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        at_end: bool = False,
+    ) -> Compacted | None:
+        """Compacts if the next request would be over the threshold. Without anybody who could
+        summarise, pruning does this in a way that spares the cache."""
+        state = pen.state
+        if self.summarizer is None or state.settings.compaction == "off":
+            return None
+        boundary = None if at_end else find_boundary(state, target, pen.at)
+        cold = boundary is not None and boundary.kind != "first_request"
+        compactor = self._compactor(state, target, promotion)
+        if not compactor.is_due(state, texts, items, cold=cold):
+            return None
+        return await self._compact(pen, target, promotion, "threshold")
+
+    async def _compact(
+        self, pen: Pen, target: Target, promotion: Promotion, trigger: Trigger = "manual"
+    ) -> Compacted:
+        compacted = await self._compactor(pen.state, target, promotion).compact(pen, trigger)
+        if compacted.changed:
+            # By itself: what a model took its time for is not lost with the request behind it.
+            await self._record.keep(pen.written, pen.state)
+        return compacted
+
+    def _compactor(self, state: State, target: Target, promotion: Promotion) -> Compactor:
+        return Compactor(
+            target=target,
+            wire=self._bench.book.wire(target),
+            room=self._bench.room(target, state),
+            assembler=self._bench.assembler_for(target, promotion),
+            summarizer=self.summarizer,
+            blobs=self._blobs,
+            cache_key=self._record.id,
+        )
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _require_open(self, request: RequestEntry) -> None:
+        opened = self._record.state.open_request
+        if opened is None or opened.id != request.id:
+            raise TurnState(
+                "this turn is not the open one: it was committed already, or another turn "
+                "was prepared after it"
+            )
+
+    def _assembler(self) -> Assembler:
+        settings = self._record.state.settings
+        return self._bench.assembler_for(self._bench.choose(None, settings), settings.promotion)
+
+    async def _hook_question(self, pen: Pen, text: str) -> tuple[Message, tuple[str, ...]]:
+        message = Message(role="user", blocks=(Text(text),))
+        try:
+            return await run_message_hooks(
+                self._hooks, self._record.id, message, pen.state.envelope
+            )
+        except MessageDropped as drop:
+            # Nothing disappears silently: the journal says what was dropped and by whom.
+            note = self._record.pen()
+            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": text})
+            await self._record.keep(note.written, note.state)
+            raise
+
+    def _pen_for_prepare(self) -> Pen:
+        """Where a new message goes on from. A request that was never answered is left as a branch
+        of its own, and the new message becomes its sibling; results that it carried stay."""
+        state = self._record.state
+        request = state.open_request
+        if request is not None:
+            before = self._record.state_at(request.before)
+            pen = self._pen_beside(request, request.parent if awaits_results(before) else None)
+            if pen.state.turn_start is not None:
+                pen.write(LeaveEntry)
+            return pen
+        if awaits_results(state):
+            calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
+            raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
+        if (asked := unsent_question(state)) is not None:
+            # Its request was lost with the power; it was never sent, and stays as a branch.
+            parent = self._record.entries[asked].parent
+            assert parent is not None
+            return self._record.pen(self._record.state_at(parent))
+        return self._record.pen()
+
+    def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:
+        """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
+        or changed since then comes along."""
+        path = self._record.path(self._record.state.leaf)
+        pen = self._record.pen(self._record.state_at(leaf or request.before))
+        since = path[path.index(request) + 1 :]
+        carry_over(pen, since, self._record.state.items, self._assembler())
+        return pen
+
+    async def _turn(self, plan: Plan, target: Target) -> Turn:
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+
+    async def _turn_of(
+        self,
+        request: RequestEntry,
+        prompt: Prompt,
+        target: Target,
+        kept: tuple[Attachment, ...],
+        message: Message | None = None,
+    ) -> Turn:
+        wire_request = WireRequest(
+            prompt=prompt,
+            target=target,
+            options=self._record.state.envelope.options,
+            blobs=await self._blobs(prompt),
+            cache_key=self._record.id,
+        )
+        wire = self._bench.book.wire(target)
+        return Turn(
+            turns=self, entry=request, wire=wire, wire_request=wire_request,
+            attachments=kept, message=message,
+        )  # fmt: skip
+
+    async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:
+        if not self._record.state.pictured:
+            return {}
+        wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
+        return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
+
+
+def unsent_question(state: State) -> str | None:
+    """The id of a question that stands at the end with no request for it, if one does."""
+    cached = state.envelope.cached
+    if state.turn_start is None or state.turn_start != len(cached) - 1:
+        return None
+    asked = cached[-1]
+    return asked.id if asked.role == "user" and asked.id == state.asked else None
+
+
+def _said_of(compacted: Compacted | None) -> tuple[str, ...]:
+    """What a person should know of a compaction: that it did not help, or how it was made."""
+    if compacted is None:
+        return ()
+    said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
+        compacted.problem
+    )
+    return said if compacted.changed else (*said, f"compaction would not help: {compacted.reason}")
+
+
+def _boundary_of(compacted: Compacted | None) -> tuple[Boundary, ...]:
+    if compacted is None or not compacted.changed:
+        return ()
+    return (Boundary(kind="compaction", reason=compacted.reason),)
