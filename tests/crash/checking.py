@@ -80,7 +80,7 @@ def check_known(entries: Iterable[Entry], written: dict[str, Entry]) -> None:
 
 def check_state(journal: Journal) -> State:
     """The journal gives a state, whatever is wrong with it."""
-    state, _ = replay_mended(path_to(next(reversed(journal.entries)), journal.entries))
+    state, _ = replay_mended(path_to(journal.leaf, journal.entries))
     return state
 
 

@@ -1,8 +1,10 @@
 """A journal as a working session leaves it: every kind of entry, tool loops and branches."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import anyio
 from tests.fakes.book import SMALL, FakeBook
@@ -24,6 +26,7 @@ from lamina.values.entry import (
     ModelEntry,
     SessionEntry,
 )
+from lamina.values.item import Item
 from lamina.values.message import ToolDefinition, ToolText
 from lamina.values.settings import Settings
 
@@ -44,17 +47,23 @@ def entry_of(entry: str, parent: str, text: str) -> Entry:
     return CustomEntry(id=entry, parent=parent, at=1.5, kind="test", data={"text": text})
 
 
-async def open_sample(folder: Path, session: str = SESSION, **given: object) -> Session:
+async def open_sample(
+    folder: Path, session: str = SESSION, *, given_anew: bool = False, always: Sequence[Item] = ()
+) -> Session:
+    """The sample session; what it was created with is given again only if `given_anew`."""
+    store = JsonlStore(folder)
+    given: dict[str, Any] = {}
+    if given_anew or not await store.has(session):
+        settings = Settings(target=SMALL.name, window=1_200, output_reserve=100)
+        given = {"system": "You are terse.", "tools": TOOLS, "settings": settings}
+        given |= {"always": always} if always else {}
     return await lamina.open_session(
         session,
-        system="You are terse.",
-        tools=TOOLS,
-        settings=Settings(target=SMALL.name, window=1_200, output_reserve=100),
         workspace=FakeWorkspace(NOTES),
-        store=JsonlStore(folder),
+        store=store,
         book=FakeBook(),
         clock=FakeClock(),
-        **given,  # type: ignore[arg-type]
+        **given,
     )
 
 

@@ -32,7 +32,7 @@ def append_entries(folder: str, session: str, acks: str, seed: int) -> None:
 
     async def body() -> None:
         opened = await JsonlStore(folder).open(session)
-        parent = next(reversed(opened.journal.entries))
+        parent = opened.journal.leaf
         while True:
             made = []
             for ahead in range(luck.randint(1, 4)):

@@ -112,8 +112,10 @@ def with_bad_sectors(moment: Moment, chance: Random, times: int) -> Iterator[byt
         size = chance.choice((512, PAGE))
         for bad in (range(moment.sure, len(image)), *moment.doubtful):
             for sector in range(bad.start // size * size, bad.stop, size):
-                if chance.random() < 0.5:
-                    begin, end = max(sector, bad.start), min(sector + size, bad.stop)
+                begin, end = max(sector, bad.start), min(sector + size, bad.stop)
+                # A sector goes to the disk whole: with what was written behind, or without.
+                shared = end < sector + size and end < len(image)
+                if not shared and chance.random() < 0.5:
                     image[begin:end] = _rubbish(chance, end - begin)
         if chance.random() < 0.3:
             del image[chance.randint(moment.sure, len(image)) :]
@@ -148,7 +150,7 @@ async def check_next_append(image: bytes, run: Recording, folder: Path) -> None:
     path.write_bytes(image)
     opened = await store.open(SESSION)
     before = opened.journal
-    entry = entry_of(mint_id(opened.last + 1), next(reversed(before.entries)), "and on")
+    entry = entry_of(mint_id(opened.last + 1), before.leaf, "and on")
     await opened.append([entry])
     await opened.close()
     data = path.read_bytes()

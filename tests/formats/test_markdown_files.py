@@ -127,20 +127,30 @@ mood: good
 [Timestamp: Unknown time]"""
 
 
+def parted(text: str) -> tuple[str, str]:
+    """A file without its comment, and the comment."""
+    (comment,) = [line for line in text.split("\n") if line.startswith("<!-- lamina-context: {")]
+    return text.replace(f"{comment}\n\n", ""), comment
+
+
 def whats(text: str) -> list[tuple[str, int | None]]:
     return [(each.what, each.line) for each in parse_chat(text)[1]]
 
 
 def test_what_people_see_is_the_original_format() -> None:
+    visible, comment = parted(render_chat(CHAT))
+    assert visible == VISIBLE.rstrip("\n") + "\n"
+    assert comment
+
+
+def test_the_comment_stands_where_the_original_program_does_not_look() -> None:
+    # It reads from the first message on.
     text = render_chat(CHAT)
-    visible, opens, _ = text.partition("<!-- lamina-context: {")
-    assert visible == VISIBLE
-    assert opens
+    assert text.index("<!-- lamina-context") < text.index("**user**: ")
 
 
 def test_the_comment_names_items_and_says_nothing_twice() -> None:
-    text = render_chat(CHAT)
-    comment = text[len(VISIBLE) :]
+    _, comment = parted(render_chat(CHAT))
     assert "What is the API?" not in comment
     assert "Where is it?" not in comment
     assert "hello" not in comment
@@ -154,10 +164,10 @@ def test_a_comment_of_today_is_read_for_good() -> None:
     # Written by this version's rules: if they change, VERSION has to.
     small = Chat(messages=(ChatMessage(role="user", text="hi\r\n", at=AT, id="1"),))
     text = (
-        "---\n---\n\n**user**: hi\n\n[Timestamp: 2026/01/02 03:04:05]\n\n"
-        '<!-- lamina-context: {"head":{"digest":"0e3cc8925c4c9fa8"},"messages":'
+        '---\n---\n\n<!-- lamina-context: {"head":{"digest":"0e3cc8925c4c9fa8"},"messages":'
         '[{"body":"4c55bfa9bf6f8cfa","digest":"77d12744e2265663","fields":{"at":1767323045.0,"id":"1",'
-        '"text":"hi\\r\\n"}}],"v":1} -->\n'
+        '"text":"hi\\r\\n"}}],"v":1} -->\n\n'
+        "**user**: hi\n\n[Timestamp: 2026/01/02 03:04:05]\n"
     )
     assert render_chat(small) == text
     assert parse_chat(text) == (small, ())
@@ -294,7 +304,7 @@ def test_an_edited_question_is_taken_and_keeps_its_context() -> None:
     first = replace(CHAT.messages[0], text="What was the API?\nAnd why?")
     assert chat == replace(CHAT, messages=(first, *CHAT.messages[1:]))
     assert [(each.what, each.line, each.detail) for each in problems] == [
-        ("edited", 15, "its text was edited")
+        ("edited", 17, "its text was edited")
     ]
 
 
@@ -363,19 +373,24 @@ def test_text_written_below_the_comment_is_read_too() -> None:
     assert problems == ()
 
 
-def test_a_file_that_the_original_program_saved_again_keeps_what_it_held() -> None:
-    # It takes the comment for the end of the last answer, and writes a time it does not know.
-    text = render_chat(CHAT).rstrip() + "\n[Timestamp: Unknown time]"
-    text += "\n\n**user**: thanks\n[Timestamp: 2026/01/03 00:00:00]"
-    chat, problems = parse_chat(text)
-    assert chat.messages[:3] == CHAT.messages
-    assert [each.text for each in chat.messages[3:]] == ["thanks"]
-    assert problems == ()
+def test_a_file_that_the_original_program_saved_again_loads_with_its_texts() -> None:
+    # It skips the comment, and does not write it again.
+    text, _ = parted(render_chat(CHAT))
+    text += "\n**user**: thanks\n[Timestamp: 2026/01/03 00:00:00]"
+    chat, _ = parse_chat(text)
+    assert [each.role for each in chat.messages] == ["user", "ai", "ai", "user"]
+    assert chat.messages[0].text == CHAT.messages[0].text
+    assert chat.messages[3].text == "thanks"
+
+
+def test_a_comment_behind_the_last_answer_is_read_as_well() -> None:
+    visible, comment = parted(render_chat(CHAT))
+    assert parse_chat(f"{visible}\n{comment}\n") == (CHAT, ())
 
 
 def test_a_damaged_comment_is_reported_and_the_file_read_without_it() -> None:
     text = render_chat(CHAT)
-    line = text.count("\n")
+    line = text[: text.index("<!-- lamina-context")].count("\n") + 1
     for damaged, why in [
         (text.replace('"v":1', '"v":2'), "version 2"),
         (text.replace('"v":1', '"v":'), "cannot be read"),

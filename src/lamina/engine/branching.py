@@ -10,7 +10,16 @@ from lamina.engine.shrinking import BOUNDARY, consolidate
 from lamina.engine.writing import Pen
 from lamina.journal import items_named
 from lamina.layers import Assembler, Items
-from lamina.values.entry import Entry, ItemEntry, PinEntry, TransformEntry
+from lamina.values.entry import (
+    CustomEntry,
+    Entry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    PinEntry,
+    TransformEntry,
+)
 from lamina.values.item import ItemId
 from lamina.values.patch import op_reason
 
@@ -21,6 +30,9 @@ _PLACE = ("id", "parent", "at")
 def carry_over(pen: Pen, since: Sequence[Entry], items: Items, assembler: Assembler) -> None:
     """Writes the entries `since` the unanswered request again, for the branch of `pen`."""
     for entry in since:
+        if isinstance(entry, LabelEntry | InfoEntry | LeafEntry | CustomEntry):
+            # These are about the tree, or about no context at all: they hold where they stand.
+            continue
         if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
             # What it laid out was the other branch; this one is laid out for itself.
             reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))

@@ -44,6 +44,7 @@ from lamina.values.item import Attachment, ItemId
 from lamina.values.message import ToolDefinition, ToolText
 from lamina.values.patch import (
     Display,
+    ItemLay,
     Patch,
     PatchOp,
     SystemPartSet,
@@ -195,6 +196,30 @@ class Session:
             pen.write(PinEntry, item=item.id, version=item.version)
             await self._record.keep(pen.written, pen.state)
             return True
+
+    async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
+        """Lays items down before anything is asked: in the library, or behind what was sent. Gives
+        back what could not be had."""
+        async with self._turns.lock:
+            pen = self._record.pen()
+            missing: list[LeftOut] = []
+            ops: list[PatchOp] = []
+            for what in attach:
+                found = await self._hydrator.read(what)
+                if isinstance(found, LeftOut):
+                    missing.append(found)
+                    continue
+                item = found.item
+                if (item.id, item.version) not in pen.state.items:
+                    pen.write(ItemEntry, item=item)
+                standing = pen.state.standing.get(item.id)
+                if not (standing and standing.current == item.version):
+                    ops.append(ItemLay(item=item.id, version=item.version))
+            if ops:
+                title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
+                pen.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
+            await self._record.keep(pen.written, pen.state)
+            return tuple(missing)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""

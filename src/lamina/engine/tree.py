@@ -19,6 +19,8 @@ from lamina.values.entry import (
     LabelEntry,
     LeafEntry,
     MessageEntry,
+    ReplyEntry,
+    RequestEntry,
     SessionEntry,
 )
 
@@ -36,7 +38,7 @@ async def navigate(record: Record, target: str, summary: str) -> Position:
     Raises:
         UnknownSession: there is no such entry.
     """
-    entry = record.find(target)
+    entry = _end_of(record, record.find(target))
     text = ""
     if isinstance(entry, MessageEntry) and entry.message.role == "user":
         text = entry.message.text
@@ -49,6 +51,23 @@ async def navigate(record: Record, target: str, summary: str) -> Position:
         pen.write(LeafEntry)
     await record.keep(pen.written, pen.state)
     return Position(entry=entry.id, text=text)
+
+
+def _end_of(record: Record, entry: Entry) -> Entry:
+    """A request or its answer means all of it: where the answer was closed, if it was."""
+    match entry:
+        case RequestEntry():
+            request = entry.id
+        case MessageEntry(parent=str(parent)) if entry.message.role == "assistant":
+            request = parent
+        case _:
+            return entry
+    replies = [
+        each
+        for each in record.entries.values()
+        if isinstance(each, ReplyEntry) and each.request == request
+    ]
+    return replies[-1] if replies else entry
 
 
 async def label(record: Record, target: str, text: str) -> None:

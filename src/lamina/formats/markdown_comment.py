@@ -75,7 +75,7 @@ def render_hidden(hidden: Hidden) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
     # All of these stand only inside strings, where an escape means the same.
-    for risky in ("--", "<", ">"):
+    for risky in ("--", "<", ">", "**"):
         data = data.replace(risky, "".join(f"\\u{ord(each):04x}" for each in risky))
     return f"{COMMENT_OPENS} {data} -->"
 

@@ -1,7 +1,7 @@
 """Chats as Markdown, in the form that Obsidian Copilot reads and writes.
 
 Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts hold. What
-people see is the original format; one hidden comment at the end says what that cannot express.
+people see is the original format; one hidden comment says what that cannot express.
 Where a person edited the visible part, the edit wins. A file without the comment is read by the
 format's own rules, and what they leave open is reported. No file is opened here.
 """
@@ -79,7 +79,9 @@ def render_chat(chat: Chat, *, tz: tzinfo = UTC) -> str:
             for message, chunk in zip(chat.messages, chunks, strict=True)
         ),
     )
-    text = "\n\n".join([head, *chunks, render_hidden(hidden)]) + "\n"
+    # In front of the first message: the original program skips what stands there, and would take
+    # a comment behind the last answer for a part of it.
+    text = "\n\n".join([head, render_hidden(hidden), *chunks]) + "\n"
     return require_text(text, "the chat")
 
 

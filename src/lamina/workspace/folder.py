@@ -38,6 +38,21 @@ class FolderWorkspace:
     def name(self) -> str:
         return self._root.name
 
+    async def paths(self) -> tuple[str, ...]:
+        """Every file in the workspace by its path; hidden ones and links are left out."""
+        return await anyio.to_thread.run_sync(self._paths)
+
+    def _paths(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for folder, names, files in os.walk(self._root, followlinks=False):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            inside = Path(folder).relative_to(self._root)
+            for name in files:
+                place = Path(folder, name)
+                if not name.startswith(".") and not place.is_symlink():
+                    found.append((inside / name).as_posix())
+        return tuple(sorted(found))
+
     async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
         return await anyio.to_thread.run_sync(self._read, reference, shape)
 

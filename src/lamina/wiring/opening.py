@@ -1,4 +1,4 @@
-"""Configuration in, a working session out: the one place that knows both ports and adapters."""
+"""Opening a session: its store, its workspace, its hooks, and what is given anew."""
 
 import hashlib
 import os

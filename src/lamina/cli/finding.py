@@ -1,0 +1,44 @@
+"""Which session a person means: by id, by the beginning of one, or by its file."""
+
+from pathlib import Path
+
+from lamina.errors import UnknownSession
+from lamina.journal import Journal
+from lamina.stores.jsonl import SUFFIX, JsonlStore, read_file, session_of
+from lamina.wiring import default_store
+
+
+class Found:
+    """A session's id and file, and the store it is in."""
+
+    def __init__(self, session: str, path: Path, store: JsonlStore) -> None:
+        self.session = session
+        self.path = path
+        self.store = store
+
+    async def read(self) -> Journal:
+        return await read_file(self.path, self.session)
+
+
+async def find_session(name: str, workspace: Path) -> Found:
+    """The session that `name` means.
+
+    Raises:
+        UnknownSession: there is none, or there are several.
+    """
+    if name.endswith(SUFFIX) and (path := Path(name)).is_file():
+        return Found(session_of(path), path, JsonlStore(path.parent.parent))
+    store = default_store(workspace)
+    if await store.has(name):
+        return Found(name, store.path_of(name), store)
+    known = await store.sessions()
+    near = [each for each in known if each.startswith(name)]
+    if len(near) == 1:
+        return Found(near[0], store.path_of(near[0]), store)
+    if near:
+        raise UnknownSession(f"{name!r} may be any of {', '.join(sorted(near))}")
+    hint = "`lamina sessions` lists them" if known else "there are none yet in this workspace"
+    raise UnknownSession(
+        f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. "
+        f"-w DIR looks in another workspace, and a path to a {SUFFIX} file works as well"
+    )

@@ -1,0 +1,227 @@
+"""`lamina log`: a session's entries for people and for machines."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import assert_never
+
+import msgspec
+
+from lamina.engine.compacting import Gone, find_gone
+from lamina.engine.tree import labels_of, name_of
+from lamina.journal import Journal, path_to
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    CustomEntry,
+    Entry,
+    EphemeralEntry,
+    ForgetEntry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    ModelEntry,
+    OpeningEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+    SettingsEntry,
+    TransformEntry,
+    UnknownEntry,
+)
+from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
+from lamina.values.patch import op_name, op_reason
+
+WIDTH = 100
+
+
+def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> str:
+    """The text that the command prints."""
+    entries = tuple(journal.entries.values())
+    path = path_to(journal.leaf, journal.entries)
+    if dropped:
+        return "\n".join(_gone(each, full) for each in find_gone(path)) or "Nothing was dropped."
+    labels = labels_of(entries)
+    header = entries[0]
+    assert isinstance(header, SessionEntry)
+    lines = [f"# {name_of(entries) or header.session}", "", f"session {header.session}"]
+    branches = sum(1 for count in _children(entries).values() if len(count) > 1)
+    if branches and not tree:
+        lines.append(f"{branches} branching points; --tree shows what is not on the active path")
+    lines.append("")
+    if tree:
+        lines += _tree(entries, {entry.id for entry in path}, labels)
+    else:
+        for entry in path:
+            lines += _entry(entry, labels, full)
+    if journal.damage:
+        lines += ["", f"## Damage ({len(journal.damage)})", ""]
+        lines += [f"- {each.kind}: {each}" for each in journal.damage]
+    return "\n".join(lines)
+
+
+def describe_log(journal: Journal) -> bytes:
+    """The whole journal as JSON."""
+    return msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "leaf": journal.leaf,
+                "path": [entry.id for entry in path_to(journal.leaf, journal.entries)],
+                "entries": list(journal.entries.values()),
+                "damage": journal.damage,
+            }
+        ),
+        indent=2,
+    )
+
+
+def _children(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
+    behind: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.parent is not None:
+            behind.setdefault(entry.parent, []).append(entry)
+    return behind
+
+
+def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
+    label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
+    moment = datetime.fromtimestamp(entry.at).strftime("%m-%d %H:%M:%S")
+    kind, said = describe(entry)
+    first, *rest = said.splitlines() or [""]
+    if not full:
+        rest = []
+        first = first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
+    lines = [f"{entry.id}  {moment}  {kind:<10} {first}{label}".rstrip()]
+    lines += [f"{'':>35}{line}" for line in rest]
+    if full and isinstance(entry, TransformEntry) and entry.patch.display:
+        lines += [f"{'':>35}{line}" for line in entry.patch.display.markdown.splitlines()]
+    return lines
+
+
+def _tree(entries: Sequence[Entry], active: set[str], labels: Mapping[str, str]) -> list[str]:
+    """Every entry, branches indented; a star marks the active path."""
+    behind = _children(entries)
+    lines: list[str] = []
+    waiting = [(entries[0], 0)]
+    while waiting:
+        entry, depth = waiting.pop()
+        mark = "*" if entry.id in active else " "
+        kind, said = describe(entry)
+        first = (said.splitlines() or [""])[0]
+        label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
+        room = max(20, WIDTH - 2 * depth)
+        shown = first if len(first) <= room else f"{first[: room - 1]}…"
+        lines.append(f"{mark} {'  ' * depth}{entry.id} {kind} {shown}{label}".rstrip())
+        # What is popped first are the branches; the trunk reads on to the end of the page.
+        children = sorted(behind.get(entry.id, ()), key=lambda each: each.id in active)
+        waiting += [(each, depth) for each in children[-1:]]
+        waiting += [(each, depth + 1) for each in reversed(children[:-1])]
+    return lines
+
+
+def describe(entry: Entry) -> tuple[str, str]:
+    """What kind of entry it is, in a word, and what it says, in a line or more."""
+    match entry:
+        case SessionEntry(settings=settings, system=system, forked_from=origin, source=source):
+            parts = ", ".join(part.name for part in system) or "no system prompt"
+            notes = [settings.target, parts]
+            notes += [f"forked from {origin}"] if origin else []
+            notes += [f"imported from {source}"] if source else []
+            return "session", " · ".join(filter(None, notes))
+        case ItemEntry(item=item):
+            return "item", f"{item.id} {item.version[:8]} ({len(item.content):,} characters)"
+        case TransformEntry(transformer=who, patch=patch):
+            if patch.display:
+                shown = patch.display.title
+                if patch.display.summary:
+                    shown += f" · {patch.display.summary}"
+                return "transform", f"{shown} (by {who})"
+            ops = [f"{op_name(op)}: {op_reason(op)}".rstrip(": ") for op in patch.ops]
+            return "transform", f"{'; '.join(ops)} (by {who})"
+        case EphemeralEntry(tool_texts=texts, messages=messages):
+            names = [text.name for text in texts] + [message.role for message in messages]
+            return "ephemeral", f"for one request: {', '.join(names)}"
+        case MessageEntry(message=message, interrupted=interrupted):
+            cut = " [interrupted]" if interrupted else ""
+            return message.role, render_message(message) + cut
+        case RequestEntry(target=target, tokens=tokens, context=context):
+            agreement = context.agreement
+            said = f"{target} · {tokens:,} tokens, {agreement.reprocessed:,} of them new"
+            if agreement.broke:
+                said += f" · prefix moved at {agreement.broke.source}: {agreement.broke.reason}"
+            said += "".join(f"\nleft out: {each.detail}" for each in context.left_out)
+            return "request", said + "".join(f"\nwarning: {each}" for each in context.warnings)
+        case ReplyEntry(usage=usage, stop=stop, verdict=verdict):
+            cache = f" · {verdict.meaning}" if verdict else ""
+            return "reply", (
+                f"{stop} · in {usage.input:,}, cached {usage.cached:,}, out {usage.output:,}{cache}"
+            )
+        case SettingsEntry(settings=settings):
+            return "settings", msgspec.json.encode(settings).decode()
+        case ModelEntry(target=target):
+            return "model", target
+        case PinEntry(item=item_id, pinned=pinned):
+            return "pin" if pinned else "unpin", item_id
+        case ForgetEntry(item=item_id):
+            return "forget", item_id
+        case LeaveEntry():
+            return "leave", "the turn was left without a final answer"
+        case LeafEntry():
+            return "leaf", f"goes on behind {entry.parent}"
+        case LabelEntry(target=target, label=label):
+            return "label", f"{target}: {label}" if label else f"{target}: removed"
+        case BranchSummaryEntry(branch=branch, summary=summary):
+            return "branch", f"left {branch}: {summary}"
+        case InfoEntry(name=name):
+            return "info", name
+        case OpeningEntry(given=given):
+            return "opening", f"given anew: {', '.join(sorted(given))}"
+        case CustomEntry(kind=kind, data=data):
+            return "custom", f"{kind} {msgspec.json.encode(data).decode()}"
+        case UnknownEntry(kind=kind):
+            return "unknown", f"an entry of type {kind!r}, which this version does not know"
+        case _:
+            assert_never(entry)
+
+
+def render_message(message: Message) -> str:
+    """A message's text, with what it calls, answers and brings."""
+    said: list[str] = []
+    for block in message.blocks:
+        match block:
+            case Text(text=text) if text.strip():
+                said.append(text.strip())
+            case Thinking(text=text) if text.strip():
+                said.append(f"(thinks: {text.strip()})")
+            case ToolCall(name=name, arguments=arguments):
+                said.append(f"calls {name} {arguments}")
+            case ToolResult(name=name, text=text, is_error=failed):
+                said.append(f"{name}{' failed' if failed else ''}: {text.strip()}")
+            case _:
+                pass
+    uses = message.context.uses if message.context else ()
+    if uses:
+        said.append("[" + ", ".join(f"{use.item} {use.form}" for use in uses) + "]")
+    return "\n".join(said)
+
+
+def _gone(gone: Gone, full: bool) -> str:
+    moment = datetime.fromtimestamp(gone.at).strftime("%Y-%m-%d %H:%M:%S")
+    lines = [
+        f"## {gone.entry} · {moment} · {gone.reason} (by {gone.by})",
+        "",
+        f"{len(gone.messages)} messages gave way to:",
+        "",
+        *(f"> {line}" for line in (gone.summary or "(nothing)").splitlines()),
+        "",
+    ]
+    for message in gone.messages:
+        first, *rest = render_message(message).splitlines() or [""]
+        if not full:
+            rest = []
+            first = first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
+        lines.append(f"- {message.role} {message.id}: {first}")
+        lines += [f"  {line}" for line in rest]
+    return "\n".join([*lines, ""])

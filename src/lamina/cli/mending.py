@@ -1,0 +1,91 @@
+"""`lamina verify` and `lamina repair`: whether a session is sound, and a copy of what is left."""
+
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from lamina.cli.finding import Found
+from lamina.engine.verifying import Verdict, verify
+from lamina.errors import UsageError
+from lamina.journal.lines import write_lines
+from lamina.providers.book import load_book
+from lamina.stores.disk import sync_file, sync_folder
+from lamina.stores.jsonl import SUFFIX, session_of
+from lamina.values.entry import SessionEntry
+
+
+async def check(found: Found) -> Verdict:
+    """Every request of the session rebuilt, and everything that is wrong with its file."""
+    return verify(await found.read(), load_book())
+
+
+def render_verdict(verdict: Verdict) -> str:
+    wrong = [each for each in verdict.checked if each.problem]
+    right = len(verdict.checked) - len(wrong)
+    lines = [f"{right:,} of {len(verdict.checked):,} requests rebuilt byte for byte."]
+    lines += [f"- request {each.request} ({each.target}): {each.problem}" for each in wrong]
+    lines += [f"- {problem}" for problem in verdict.problems]
+    lines += [f"- {each.kind}: {each}" for each in verdict.damage]
+    if verdict.damage:
+        lines.append("`lamina repair` writes a copy of all that can be read.")
+    elif verdict.sound:
+        lines.append("The session is sound.")
+    return "\n".join(lines)
+
+
+def describe_verdict(verdict: Verdict) -> str:
+    described = {
+        "sound": verdict.sound,
+        "requests": verdict.checked,
+        "problems": verdict.problems,
+        "damage": verdict.damage,
+    }
+    return msgspec.json.format(msgspec.json.encode(described), indent=2).decode()
+
+
+async def repair(found: Found) -> str:
+    """Writes a repaired copy beside the session's file, and says what is in it. The file itself is
+    not touched.
+
+    Raises:
+        UsageError: nothing is wrong with it, or the copy cannot be written.
+    """
+    journal = await found.read()
+    if not journal.damage:
+        raise UsageError(f"nothing is wrong with {found.path}: no copy was written")
+    place = _free_name(found.path)
+    header, *rest = journal.entries.values()
+    assert isinstance(header, SessionEntry)
+    renamed = replace(header, session=session_of(place), forked_from=found.session)
+    try:
+        write_new(place, write_lines([renamed, *rest], -1))
+    except OSError as error:
+        raise UsageError(f"the copy {place} cannot be written: {error}") from error
+    lines = [f"- {each.kind}: {each}" for each in journal.damage]
+    return "\n".join(
+        [
+            f"{place}: {len(journal.entries):,} entries, as session {renamed.session!r}.",
+            f"{found.path} is as it was. What was wrong with it:",
+            *lines,
+        ]
+    )
+
+
+def _free_name(path: Path) -> Path:
+    stem = path.name.removesuffix(SUFFIX)
+    for number in range(1, 1000):
+        place = path.with_name(f"{stem}.repaired{f'-{number}' if number > 1 else ''}{SUFFIX}")
+        if not place.exists():
+            return place
+    raise UsageError(f"there are too many repaired copies beside {path}")
+
+
+def write_new(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        sync_file(file.fileno())
+    sync_folder(path.parent)

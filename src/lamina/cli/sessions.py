@@ -1,0 +1,113 @@
+"""`lamina sessions`: what is kept, and what it came to."""
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+
+from lamina.engine.tree import name_of
+from lamina.errors import LaminaError
+from lamina.journal import path_to
+from lamina.stores.jsonl import JsonlStore
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, SessionEntry
+from lamina.values.usage import Usage
+from lamina.wiring import data_folder, default_store
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One session. `usage` sums what providers reported, on every branch: it was all paid for."""
+
+    session: str
+    workspace: str
+    name: str = ""
+    messages: int = 0
+    entries: int = 0
+    usage: Usage = Usage()
+    bytes: int = 0
+    written: float = 0.0
+    damage: int = 0
+    problem: str = ""
+
+
+async def list_sessions(workspace: Path, everywhere: bool) -> list[Row]:
+    """The sessions of a workspace, or of all, the one written last first."""
+    stores = [default_store(workspace)]
+    if everywhere:
+        folders = sorted(data_folder().glob("*/sessions"))
+        stores = [JsonlStore(folder.parent) for folder in folders]
+    rows = [
+        await _describe(store, session) for store in stores for session in await store.sessions()
+    ]
+    return sorted(rows, key=lambda row: row.written, reverse=True)
+
+
+async def _describe(store: JsonlStore, session: str) -> Row:
+    path = store.path_of(session)
+    status = path.stat()
+    row = Row(
+        session=session,
+        workspace=store.folder.name,
+        bytes=status.st_size,
+        written=status.st_mtime,
+    )
+    try:
+        journal = await store.read(session)
+    except LaminaError as error:
+        return replace(row, problem=str(error))
+    entries = tuple(journal.entries.values())
+    header = entries[0]
+    active = path_to(journal.leaf, journal.entries)
+    return replace(
+        row,
+        workspace=header.workspace if isinstance(header, SessionEntry) else "",
+        name=name_of(entries),
+        messages=sum(isinstance(entry, MessageEntry) for entry in active),
+        entries=len(entries),
+        usage=sum_usage(entries),
+        damage=len(journal.damage),
+    )
+
+
+def sum_usage(entries: tuple[Entry, ...]) -> Usage:
+    found = [entry.usage for entry in entries if isinstance(entry, ReplyEntry)]
+    found += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
+    return Usage(
+        input=sum(each.input for each in found),
+        cached=sum(each.cached for each in found),
+        written=sum(each.written for each in found),
+        output=sum(each.output for each in found),
+    )
+
+
+def show_sessions(rows: list[Row], as_json: bool) -> None:
+    console = Console()
+    if as_json:
+        console.out(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return
+    if not rows:
+        console.print("No sessions here yet. --all looks in every workspace.")
+        return
+    table = Table(box=None)
+    for heading in ("session", "what it is about", "messages", "in", "cached", "out", "written"):
+        right = heading in ("messages", "in", "cached", "out")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        about = row.problem or row.name or "-"
+        if row.damage:
+            about += f" [damaged in {row.damage} place{'s' * (row.damage > 1)}]"
+        when = datetime.fromtimestamp(row.written).strftime("%Y-%m-%d %H:%M")
+        usage = row.usage
+        table.add_row(
+            row.session,
+            about.replace("[", r"\["),
+            f"{row.messages:,}",
+            f"{usage.input:,}",
+            f"{usage.cached:,}",
+            f"{usage.output:,}",
+            when,
+        )
+    console.print(table)

@@ -1,0 +1,206 @@
+"""Patch operations as plain data: read exactly, or refused with their name."""
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import patch_ops, thorough
+
+from lamina.codec import parse_op
+from lamina.errors import InvalidPatch
+from lamina.values.envelope import SystemPart
+from lamina.values.message import Message, Text
+from lamina.values.patch import (
+    MessagesUncachedAppend,
+    OptionsSet,
+    PatchOp,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+)
+
+NAMES = sorted(str(kind.__struct_config__.tag) for kind in get_args(PatchOp))
+REMOVE = {"op": "tools_remove", "names": ["find"]}
+
+
+def problem(op: Any) -> str:
+    with pytest.raises(InvalidPatch) as raised:
+        parse_op(op)
+    return str(raised.value)
+
+
+@thorough
+@given(patch_ops())
+def test_an_op_written_as_plain_data_is_read_back(op: PatchOp) -> None:
+    assert parse_op(msgspec.to_builtins(op)) == op
+
+
+@thorough
+@given(patch_ops())
+def test_an_op_read_back_from_json_is_the_same(op: PatchOp) -> None:
+    assert parse_op(msgspec.json.decode(msgspec.json.encode(op))) == op
+
+
+def test_the_reason_has_two_names() -> None:
+    want = ToolsRemove(names=("find",), reason="why")
+    assert parse_op({**REMOVE, "reason": "why"}) == want
+    assert parse_op({**REMOVE, "invalidate_cache_reason": "why"}) == want
+
+
+def test_a_reason_said_twice_and_differently_is_refused() -> None:
+    assert "reason" in problem({**REMOVE, "reason": "a", "invalidate_cache_reason": "b"})
+
+
+def test_what_was_given_is_not_changed() -> None:
+    given_op = {**REMOVE, "scope": "cached", "invalidate_cache_reason": "why"}
+    before = dict(given_op)
+    parse_op(given_op)
+    assert given_op == before
+
+
+@pytest.mark.parametrize("name", ["", "nope", "SystemPartSet", "system_part_set ", None, 7, ["x"]])
+def test_an_unknown_op_is_named_with_the_known_ones(name: Any) -> None:
+    said = problem({"op": name})
+    assert str(name) in said
+    assert all(known in said for known in NAMES)
+
+
+def test_an_op_without_its_name_is_told_that_op_is_missing() -> None:
+    assert "'op'" in problem({"name": "tone", "text": "T"})
+
+
+@pytest.mark.parametrize("field", ["reasn", "Names", "", "needs_reason"])
+def test_an_unknown_field_is_named(field: str) -> None:
+    said = problem({**REMOVE, field: "x"})
+    assert repr(field) in said
+    assert "'tools_remove'" in said
+
+
+def test_several_unknown_fields_are_all_named_whatever_they_are() -> None:
+    said = problem({**REMOVE, "a": 1, 7: 2, None: 3})
+    assert "'a'" in said
+    assert "7" in said
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        {
+            "op": "tools_replace",
+            "tools": [{"name": "find", "parameter": {"type": "object"}}],
+            "reason": "why",
+        },
+        {
+            "op": "system_parts_replace",
+            "parts": [{"name": "a", "text": "A", "role": "x"}],
+            "reason": "why",
+        },
+        {
+            "op": "messages_uncached_append",
+            "messages": [
+                {"role": "user", "blocks": [{"type": "text", "text": "x"}], "content": "y"}
+            ],
+        },
+    ],
+    ids=["tool", "part", "message"],
+)
+def test_an_unknown_field_further_down_is_refused_too(op: dict[str, Any]) -> None:
+    assert str(op["op"]) in problem(op)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scope", ["other", "", 7, True, ["cached"], "CACHED"])
+def test_a_scope_that_is_none_is_refused(name: str, scope: Any) -> None:
+    said = problem({"op": name, "scope": scope})
+    assert repr(name) in said
+    assert "scope" in said
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"messages_uncached_append", "options_set"}))
+def test_what_is_cached_does_not_have_the_scope_uncached(name: str) -> None:
+    assert "'cached', not 'uncached'" in problem({"op": name, "scope": "uncached"})
+
+
+def test_what_is_uncached_does_not_have_the_scope_cached() -> None:
+    op = {"op": "messages_uncached_append", "messages": [], "scope": "cached"}
+    assert "'uncached', not 'cached'" in problem(op)
+    assert parse_op({**op, "scope": "uncached"}) == MessagesUncachedAppend(messages=())
+
+
+def test_options_stand_in_no_prefix_so_that_no_cached_scope_fits_them() -> None:
+    # Every op with the scope cached needs a reason, and this one has none.
+    assert "scope" in problem({"op": "options_set", "scope": "cached"})
+
+
+def test_a_reason_for_an_op_that_takes_none_is_named_as_it_was_given() -> None:
+    op = {"op": "messages_uncached_append", "messages": [], "invalidate_cache_reason": "why"}
+    assert "'invalidate_cache_reason'" in problem(op)
+
+
+@pytest.mark.parametrize(
+    ("op", "field"),
+    [
+        ({"op": "system_part_set", "name": "a"}, "text"),
+        ({"op": "system_part_set", "name": "a", "text": None}, "text"),
+        ({"op": "system_part_set", "name": "a", "text": 7}, "text"),
+        ({"op": "system_part_set", "name": "a", "text": "A", "reason": None}, "reason"),
+        ({"op": "tools_remove", "names": "find"}, "names"),
+        ({"op": "options_set", "temperature": "hot"}, "temperature"),
+        ({"op": "options_set", "max_tokens": 1.5}, "max_tokens"),
+        ({"op": "compaction_apply", "first_kept": "all"}, "first_kept"),
+        ({"op": "messages_cached_replace", "messages": [{"role": "system"}]}, "messages"),
+        ({"op": "messages_cached_replace", "messages": [{"role": "user"}]}, "blocks"),
+    ],
+)
+def test_a_field_that_is_missing_or_of_the_wrong_type_is_named(
+    op: dict[str, Any], field: str
+) -> None:
+    said = problem(op)
+    assert repr(op["op"]) in said
+    assert field in said
+
+
+def test_temperature_nought_is_not_nothing() -> None:
+    assert parse_op({"op": "options_set", "temperature": 0, "max_tokens": None}) == OptionsSet(
+        temperature=0
+    )
+
+
+def test_values_may_stand_inside_a_dict() -> None:
+    part = SystemPart(name="a", text="A")
+    message = Message(role="user", blocks=(Text("hi"),))
+    assert parse_op(
+        {"op": "system_parts_replace", "parts": [part], "reason": "why"}
+    ) == SystemPartsReplace(parts=(part,), reason="why")
+    assert parse_op(
+        {"op": "messages_uncached_append", "messages": (message,)}
+    ) == MessagesUncachedAppend(messages=(message,))
+
+
+def test_a_lone_surrogate_is_read_as_it_is() -> None:
+    # What cannot be sent is refused where it would be written, with its place.
+    op = parse_op({"op": "system_part_set", "name": "a", "text": "\ud800"})
+    assert op == SystemPartSet(name="a", text="\ud800")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(object()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = sorted({field for kind in get_args(PatchOp) for field in kind.__struct_fields__})
+
+
+@thorough
+@given(
+    st.sampled_from(NAMES) | ANYTHING,
+    st.dictionaries(st.sampled_from([*FIELDS, "scope"]) | st.text(), ANYTHING, max_size=4),
+)
+def test_whatever_is_given_is_an_op_or_an_invalid_patch(name: Any, fields: dict[str, Any]) -> None:
+    try:
+        op = parse_op({**fields, "op": name})
+    except InvalidPatch:
+        return
+    assert isinstance(op, PatchOp)

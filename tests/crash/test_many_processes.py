@@ -1,0 +1,50 @@
+"""Many processes share one session: each waits or is told; nothing is lost and nothing doubled."""
+
+from collections import Counter
+from pathlib import Path
+from zlib import crc32
+
+import anyio
+from tests.crash.nursery import Nursery
+from tests.crash.sample import SESSION, header_of
+from tests.crash.scale import much, tally
+
+from lamina.codec import canonical
+from lamina.journal.lines import Line, read_lines
+from lamina.stores.jsonl import JsonlStore
+
+PROCESSES = 8
+
+
+def test_eight_processes_that_open_append_and_close_lose_and_double_nothing(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    times = much(10, 150)
+
+    async def create() -> None:
+        await (await JsonlStore(tmp_path).create(header_of())).close()
+
+    anyio.run(create)
+    children = [
+        nursery.start(
+            "open_and_close", folder=str(tmp_path), session=SESSION,
+            acks=str(tmp_path / f"acks-{number}"), name=f"process {number}", times=times,
+        )
+        for number in range(PROCESSES)
+    ]  # fmt: skip
+    assert [nursery.wait(child) for child in children] == [0] * PROCESSES
+    said = Counter[str]()
+    for number in range(PROCESSES):
+        said.update((tmp_path / f"acks-{number}").read_text().splitlines())
+    tally["processes"] += PROCESSES
+    tally["times a session was busy"] += said.pop("busy", 0)
+    tally["openings of shared sessions"] += said.total()
+
+    found = list(read_lines(JsonlStore(tmp_path).path_of(SESSION).read_bytes()))
+    lines = [each for each in found if isinstance(each, Line)]
+    assert lines == found, "something is damaged"
+    there = Counter(f"{line.entry.id} {crc32(canonical(line.entry)):08x}" for line in lines[1:])
+    tally["lost"] += (said - there).total()
+    tally["doubled"] += (there - said).total()
+    assert there == said
+    assert len({line.entry.id for line in lines}) == len(lines) == 1 + PROCESSES * times
