@@ -105,6 +105,7 @@ _NARROW: dict[type, dict[str, Any_]] = {
                          "compaction_summary"), _counts),
         **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
         "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
+        "summary_timeout_s": st.floats(0, allow_infinity=False),
     },
 }  # fmt: skip
 

@@ -140,7 +140,8 @@ def test_a_missing_final_line_break_is_supplied_by_the_next_append(tmp_path: Pat
 def test_a_torn_line_becomes_a_line_of_its_own(tmp_path: Path) -> None:
     journal = append_to(tmp_path, TWO + TWO[:40])
     assert kinds(journal.damage) == [("no_checksum", 3)]
-    assert list(journal.entries) == ["000000", "000001", "000002"]
+    # The torn line may have had the next id: it is given up.
+    assert list(journal.entries) == ["000000", "000001", "000003"]
 
 
 def test_a_byte_order_mark_is_reported_and_costs_nothing(tmp_path: Path) -> None:

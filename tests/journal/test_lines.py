@@ -184,7 +184,7 @@ def test_damage_says_itself_to_a_person() -> None:
 def test_a_lost_line_break_costs_nothing() -> None:
     lines = ALL.splitlines()
     assert read(lines[0] + lines[1] + b"\n" + lines[2] + b"\n") == [HEADER, LEAVE, NOTE]
-    assert kinds(lines[0] + lines[1] + b"\n") == [("no_final_newline", 1)]
+    assert kinds(lines[0] + lines[1] + b"\n") == [("no_line_break", 1)]
 
 
 def test_a_line_behind_rubbish_is_read() -> None:

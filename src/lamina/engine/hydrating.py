@@ -51,6 +51,8 @@ class Hydrator:
         for pinned, version in state.pinned.items():
             if pinned in found:
                 found[pinned] = replace(found[pinned], essential=True)
+            elif (pinned, version) not in state.items:
+                self._warnings.append(f"pinned {pinned}: its content is lost")
             else:
                 item = await self._read_pinned(state.items[pinned, version])
                 found[pinned] = Attachment(item=item, essential=True)

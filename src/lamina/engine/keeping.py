@@ -17,6 +17,7 @@ from lamina.journal import (
     fold_mended,
     path_to,
     replay_mended,
+    settle,
 )
 from lamina.journal.lines import mint_id
 from lamina.ports import Clock, OpenJournal
@@ -40,7 +41,7 @@ class Record:
         skipped: list[Damage] = []
         state = self.snapshot.state if self.snapshot else None
         rest = journal.since if self.snapshot else path_to(journal.leaf, self.entries)
-        self.state = self._replay(state, rest, skipped)
+        self.state = settle(self._replay(state, rest, skipped))
         self.damage: tuple[Damage, ...] = (*journal.damage, *skipped)
 
     def _replay(self, state: State | None, path: Sequence[Entry], skipped: list[Damage]) -> State:
@@ -63,7 +64,16 @@ class Record:
         return path_to(entry, self.entries)
 
     def state_at(self, entry: str) -> State:
-        return replay_mended(self.path(entry))[0]
+        return settle(replay_mended(self.path(entry))[0])
+
+    def before(self, request: RequestEntry) -> str:
+        """The entry in front of everything that was written for a request; if that is lost, the
+        last one before it at which a turn was over."""
+        if request.before in self.entries:
+            return request.before
+        path = self.path(request.id)[:-1]
+        over = (entry.id for entry in reversed(path) if isinstance(entry, ReplyEntry))
+        return next(over, path[0].id)
 
     def find(self, entry: str) -> Entry:
         """The entry of that id, or the one whose id begins so if there is only one.

@@ -25,6 +25,8 @@ def request_digests(request: RequestEntry, requests: dict[str, RequestEntry]) ->
     """The digest of every segment of a request in wire order, from the deltas in the journal."""
     chain = [request]
     while (base := chain[-1].base) is not None:
+        if base not in requests:
+            raise JournalError(f"request {base!r} is missing; those behind it build on its digests")
         chain.append(requests[base])
     digests: tuple[str, ...] = ()
     for each in reversed(chain):

@@ -187,7 +187,7 @@ def thaw(journal: Journal, entries: Entries) -> Snapshot | None:
         if entry.parent != leaf:
             return None
         leaf = entry.id
-    header = entries["000000"]
+    header = next(iter(entries.values()))
     assert isinstance(header, SessionEntry)
     state = State(
         session=header,

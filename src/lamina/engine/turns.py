@@ -24,8 +24,7 @@ from lamina.engine.recording import Plan, sizes_of
 from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
 from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
-from lamina.journal import State, awaits_results
-from lamina.layers import Assembler
+from lamina.journal import State, awaits_results, lost_results
 from lamina.ports import JournalStore, Summarizer
 from lamina.values.entry import (
     CustomEntry,
@@ -244,13 +243,16 @@ class Turns:
         """The turn that was left in the middle; None if the last one is complete."""
         async with self.lock:
             state = self._record.state
-            waiting = awaits_results(state)
+            waiting = awaits_results(state) and state.called_by
             request = state.open_request or (state.last_sent if waiting else None)
             if request is None:
                 return None
             target = self._bench.book.find(request.target)
             assembler = self._bench.fresh_assembler(request)
             prompt = rebuild_prompt(self._record.path(request.id), assembler)
+            if not prompt.turn:
+                # Its question is lost: there is nothing to send.
+                return None
             kept = tuple(
                 Attachment(
                     item=state.items[each.item, each.version],
@@ -299,7 +301,7 @@ class Turns:
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
             pen = self._record.pen()
             path = self._record.path(request.id)
-            since = path[[entry.id for entry in path].index(request.before) + 1 :]
+            since = path[[entry.id for entry in path].index(self._record.before(request)) + 1 :]
             message = next(each.message for each in since if isinstance(each, MessageEntry))
             if message.role == "tool":
                 called = pen.state.last_sent
@@ -363,10 +365,6 @@ class Turns:
                 "was prepared after it"
             )
 
-    def _assembler(self) -> Assembler:
-        settings = self._record.state.settings
-        return self._bench.assembler_for(self._bench.choose(None, settings), settings.promotion)
-
     async def _hook_question(self, pen: Pen, text: str) -> tuple[Message, tuple[str, ...]]:
         message = Message(role="user", blocks=(Text(text),))
         try:
@@ -386,10 +384,17 @@ class Turns:
         state = self._record.state
         request = state.open_request
         if request is not None:
-            before = self._record.state_at(request.before)
+            before = self._record.state_at(self._record.before(request))
             pen = self._pen_beside(request, request.parent if awaits_results(before) else None)
             if pen.state.turn_start is not None:
                 pen.write(LeaveEntry)
+            return pen
+        if awaits_results(state) and not state.called_by:
+            # The request that could go on with them is lost, and nobody can resume it.
+            pen = self._record.pen()
+            lost = lost_results(state, pen.next_id(), pen.at)
+            pen.write(MessageEntry, message=lost.message)
+            pen.write(LeaveEntry)
             return pen
         if awaits_results(state):
             calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
@@ -405,9 +410,11 @@ class Turns:
         """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
         or changed since then comes along."""
         path = self._record.path(self._record.state.leaf)
-        pen = self._record.pen(self._record.state_at(leaf or request.before))
+        pen = self._record.pen(self._record.state_at(leaf or self._record.before(request)))
         since = path[path.index(request) + 1 :]
-        carry_over(pen, since, self._record.state.items, self._assembler())
+        target = self._bench.book.find(request.target)
+        assembler = self._bench.assembler_for(target, self._record.state.settings.promotion)
+        carry_over(pen, since, self._record.state.items, assembler)
         return pen
 
     async def _turn(self, plan: Plan, target: Target) -> Turn:

@@ -11,7 +11,13 @@ from lamina.journal.folding import (
     replay,
 )
 from lamina.journal.indexing import Entries, Index, Places
-from lamina.journal.mending import begin_mended, fold_mended, replay_mended
+from lamina.journal.mending import (
+    begin_mended,
+    fold_mended,
+    lost_results,
+    replay_mended,
+    settle,
+)
 from lamina.journal.patching import SUMMARY, apply_patch, items_named
 from lamina.journal.reading import Journal, journal_of, read_journal
 from lamina.journal.standing import Standing
@@ -34,8 +40,10 @@ __all__ = [
     "is_guidance",
     "items_named",
     "journal_of",
+    "lost_results",
     "path_to",
     "read_journal",
     "replay",
     "replay_mended",
+    "settle",
 ]

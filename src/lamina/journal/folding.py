@@ -42,6 +42,8 @@ from lamina.values.message import Image, Message, Text, ToolText
 from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 from lamina.values.settings import Settings
 
+# No request has more; a figure above it is a fault.
+MOST_TOKENS = 1 << 40
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
@@ -84,6 +86,8 @@ class State(Struct, frozen=True, kw_only=True):
     # The id of that message while no request was made for it.
     asked: str = ""
     turn_start: int | None = None
+    # The request whose answer called for results that are not there yet.
+    called_by: str = ""
     # Whether the provider refused a request of this turn as too long.
     retried: bool = False
     open_request: RequestEntry | None = None
@@ -217,7 +221,7 @@ def _append(state: State, message: Message) -> State:
     if not state.pictured and any(isinstance(block, Image) for block in message.blocks):
         state = replace(state, pictured=True)
     if message.role != "user":
-        state = replace(state, envelope=envelope)
+        state = replace(state, envelope=envelope, called_by="")
         # An answer that no request of ours waits for: it was imported, and ends its turn.
         ends = message.role == "assistant" and not message.calls and state.open_request is None
         return _end_turn(state) if ends else state
@@ -232,6 +236,7 @@ def _append(state: State, message: Message) -> State:
         goal=state.goal or message.text,
         asked=message.id,
         retried=False,
+        called_by="",
         turn_start=len(cached),
     )
 
@@ -283,13 +288,15 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         moved_by=state.moved_by[moved_by:],
     )
     if entry.usage.input and request.tokens:
-        ratio = entry.usage.input / request.tokens
+        ratio = min(entry.usage.input, MOST_TOKENS) / request.tokens
         before = state.calibration.get(request.target)
         # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
         factor = ratio if before is None else (before + ratio) / 2
         bounded = min(3.0, max(0.3, factor))
         state = replace(state, calibration={**state.calibration, request.target: bounded})
-    return state if awaits_results(state) else _end_turn(state)
+    if awaits_results(state):
+        return replace(state, called_by=request.id)
+    return _end_turn(state)
 
 
 def _add_ephemeral(

@@ -27,8 +27,11 @@ _SUM_FIELD = re.compile(rb',"sum":"[0-9a-f]{8}"}')
 _MORE = re.compile(rb'(?:,"more":(\d+))?(?:,"skip":(\d+))?\Z')
 # How much of a bad line is shown to a person.
 _SHOWN = 60
-# How many places of a bad line are tried as the beginning of a good one.
-_TRIES = 32
+# Keys are sorted, so every line begins like this; inside of strings the quotes are escaped.
+_BEGINS = b'{"at":'
+# How many of the places that look like a beginning are tried: other objects may have such a key.
+_TRIES = 64
+_ID = re.compile(r"[0-9a-f]{6,16}")
 
 
 class Line(Struct, frozen=True):
@@ -44,10 +47,7 @@ class Line(Struct, frozen=True):
 
 def entry_number(entry_id: str) -> int | None:
     """Ids are minted in order, as hexadecimal numbers; anything else is not one of ours."""
-    try:
-        return int(entry_id, 16)
-    except ValueError:
-        return None
+    return int(entry_id, 16) if _ID.fullmatch(entry_id) else None
 
 
 def mint_id(number: int) -> str:
@@ -87,9 +87,16 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
     `offset` are those of the first line, where `data` is not the whole file."""
     lines = data.split(b"\n")
     unfinished = lines.pop()
+    converted = False
     for line in lines:
         if is_proven(line):
             yield _read(line, number, offset)
+        elif line.endswith(b"\r") and is_proven(line[:-1]):
+            yield _read(line[:-1], number, offset)
+            if not converted:
+                detail = "lines end in CR LF from here on: an editor or git converted the file"
+                yield _damage("line_endings", detail, number, offset, line)
+            converted = True
         else:
             yield from _salvage(line, number, offset, torn=False)
         number += 1
@@ -121,7 +128,7 @@ def _read(line: bytes, number: int, offset: int) -> Line | Damage:
 def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
     """What can be had of a line that does not prove itself: two lines whose line break was lost
     still prove themselves, each for itself, and so does one behind rubbish."""
-    start = 0
+    start = found = 0
     for field in _SUM_FIELD.finditer(line):
         begin = _find_begin(line, start, field.end())
         if begin is None:
@@ -130,24 +137,25 @@ def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[L
             yield _describe(line[start:begin], number, offset + start, torn=False)
         yield _read(line[begin : field.end()], number, offset + begin)
         start = field.end()
+        found += 1
     if start < len(line):
         yield _describe(line[start:], number, offset + start, torn=torn)
     elif not line:
         yield _damage("not_an_entry", "an empty line", number, offset, line)
-    elif start:
-        yield _damage("no_final_newline", "lines without a line break", number, offset, line)
+    elif found > 1:
+        detail = f"{found} lines without a line break between them"
+        yield _damage("no_line_break", detail, number, offset, line)
 
 
 def _find_begin(line: bytes, start: int, end: int) -> int | None:
     """Where the line that ends at `end` begins, if one does that proves itself."""
-    at = start
+    at = end
     for _ in range(_TRIES):
-        at = line.find(b"{", at, end)
+        at = line.rfind(_BEGINS, start, at)
         if at < 0:
             return None
         if is_proven(line[at:end]):
             return at
-        at += 1
     return None
 
 

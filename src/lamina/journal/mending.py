@@ -11,9 +11,18 @@ from msgspec.structs import replace
 
 from lamina.errors import JournalError, LaminaError
 from lamina.journal.folding import State, awaits_results, begin, fold
+from lamina.text import label_of
 from lamina.values.damage import Damage
-from lamina.values.entry import Entry, MessageEntry, SessionEntry
-from lamina.values.message import Message, ToolResult
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    MessageEntry,
+    PinEntry,
+    ReplyEntry,
+    SessionEntry,
+)
+from lamina.values.message import Absent, Context, Message, ToolResult
+from lamina.values.usage import Usage
 
 LOST = "The result of this call was lost: the journal is damaged here."
 
@@ -45,27 +54,109 @@ def begin_mended(entry: Entry) -> State:
 
 def fold_mended(state: State, entry: Entry, damage: list[Damage]) -> State:
     """The state after one more entry, or without it if it does not apply."""
-    if isinstance(entry, MessageEntry):
-        message = entry.message
-        if message.role == "tool":
-            paired = _pair(state, message)
-            if paired is not message:
-                detail = f"results in {entry.id!r} belong to calls that are lost; left out"
-                damage.append(Damage(kind="lost_results", detail=detail))
-            if not paired.blocks:
-                return replace(state, leaf=entry.id)
-            entry = replace(entry, message=paired)
-        elif awaits_results(state):
-            calls = state.envelope.cached[-1].calls
-            detail = f"the results of {len(calls)} calls before {entry.id!r} are lost"
-            damage.append(Damage(kind="lost_results", detail=detail))
-            state = fold(state, _lost_results(state, entry))
+    if not isinstance(entry, ReplyEntry) and is_answered(state):
+        damage.append(
+            Damage(kind="lost_reply", detail=f"what came before {entry.id!r} cost is lost")
+        )
+        state = settle(state)
+    if awaits_results(state) and _needs_results(entry):
+        calls = state.envelope.cached[-1].calls
+        detail = f"the results of {len(calls)} calls before {entry.id!r} are lost"
+        damage.append(Damage(kind="lost_results", detail=detail))
+        state = fold(state, lost_results(state, f"{entry.id}:lost", entry.at))
+    mended = _mend_entry(state, entry, damage)
+    if mended is None:
+        return replace(state, leaf=entry.id)
     try:
-        return fold(state, entry)
+        return fold(state, mended)
     except LaminaError as error:
         detail = f"entry {entry.id!r} no longer applies: {error}"
         damage.append(Damage(kind="not_applicable", detail=detail))
         return replace(state, leaf=entry.id)
+
+
+def is_answered(state: State) -> bool:
+    """Whether the open request has its answer, but not what closes it: that line is lost."""
+    cached = state.envelope.cached
+    return state.open_request is not None and bool(len(cached)) and cached[-1].role == "assistant"
+
+
+def settle(state: State) -> State:
+    """The state with a request closed whose answer is there and whose closing is lost."""
+    if state.open_request is None or not is_answered(state):
+        return state
+    closing = ReplyEntry(
+        id=state.leaf,
+        parent=state.leaf,
+        at=state.open_request.at,
+        request=state.open_request.id,
+        usage=Usage(cache_reported=False),
+        stop="lost",
+    )
+    return fold(state, closing)
+
+
+def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
+    """Results that say they are lost, in the place of those that are."""
+    calls = state.envelope.cached[-1].calls
+    blocks = tuple(
+        ToolResult(call_id=call.id, name=call.name, text=LOST, is_error=True) for call in calls
+    )
+    message = Message(role="tool", blocks=blocks, id=entry_id)
+    return MessageEntry(id=entry_id, parent=state.leaf, at=at, message=message)
+
+
+def _needs_results(entry: Entry) -> bool:
+    """Whether calls cannot wait any longer when this entry comes."""
+    if isinstance(entry, MessageEntry):
+        return entry.message.role != "tool"
+    return isinstance(entry, BranchSummaryEntry)
+
+
+def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
+    """The entry without what it cannot stand on any more; None if nothing is left of it."""
+    match entry:
+        case MessageEntry(message=message) if message.role == "tool":
+            paired = _pair(state, message)
+            if paired is message:
+                return entry
+            detail = f"results in {entry.id!r} belong to calls that are lost; left out"
+            damage.append(Damage(kind="lost_results", detail=detail))
+            return replace(entry, message=paired) if paired.blocks else None
+        case MessageEntry(message=message) if message.context:
+            kept = _without_lost(state, message)
+            if kept is not message:
+                detail = f"the content of items that {entry.id!r} attached is lost"
+                damage.append(Damage(kind="lost_item", detail=detail))
+            return replace(entry, message=kept)
+        case PinEntry(item=item, version=version, pinned=True):
+            if (item, version) not in state.items:
+                detail = f"{item!r}, which was pinned, is lost"
+                damage.append(Damage(kind="lost_item", detail=detail))
+                return None
+            return entry
+        case _:
+            return entry
+
+
+def _without_lost(state: State, message: Message) -> Message:
+    """The message without the items whose content is lost; the model is told of them."""
+    context = message.context
+    if context is None:
+        return message
+    lost = [use for use in context.uses if (use.item, use.version) not in state.items]
+    if not lost:
+        return message
+    kept = replace(
+        context,
+        uses=tuple(use for use in context.uses if use not in lost),
+        absent=(
+            *context.absent,
+            *(Absent(label=label_of(use.item), why="lost") for use in lost if use.form == "full"),
+        ),
+    )
+    blocks = tuple(kept if isinstance(block, Context) else block for block in message.blocks)
+    return replace(message, blocks=blocks)
 
 
 def _pair(state: State, message: Message) -> Message:
@@ -87,13 +178,3 @@ def _pair(state: State, message: Message) -> Message:
 
 def _answered(message: Message) -> set[str]:
     return {block.call_id for block in message.blocks if isinstance(block, ToolResult)}
-
-
-def _lost_results(state: State, entry: MessageEntry) -> MessageEntry:
-    """Results that say they are lost, in the place of those that are."""
-    calls = state.envelope.cached[-1].calls
-    blocks = tuple(
-        ToolResult(call_id=call.id, name=call.name, text=LOST, is_error=True) for call in calls
-    )
-    message = Message(role="tool", blocks=blocks, id=f"{entry.id}:lost")
-    return MessageEntry(id=f"{entry.id}:lost", parent=state.leaf, at=entry.at, message=message)

@@ -24,8 +24,10 @@ class Journal(Struct, frozen=True, kw_only=True):
     # The position at which the session goes on: the entry that was written last.
     leaf: str
     damage: tuple[Damage, ...] = ()
-    # The highest number an id has so far.
+    # The highest number an id has so far, and how many more may have been given out by writes of
+    # which nothing can be read.
     last: int = -1
+    lost: int = 0
     # Whether the next write begins a line of its own by itself.
     ends_line: bool = True
     # What an index said of the engine's state at its end, and the entries behind that.
@@ -51,6 +53,7 @@ def read_journal(data: bytes, session: str = "", index: Index | None = None) -> 
         leaf=next(reversed(reader.entries)),
         damage=tuple(reader.damage),
         last=reader.last,
+        lost=reader.lost + reader.awaited,
         ends_line=not data or data.endswith(b"\n"),
         places=_places(data, reader),
     )
@@ -114,6 +117,10 @@ class _Known(dict[str, Entry]):
         return True
 
 
+# Damage of which nothing is left that has an id.
+_LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
+
+
 class _Reader:
     """Puts lines into the tree, one after the other."""
 
@@ -122,33 +129,56 @@ class _Reader:
         self.damage: list[Damage] = []
         self.last = -1
         self.awaited = 0
+        self.lost = 0
         self._before: Line | None = None
         self._leaf: str | None = None
 
     def take(self, found: Line | Damage) -> None:
         if isinstance(found, Damage):
             self.damage.append(found)
-            return
-        entry = found.entry
-        if entry.id in self.entries:
-            self._report_twin(found)
+            self.lost += found.kind in _LOSSES
             return
         self._check_write(found)
-        self._check_number(found)
-        if isinstance(entry, SessionEntry) and not self._accept_header(found, entry):
-            return
+        entry = found.entry
         if not self.entries and not isinstance(entry, SessionEntry):
             self.entries["000000"] = _stand_in(entry)
             self._leaf = "000000"
+        if isinstance(entry, SessionEntry):
+            self._take_header(found, entry)
+            return
+        if entry.id in self.entries:
+            self._report_twin(found)
+            return
+        self._check_number(found)
         if isinstance(entry, UnknownEntry):
             detail = f"entry {entry.id!r} is of a type that is not known here: {entry.kind!r}"
             self._report("unknown_type", found, detail)
-        if not isinstance(entry, SessionEntry) and (
-            entry.parent is None or entry.parent not in self.entries
-        ):
+        if entry.parent is None or entry.parent not in self.entries:
             entry = self._bridge(found)
         self.entries[entry.id] = entry
         self._leaf = entry.id
+
+    def _take_header(self, found: Line, entry: SessionEntry) -> None:
+        if entry.parent is not None:
+            self._report(
+                "bad_header", found, f"the session's header names a parent {entry.parent!r}"
+            )
+            entry = replace(entry, parent=None)
+        first = next(iter(self.entries.values()), None)
+        if first is None:
+            self._check_number(found)
+            self.entries[entry.id] = entry
+            self._leaf = entry.id
+        elif isinstance(first, SessionEntry) and not first.session:
+            # It stands behind others, but it is the header all the same.
+            self._report("conflict", found, "the session's header stands behind other entries")
+            self.entries[first.id] = replace(entry, id=first.id)
+        elif entry.id in self.entries:
+            self._report_twin(found)
+        else:
+            self._check_number(found)
+            detail = f"a second session header {entry.id!r} inside the session"
+            self._report("conflict", found, detail)
 
     def finish(self, session: str) -> None:
         if self.awaited and self._before:
@@ -177,19 +207,13 @@ class _Reader:
             )
         self.last = max(self.last, 0)
 
-    def _accept_header(self, found: Line, entry: SessionEntry) -> bool:
-        if self.entries:
-            detail = f"a second session header {entry.id!r} inside the session"
-            self._report("conflict", found, detail)
-            return False
-        return True
-
     def _check_write(self, found: Line) -> None:
         before = self._before
-        if self.awaited and before and found.more != self.awaited - 1:
+        if self.awaited and before and (found.skip or found.more != self.awaited - 1):
             detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)
         self.awaited = found.more
+        self.lost = 0
         self._before = found
 
     def _check_number(self, found: Line) -> None:

@@ -24,7 +24,7 @@ from lamina.errors import (
     WriteFailed,
 )
 from lamina.journal import Journal, Places, read_journal
-from lamina.journal.lines import entry_number, write_lines
+from lamina.journal.lines import Line, entry_number, is_proven, read_lines, write_lines
 from lamina.stores.disk import lock_file, sync_file, sync_folder
 from lamina.stores.indexes import index_path, read_index, write_index
 from lamina.values.entry import FORMAT, Entry, SessionEntry
@@ -52,13 +52,22 @@ class JsonlStore:
         handle = await anyio.to_thread.run_sync(_create, path)
         try:
             await self._lock(handle, header.session)
-            if os.fstat(handle).st_size:
+            size = os.fstat(handle).st_size
+            if size and _is_begun(path):
                 raise SessionMoved(header.session)
-            empty = Journal(entries={header.id: header}, leaf=header.id, places=Places())
+            # What a failed creation left is rubbish; the header begins a line of its own.
+            rubbish = read_journal(_read(handle), header.session) if size else None
+            new = Journal(
+                entries={header.id: header},
+                leaf=header.id,
+                places=None if rubbish else Places(),
+                damage=rubbish.damage if rubbish else (),
+                ends_line=rubbish.ends_line if rubbish else True,
+            )
         except BaseException:
             os.close(handle)
             raise
-        opened = JsonlJournal(handle, path, header.session, empty, 0)
+        opened = JsonlJournal(handle, path, header.session, new, size)
         try:
             await opened.append([header])
             await anyio.to_thread.run_sync(sync_folder, path.parent)
@@ -92,19 +101,18 @@ class JsonlStore:
         return await read_file(self.path_of(session), session)
 
     async def has(self, session: str) -> bool:
-        try:
-            # An empty file is what a crash leaves that came before the header.
-            return self.path_of(session).stat().st_size > 0
-        except FileNotFoundError:
-            return False
+        return await anyio.to_thread.run_sync(_is_begun, self.path_of(session))
 
     async def sessions(self) -> Sequence[str]:
         """The ids of all sessions, the one written last first."""
         folder = self.folder / "sessions"
         if not folder.is_dir():
             return ()
-        found = [(path.stat().st_mtime, path) for path in folder.glob(f"*{SUFFIX}")]
-        return tuple(session_of(path) for _, path in sorted(found, reverse=True))
+        found = []
+        for path in folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(OSError):
+                found.append((path.stat().st_mtime, session_of(path)))
+        return tuple(session for _, session in sorted(found, reverse=True))
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -139,7 +147,7 @@ class JsonlJournal:
 
     def __init__(self, handle: int, path: Path, session: str, journal: Journal, size: int) -> None:
         self.journal = journal
-        self.last = journal.last
+        self.last = journal.last + journal.lost
         self._kept = journal.last
         self._handle: int | None = handle
         # A session that nobody holds any more must not hold its lock.
@@ -225,7 +233,7 @@ def _load(handle: int, path: Path, session: str) -> tuple[Journal, int]:
 
 
 def _check(journal: Journal, session: str, path: Path) -> Journal:
-    header = journal.entries["000000"]
+    header = next(iter(journal.entries.values()))
     assert isinstance(header, SessionEntry)
     if header.format > FORMAT:
         raise JournalError(
@@ -247,7 +255,8 @@ def file_stem(session: str) -> str:
         stem = f"%{stem}"
     if len(stem) > LONGEST_NAME:
         digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
-        stem = f"{stem[: LONGEST_NAME - 17]}~{digest[:16]}"
+        # An equals sign is escaped everywhere else.
+        stem = f"{stem[: LONGEST_NAME - 17]}={digest[:16]}"
     return stem
 
 
@@ -261,6 +270,20 @@ def session_of(path: Path) -> str:
         first = file.readline()
     header = next(iter(read_journal(first, name).entries.values()))
     return header.session if isinstance(header, SessionEntry) else name
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether anything of a session can be read there. An empty file, or one of rubbish alone, is
+    what a crash leaves that came before the header."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+            if is_proven(first.rstrip(b"\r\n")):
+                return True
+            rest = file.read()
+    except OSError:
+        return False
+    return any(isinstance(found, Line) for found in read_lines(first + rest))
 
 
 def _create(path: Path) -> int:
@@ -301,8 +324,9 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 def _put_blob(path: Path, data: bytes) -> None:
-    if path.exists():
-        return
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Under another name first: a blob is there whole or not at all.
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -7,7 +7,8 @@ from msgspec import Struct
 DamageKind = Literal[
     "bad_header", "checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry", "unknown_type",
     "duplicate", "conflict", "missing_parent", "missing_entries", "incomplete_write",
-    "no_final_newline", "not_applicable", "lost_results",
+    "no_final_newline", "no_line_break", "line_endings", "not_applicable", "lost_results",
+    "lost_reply", "lost_item",
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Opening a session: its store, its workspace, its hooks, and what is given anew."""
 
+import contextlib
 import hashlib
 import os
 import time
@@ -15,7 +16,7 @@ from msgspec.structs import asdict, replace
 from lamina.codec import digest_value
 from lamina.engine.hooks import Hooks
 from lamina.engine.session import Session, start_entry
-from lamina.errors import HookError, UsageError
+from lamina.errors import HookError, UnknownTarget, UsageError
 from lamina.ports import (
     Clock,
     JournalStore,
@@ -158,6 +159,11 @@ async def open_session(
     )
     if known:
         try:
+            if not session_opened.settings.target:
+                # The header is lost, and with it whom the session talks to.
+                name = target or chosen.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+                with contextlib.suppress(UnknownTarget):
+                    await session_opened.change(target=name)
             await _apply_given(session_opened, parts, tools, settings, target, options)
         except BaseException:
             await session_opened.close()
