@@ -32,13 +32,13 @@ def problem(op: Any) -> str:
 
 
 @thorough
-@given(patch_ops())
+@given(patch_ops)
 def test_an_op_written_as_plain_data_is_read_back(op: PatchOp) -> None:
     assert parse_op(msgspec.to_builtins(op)) == op
 
 
 @thorough
-@given(patch_ops())
+@given(patch_ops)
 def test_an_op_read_back_from_json_is_the_same(op: PatchOp) -> None:
     assert parse_op(msgspec.json.decode(msgspec.json.encode(op))) == op
 

@@ -100,9 +100,15 @@ def test_a_head_is_within_its_limit_and_whole(
 
 def test_a_head_stays_where_an_earlier_cut_left_it_while_it_nearly_fits() -> None:
     messages = [user(), answer(), user(), answer()]
-    assert choose_head(messages, [10, 10, 10, 10], 40, known=2) == 2
-    assert choose_head(messages, [10, 10, 10, 10], 24, known=3) == 3
-    assert choose_head(messages, [10, 10, 10, 10], 23, known=3) == 2
+    assert choose_head(messages, [10, 10, 10, 10], 40, known=[2]) == 2
+    assert choose_head(messages, [10, 10, 10, 10], 24, known=[3]) == 3
+    assert choose_head(messages, [10, 10, 10, 10], 23, known=[3]) == 2
+
+
+def test_a_head_that_is_far_too_short_is_lengthened() -> None:
+    messages = [user(), answer(), user(), answer()]
+    assert choose_head(messages, [10, 10, 10, 10], 30, known=[1]) == 3
+    assert choose_head(messages, [10, 10, 10, 10], 30, known=[1, 2]) == 2
 
 
 def test_the_last_turns_begin_with_their_questions() -> None:

@@ -306,31 +306,33 @@ def test_rubbish_is_a_hook_error_that_names_the_hook(reason: Reason, rubbish: An
 
 
 # Values are not checked when they are made: types say so, and most Python has none.
-ILL_TYPED: list[Any] = [
-    Patch(ops=("nonsense",)),  # type: ignore[arg-type]
-    Patch(ops=BRIEF),  # type: ignore[arg-type]
-    Patch(ops=({"op": "options_set"},)),  # type: ignore[arg-type]
-    Patch(ops=None),  # type: ignore[arg-type]
-    SystemPartSet(name="tone", text=None, reason=WHY),  # type: ignore[arg-type]
-    SystemPartSet(name="tone", text="T", reason=None),  # type: ignore[arg-type]
-    SystemPartSet(name=None, text="T", reason=WHY),  # type: ignore[arg-type]
-    SystemPartsReplace(parts=("S",), reason=WHY),  # type: ignore[arg-type]
-    OptionsSet(temperature="hot"),  # type: ignore[arg-type]
-    OptionsSet(reasoning=7),  # type: ignore[arg-type]
-    ToolsReplace(tools=(ToolDefinition(name="f", parameters={"a": {1}}),), reason=WHY),
-    MessagesCachedReplace(messages=("hello",), reason=WHY),  # type: ignore[arg-type]
-    MessagesCachedReplace(messages=(Message(role="system", blocks=()),), reason=WHY),  # type: ignore[arg-type]
-    CompactionApply(first_kept="all", summary="S", reason=WHY),  # type: ignore[arg-type]
-]
+ILL_TYPED: dict[str, Any] = {
+    "patch of text": Patch(ops=("nonsense",)),  # type: ignore[arg-type]
+    "patch of an op": Patch(ops=BRIEF),  # type: ignore[arg-type]
+    "patch of dicts": Patch(ops=({"op": "nope"},)),  # type: ignore[arg-type]
+    "text none": SystemPartSet(name="tone", text=None, reason=WHY),  # type: ignore[arg-type]
+    "reason none": SystemPartSet(name="tone", text="T", reason=None),  # type: ignore[arg-type]
+    "name none": SystemPartSet(name=None, text="T", reason=WHY),  # type: ignore[arg-type]
+    "part is text": SystemPartsReplace(parts=("S",), reason=WHY),  # type: ignore[arg-type]
+    "temperature": OptionsSet(temperature="hot"),  # type: ignore[arg-type]
+    "reasoning": OptionsSet(reasoning=7),  # type: ignore[arg-type]
+    "tool": ToolsReplace(tools=(ToolDefinition(name="f", parameters={"a": {1}}),), reason=WHY),
+    "message": MessagesCachedReplace(messages=("hello",), reason=WHY),  # type: ignore[arg-type]
+    "role": MessagesCachedReplace(
+        messages=(Message(role="system", blocks=(Text("S"),)),),  # type: ignore[arg-type]
+        reason=WHY,
+    ),
+    "cut": CompactionApply(first_kept="all", summary="S", reason=WHY),  # type: ignore[arg-type]
+}
 
 
-@pytest.mark.parametrize("ill", ILL_TYPED, ids=repr)
-def test_an_op_with_a_value_of_the_wrong_type_is_an_error_and_nothing_is_written(ill: Any) -> None:
+@pytest.mark.parametrize("ill", ILL_TYPED)
+def test_an_op_with_a_value_of_the_wrong_type_is_an_error_and_nothing_is_written(ill: str) -> None:
     async def body() -> None:
         world = World()
         session = await world.open(system="S")
         await talk(session)
-        session.hooks.context(partial(_give, ill))
+        session.hooks.context(partial(_give, ILL_TYPED[ill]))
         await refused(world, session, session.prepare("Q"), LaminaError)
         again = await world.open(session.id)
         assert not again.damage
@@ -339,11 +341,11 @@ def test_an_op_with_a_value_of_the_wrong_type_is_an_error_and_nothing_is_written
     run(body())
 
 
-@pytest.mark.parametrize("ill", ILL_TYPED, ids=repr)
-def test_an_op_of_the_wrong_type_after_a_turn_is_reported_and_the_session_goes_on(ill: Any) -> None:
+@pytest.mark.parametrize("ill", ILL_TYPED)
+def test_an_op_of_the_wrong_type_after_a_turn_is_reported_and_the_session_goes_on(ill: str) -> None:
     async def body() -> None:
         world = World()
-        session = await world.open(hooks=giving(ill, reason="turn_end"), system="S")
+        session = await world.open(hooks=giving(ILL_TYPED[ill], reason="turn_end"), system="S")
         turn = await talk(session)
         assert turn.warnings
         assert not transformers(session)
@@ -387,6 +389,7 @@ def test_a_hook_that_fails_while_it_yields_is_a_hook_error() -> None:
 
 
 def test_a_hook_that_hangs_while_it_yields_is_stopped_by_its_time_limit() -> None:
+    # In a process of its own: its event loop is held up by it.
     script = """
 import anyio, threading, lamina
 from tests.fakes.sessions import World
@@ -395,22 +398,15 @@ async def main():
     session = await World().open()
     @session.hooks.context(timeout=0.05)
     def hook(event):
-        yield threading.Thread(target=threading.Event().wait, daemon=True).start()
-        threading.Event().wait(3)
-    @session.hooks.context(timeout=0.05, name="yielding")
-    def later(event):
-        threading.Event().wait(3)
-        yield from ()
+        threading.Event().wait(2)
+        yield {"op": "options_set", "temperature": 0}
     try:
-        with anyio.fail_after(1):
-            await session.prepare("Q")
+        await session.prepare("Q")
     except lamina.LaminaError as error:
         print(error)
 
 anyio.run(main)
 """
-    script = script.replace("yield threading.Thread(target=threading.Event().wait, daemon=True)"
-                            ".start()", "yield from ()")  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
@@ -445,7 +441,7 @@ def test_dict_ops_are_as_a_journal_holds_them() -> None:
         ({}, "op"),
     ],
 )
-def test_a_wrong_dict_op_is_an_error_that_says_what_and_by_whom(
+def test_a_wrong_dict_op_is_an_error_that_says_what_is_wrong(
     op: Mapping[str, Any], said: str
 ) -> None:
     async def body() -> None:
@@ -453,12 +449,22 @@ def test_a_wrong_dict_op_is_an_error_that_says_what_and_by_whom(
         session = await world.open(hooks=giving(op))
         error = await refused(world, session, session.prepare("Q"), InvalidPatch)
         assert said in str(error)
-        assert "'hook 0'" in str(error)
 
     run(body())
 
 
-def test_a_blank_reason_is_an_error_that_names_the_op_and_the_hook() -> None:
+@pytest.mark.parametrize("wrong", [BLANK, {"op": "nope"}, OptionsSet(max_tokens=-1)])
+def test_a_wrong_op_is_an_error_that_names_the_hook(wrong: Any) -> None:
+    async def body() -> None:
+        world = World()
+        session = await world.open(hooks=giving(BRIEF, wrong))
+        error = await refused(world, session, session.prepare("Q"), InvalidPatch)
+        assert "'hook 1'" in str(error)
+
+    run(body())
+
+
+def test_a_blank_reason_is_an_error_that_names_the_op() -> None:
     async def body() -> None:
         world = World()
         session = await world.open(hooks=giving(BRIEF, BLANK))
@@ -466,7 +472,6 @@ def test_a_blank_reason_is_an_error_that_names_the_op_and_the_hook() -> None:
         assert isinstance(error, InvalidPatch)
         assert error.op == "system_part_set"
         assert "reason" in str(error)
-        assert "'hook 1'" in str(error)
 
     run(body())
 
@@ -558,6 +563,7 @@ def test_what_a_hook_returned_cannot_be_changed_afterwards() -> None:
         session = await world.open(hooks=hooks)
         await talk(session)
         parts.append(SystemPart(name="b", text="B"))
+        assert [part.name for part in session.envelope.system] == ["a"]
         assert system_of(await session.prepare("Q")) == "A"
 
     run(body())
@@ -675,7 +681,7 @@ anyio.run(main)
         assert process.stdout is not None
         assert process.stdout.readline() == "hook\n"
         try:
-            assert process.wait(timeout=10) == 0
+            assert process.wait(timeout=5) == 0
         finally:
             process.kill()
 
@@ -1022,7 +1028,7 @@ def test_history_is_not_copied_from_turn_to_turn(hooked: bool) -> None:
         session = await World().open(window=1_000_000, system="S")
         if hooked:
             for reason in ("before_request", "ephemeral", "turn_end"):
-                session.hooks.context(reason=reason)(partial(_give, None))  # type: ignore[call-overload]
+                session.hooks.context(reason=reason)(partial(_give, None))
             session.hooks.context(partial(_give, OptionsSet(temperature=0)))
             session.hooks.message(partial(_give, None))
         await talk(session)

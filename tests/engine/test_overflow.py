@@ -25,6 +25,7 @@ from tests.fakes.summarizer import (
     summaries_in,
 )
 
+import lamina
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import TurnState, WindowExceeded
@@ -278,9 +279,10 @@ def test_it_says_again_what_could_not_be_attached() -> None:
 
 def test_what_had_no_room_is_attached_or_reported_again() -> None:
     async def body() -> None:
-        session = await compacting(FakeSummarizer())
+        session = await compacting(FakeSummarizer(), compaction="off")
         await chat(session, 10)
-        failed = await session.prepare("Q", attach=[note("huge.md", words(2_000))])
+        huge = lamina.attach(note("huge.md", words(2_000)), priority=9)
+        failed = await session.prepare("Q", attach=[huge])
         assert ("note:huge.md", "window") in reported(failed)
         turn = await failed.overflowed()
         assert "note:huge.md" in [what for what, _ in reported(turn)] or placed(turn)

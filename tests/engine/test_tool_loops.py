@@ -59,6 +59,39 @@ def test_the_question_survives_a_long_tool_loop() -> None:
     run(body())
 
 
+def test_a_tool_that_outlives_the_cache_is_a_moment_to_prune() -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=1_000, summary_tokens=60)
+        await chat(session, 17)
+        turn = await session.prepare("How long does it take?")
+        answered = await turn.commit(openai_reply(None, calls=[("slow", "find")]))
+        world.clock.pass_by(1_000)
+        later = await answered.resume({"slow": "an hour"})
+        assert boundaries(later) == ["expired"]
+        assert "pruned while the cache is cold" in str(later.context.agreement.broke)
+        assert any(reason == "history" for _, reason in reported(later))
+        assert later.prompt.tokens < 600
+        assert "How long does it take?" in all_text(later)
+        assert "an hour" in all_text(later)
+
+    run(body())
+
+
+def test_a_tool_that_outlives_the_cache_of_a_small_request_moves_nothing() -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=1_000)
+        turn = await session.prepare("How long does it take?")
+        answered = await turn.commit(openai_reply(None, calls=[("slow", "find")]))
+        world.clock.pass_by(1_000)
+        later = await answered.resume({"slow": "an hour"})
+        assert boundaries(later) == []
+        assert later.context.agreement.broke is None
+
+    run(body())
+
+
 def test_a_pinned_note_survives_a_long_tool_loop() -> None:
     async def body() -> None:
         world = World({"pin.md": words(60, "pinned")})

@@ -240,6 +240,22 @@ def test_going_to_the_reply_that_calls_tools_waits_for_their_results_again() -> 
     run(body())
 
 
+def test_what_came_of_a_branch_never_stands_between_a_call_and_its_result() -> None:
+    async def body() -> None:
+        world = World()
+        session = await world.open(system="S")
+        turn = await answer_calls(await session.prepare("Q"), "c1")
+        await turn.commit(openai_reply("A"))
+        await session.navigate(ids(session, ReplyEntry)[0], summary="It led nowhere.")
+        assert (await world.open(session.id)).state == session.state
+        turn = await _ask_or_resume(session)
+        roles = [role for role, _ in said(turn)]
+        assert roles[roles.index("assistant") + 1] == "tool"
+        assert "It led nowhere." in all_text(turn)
+
+    run(body())
+
+
 def test_going_to_results_leaves_the_rest_of_their_turn() -> None:
     async def body() -> None:
         session = await World().open(system="S")
@@ -834,5 +850,28 @@ def test_a_session_that_is_not_there_is_named_with_the_place_it_was_looked_for(
                 assert caught.value.code == "unknown_session"
         with pytest.raises(UnknownSession, match=str(tmp_path)):
             await JsonlStore(tmp_path).open("nobody")
+
+    run(body())
+
+
+def test_a_fork_and_a_copy_of_a_branched_session_are_sound_on_disk(tmp_path: Path) -> None:
+    """The ids of other branches are missing in a fork; that is no damage."""
+
+    async def body() -> None:
+        store = JsonlStore(tmp_path)
+        async with await on_disk(tmp_path, "one") as session:
+            await talk(session, "Q1", A)
+            start = session.state.leaf
+            await talk(session, "left")
+            await session.navigate(start)
+            await talk(session, "right", B)
+            for copy in (await session.fork("fork"), await session.save_as("copy")):
+                assert copy.damage == ()
+                await talk(copy, "and on", A)
+                await copy.close()
+        for name in ("one", "fork", "copy"):
+            journal = await store.read(name)
+            assert journal.damage == (), name
+            assert verify(journal, FakeBook()).sound, name
 
     run(body())

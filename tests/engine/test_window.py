@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import (
     World,
+    all_text,
     boundaries,
     messages_of,
     note,
@@ -187,6 +188,41 @@ def test_after_a_prune_there_is_room_for_many_turns() -> None:
         pruned = [number for number, turn in enumerate(turns) if "window" in boundaries(turn)]
         assert pruned
         assert all(later - earlier > 5 for earlier, later in pairwise(pruned))
+
+    run(body())
+
+
+def test_a_small_head_is_lengthened_by_the_next_prune_with_its_bytes() -> None:
+    async def body() -> None:
+        session = await small(limit=1_000, system="S", summary_tokens=60)
+        await talk(session, "begin", answer="begun")
+        await talk(session, words(450), answer=words(450))
+        turns = [await talk(session, words(20), answer=words(20)) for _ in range(40)]
+        pruned = [turn for turn in turns if "window" in boundaries(turn)]
+        assert len(pruned) > 1
+        # The first could keep no more than the beginning; the others keep what follows as well.
+        assert pruned[0].prompt.tokens < 350
+        assert all(turn.prompt.tokens > 400 for turn in pruned[1:])
+        for earlier, later in pairwise(pruned):
+            assert messages_of(later)[:4] == messages_of(earlier)[:4]
+
+    run(body())
+
+
+def test_a_prune_while_the_cache_is_cold_keeps_the_latest_rather_than_the_head() -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=1_000, system="S", summary_tokens=60)
+        for number in range(17):
+            await talk(session, words(20, f"q{number}."), answer=words(20, f"r{number}."))
+        world.clock.pass_by(1_000)
+        turn = await session.prepare("And now?")
+        assert boundaries(turn) == ["expired"]
+        assert any(reason == "history" for _, reason in reported(turn))
+        whole = [n for n in range(17) if words(20, f"r{n}.") in all_text(turn)]
+        assert whole[0] == 0
+        assert whole[-6:] == list(range(11, 17))
+        assert len(whole) < 11
 
     run(body())
 

@@ -9,6 +9,10 @@ from lamina.journal import SUMMARY
 from lamina.values.message import Message, ToolResult
 
 
+# A head that an earlier cut left stays as it is if it has this share of the room for it.
+HEAD_LEAST = 0.5
+
+
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
     """Every index at which history may begin: no result behind it answers a call before it."""
     answered = _last_answers(messages)
@@ -56,15 +60,17 @@ def choose_cut(
 
 
 def choose_head(
-    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: int | None = None
+    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: Sequence[int] = ()
 ) -> int:
-    """How many leading messages stay if at most `keep` tokens of them do. `known` is where an
-    earlier cut ended the head: staying there keeps the head's bytes, as long as it still fits."""
+    """How many leading messages stay if at most `keep` tokens of them do. `known` is where earlier
+    cuts ended the head: it ends there again as long as that fits and is no waste of room. A longer
+    head keeps its bytes too, with the summaries in it."""
     prefix = [0]
     for size in sizes:
         prefix.append(prefix[-1] + size)
-    if known and prefix[known] <= keep * 5 // 4:
-        return known
+    ends = [end for end in known if keep * HEAD_LEAST <= prefix[end] <= keep * 5 // 4]
+    if ends:
+        return ends[-1]
     fitting = [index for index in find_cuts(messages) if prefix[index] <= keep]
     return fitting[-1] if fitting else 0
 

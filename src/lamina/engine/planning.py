@@ -74,13 +74,14 @@ class _TurnPlanner:
         self.boundaries: list[Boundary] = list(draft.boundaries)
         self.reports: list[LeftOut] = list(draft.reports)
         self.settings = pen.state.settings
+        self.cold = False
 
     def cross_boundaries(self) -> None:
         """What is due because the prefix is dead, or because history or promotion ask for it."""
         pen, draft = self.pen, self.draft
         explain_rules(pen, self.attachments)
         natural = find_boundary(pen.state, draft.target, pen.at)
-        cold = natural is not None and natural.kind != "first_request"
+        self.cold = cold = natural is not None and natural.kind != "first_request"
         if natural:
             self.boundaries.append(natural)
             if not cold:
@@ -108,8 +109,8 @@ class _TurnPlanner:
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
-            reason = f"{self.boundaries[-1].reason}; pruned while the cache is cold"
-            self._put_out(self._shrink(0, reason))
+            natural = next(each for each in self.boundaries if each.kind != "compaction")
+            self._put_out(self._shrink(0, _while_cold(natural)))
 
     def _choose_attachments(self, cold: bool) -> None:
         state = self.pen.state
@@ -161,7 +162,7 @@ class _TurnPlanner:
     def _shrink(self, turn_tokens: int, reason: str) -> Pruned:
         return shrink(
             self.pen, self.assembler, self.draft.room,
-            turn_tokens=turn_tokens, reason=reason, attached=self.attachments,
+            turn_tokens=turn_tokens, reason=reason, attached=self.attachments, cold=self.cold,
         )  # fmt: skip
 
     def _put_out(self, pruned: Pruned) -> None:
@@ -194,13 +195,21 @@ def plan_results(
     page, prompt = _with_results(pen, given, draft, assembler)
     pruned = Pruned()
     slack = too_long = 0
+    boundary = Boundary(kind="window", reason="the request was over the window")
+    reason = "over the window"
+    natural = find_boundary(pen.state, draft.target, pen.at)
+    cold = natural is not None and natural.kind == "expired"
+    most = limit
+    if natural and cold and prompt.tokens <= limit:
+        boundary, reason = natural, _while_cold(natural)
+        most = int(pen.state.settings.prune_cold_above * limit)
     for attempt in range(ATTEMPTS):
-        if prompt.tokens <= limit:
+        if prompt.tokens <= most:
             break
         page, _ = _with_results(pen, given, draft, assembler)
         pruned = shrink(
             page, assembler, draft.room,
-            turn_tokens=slack, reason="over the window", keep_last=True,
+            turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
         )  # fmt: skip
         prompt = _assemble(page.state, assembler)
         if (over := prompt.tokens - limit) <= 0:
@@ -213,7 +222,6 @@ def plan_results(
             given, reports = shorten_results(results, too_long, assembler.count_text)
             page, prompt = _with_results(pen, given, draft, assembler)
             pruned = Pruned()
-    boundary = Boundary(kind="window", reason="the request was over the window")
     kept = tuple(a for a in attachments if stands(page.state, a.item))
     reports += report_pruned(pruned)
     known = {each.what for each in reports}
@@ -228,6 +236,10 @@ def plan_results(
         left_out=(*draft.reports, *reports, *_still_without(left_out)),
         boundaries=(*draft.boundaries, *((boundary,) if pruned.changed else ())),
     )  # fmt: skip
+
+
+def _while_cold(boundary: Boundary) -> str:
+    return f"{boundary.reason}; pruned while the cache is cold"
 
 
 def _still_without(left_out: Sequence[LeftOut]) -> list[LeftOut]:

@@ -176,11 +176,13 @@ def shrink(
     reason: str,
     attached: Sequence[Attachment] = (),
     keep_last: bool = False,
+    cold: bool = False,
 ) -> Pruned:
     """Prunes what was sent: the middle of history if that is enough and fair, else everything is
-    laid out anew. With `keep_last` the latest exchange stays whatever its size."""
+    laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
+    no bytes are in the cache any more."""
     return excise(
-        pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached
+        pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
     ) or rebuild(
         pen, assembler, room,
         turn_tokens=turn_tokens, reason=reason, attached=attached, keep_last=keep_last,
@@ -195,23 +197,25 @@ def excise(
     turn_tokens: int,
     reason: str,
     attached: Sequence[Attachment],
+    cold: bool = False,
 ) -> Pruned | None:
     """Takes the middle out of history. The head, with what the conversation set out from, keeps
-    its bytes and its cache; the latest exchanges stay. None if that would not do, or would put
-    out an item while one of less worth stays."""
+    its bytes and its cache; the latest exchanges stay, and more of them than of the head if the
+    cache is cold: they cost no more then, and are worth more. None if that would not do, or would
+    put out an item while one of less worth stays."""
     state, settings = pen.state, pen.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     free = room.limit - total(front) - turn_tokens
     goal = int(settings.prune_to * free)
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages, state.items)
-    recent = int(goal * settings.prune_recent)
+    recent = int(goal * (1 - settings.prune_recent if cold else settings.prune_recent))
     first_kept = choose_cut(messages, sizes, recent, at_most=int(EXCHANGE_SHARE * free))
     latest = sum(sizes[first_kept:])
     # A large latest exchange stays beside the head, at the price of less room until next time.
     head_room = max(goal, int(EXCHANGE_SHARE * free)) if latest > recent else goal
     head_room -= latest + settings.summary_tokens
-    after = choose_head(messages, sizes, head_room, known=_summary_index(messages))
+    after = choose_head(messages, sizes, head_room, known=_summaries(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
 
@@ -281,8 +285,8 @@ def _splits_turn(state: State, after: int, first_kept: int) -> bool:
     return state.turn_start is not None and after <= state.turn_start < first_kept
 
 
-def _summary_index(messages: Sequence[Message]) -> int | None:
-    return next((i for i, message in enumerate(messages) if message.id == SUMMARY), None)
+def _summaries(messages: Sequence[Message]) -> list[int]:
+    return [index for index, message in enumerate(messages) if message.id == SUMMARY]
 
 
 def rebuild(
@@ -393,8 +397,8 @@ def _summarise(
         limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
         if limit < assembler.count_text(NOTICE):
             return question
-    carried = dropped[0].text if dropped and dropped[0].id == SUMMARY else ""
-    rest = dropped[1:] if carried else dropped
+    carried = "\n".join(message.text for message in dropped if message.id == SUMMARY)
+    rest = [message for message in dropped if message.id != SUMMARY]
     summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
     return f"{summary}\n\n{question}" if question else summary
 

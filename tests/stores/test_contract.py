@@ -1,0 +1,294 @@
+"""What every store does, whatever it keeps sessions in."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.fakes.sessions import run
+from tests.strategies import header, modest, texts, values_of
+
+from lamina.codec import canonical, decode_entry
+from lamina.errors import InvalidText, JournalError, SessionMoved, UnknownSession
+from lamina.journal.lines import mint_id
+from lamina.ports import JournalStore
+from lamina.stores.jsonl import JsonlStore
+from lamina.stores.memory import MemoryStore
+from lamina.values.entry import CustomEntry, Entry, MessageEntry, SessionEntry
+
+HOSTILE = ["../x", "", ".", "..", "a/b", "CON", "x" * 300, "é" * 200, "日本語", "\0", "a..", "A", "a",
+           "% ", "%", "a\n", "~", "x" * 143 + "~0123456789abcdef"]  # fmt: skip
+
+
+@pytest.fixture(params=["memory", "jsonl"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
+    return MemoryStore() if request.param == "memory" else JsonlStore(tmp_path, wait=0.0)
+
+
+def start(session: str = "s") -> SessionEntry:
+    return SessionEntry(id="000000", parent=None, at=1.5, session=session)
+
+
+def custom(number: int, text: str = "x") -> Entry:
+    parent = mint_id(number - 1)
+    return CustomEntry(id=mint_id(number), parent=parent, at=1.5, kind="test", data=text)
+
+
+def test_what_was_created_is_there(store: JournalStore) -> None:
+    async def body() -> None:
+        assert not await store.has("s")
+        assert list(await store.sessions()) == []
+        opened = await store.create(start())
+        assert dict(opened.journal.entries) == {"000000": start()}
+        assert (opened.journal.leaf, opened.last, opened.journal.damage) == ("000000", 0, ())
+        await opened.close()
+        assert await store.has("s")
+        assert list(await store.sessions()) == ["s"]
+        assert dict((await store.read("s")).entries) == {"000000": start()}
+
+    run(body())
+
+
+def test_what_was_appended_is_read_in_order_by_whoever_opens_next(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1), custom(2)])
+        await opened.append([custom(3)])
+        assert opened.last == 3
+        await opened.close()
+        for journal in (await store.read("s"), (await store.open("s")).journal):
+            assert list(journal.entries.values()) == [start(), custom(1), custom(2), custom(3)]
+            assert (journal.leaf, journal.last, journal.damage) == ("000003", 3, ())
+
+    run(body())
+
+
+def test_reading_needs_no_opening_and_does_not_disturb_one(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1)])
+        before = await store.read("s")
+        await opened.append([custom(2)])
+        assert list(before.entries) == ["000000", "000001"]
+        assert list((await store.read("s")).entries) == ["000000", "000001", "000002"]
+        await opened.close()
+
+    run(body())
+
+
+def test_a_session_is_created_once(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1)])
+        await opened.close()
+        with pytest.raises(SessionMoved, match="'s'"):
+            await store.create(start())
+        assert list((await store.read("s")).entries) == ["000000", "000001"]
+
+    run(body())
+
+
+def test_a_session_that_is_not_there_is_unknown(store: JournalStore) -> None:
+    async def body() -> None:
+        await (await store.create(start("other"))).close()
+        for act in (store.open, store.read):
+            with pytest.raises(UnknownSession, match="'nobody'") as caught:
+                await act("nobody")
+            assert caught.value.code == "unknown_session"
+        assert not await store.has("nobody")
+        assert list(await store.sessions()) == ["other"]
+
+    run(body())
+
+
+def test_hostile_ids_are_ids_like_any_other(store: JournalStore) -> None:
+    async def body() -> None:
+        for each in HOSTILE:
+            opened = await store.create(start(each))
+            await opened.append([custom(1, f"of {each!r}")])
+            await opened.close()
+        assert sorted(await store.sessions()) == sorted(HOSTILE)
+        for each in HOSTILE:
+            assert await store.has(each)
+            opened = await store.open(each)
+            assert list(opened.journal.entries.values()) == [start(each), custom(1, f"of {each!r}")]
+            await opened.close()
+            assert (await store.read(each)).damage == ()
+
+    run(body())
+
+
+def test_a_session_that_cannot_be_written_is_not_there(store: JournalStore) -> None:
+    """A lone surrogate cannot be encoded: neither as an id nor in an entry."""
+
+    async def body() -> None:
+        with pytest.raises(InvalidText):
+            await store.create(start("\ud800"))
+        assert not await store.has("\ud800")
+        assert list(await store.sessions()) == []
+        opened = await store.create(start("s"))
+        with pytest.raises(InvalidText):
+            await opened.append([custom(1), custom(2, "\udfff")])
+        await opened.append([custom(1)])
+        await opened.close()
+        assert list((await store.read("s")).entries) == ["000000", "000001"]
+
+    run(body())
+
+
+def test_every_session_that_is_listed_can_be_opened(store: JournalStore) -> None:
+    async def body() -> None:
+        for each in ("one", "two"):
+            await (await store.create(start(each))).close()
+        with pytest.raises(InvalidText):
+            await store.create(start("three\ud800"))
+        for each in await store.sessions():
+            assert await store.has(each)
+            await (await store.open(each)).close()
+
+    run(body())
+
+
+def test_nothing_is_written_by_an_opening_that_was_closed(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.close()
+        await opened.close()
+        with pytest.raises(JournalError, match="closed"):
+            await opened.append([custom(1)])
+        assert list((await store.read("s")).entries) == ["000000"]
+
+    run(body())
+
+
+def test_the_session_written_last_is_listed_first(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = [await store.create(start(each)) for each in ("one", "two", "three")]
+        await opened[0].append([custom(1)])
+        for each in opened:
+            await each.close()
+        assert (await store.sessions())[0] == "one"
+
+    run(body())
+
+
+def test_sessions_do_not_disturb_one_another(store: JournalStore) -> None:
+    async def body() -> None:
+        one, two = await store.create(start("one")), await store.create(start("two"))
+        await one.append([custom(1, "one")])
+        await two.append([custom(1, "two")])
+        await one.append([custom(2, "one")])
+        await one.close()
+        await two.close()
+        assert list((await store.read("one")).entries.values()) == [
+            start("one"), custom(1, "one"), custom(2, "one")
+        ]  # fmt: skip
+        assert list((await store.read("two")).entries.values()) == [start("two"), custom(1, "two")]
+
+    run(body())
+
+
+def test_an_opening_goes_on_where_the_last_one_ended(store: JournalStore) -> None:
+    async def body() -> None:
+        await (await store.create(start())).close()
+        for number in range(1, 6):
+            opened = await store.open("s")
+            assert opened.last == number - 1
+            await opened.append([custom(number)])
+            await opened.close()
+        assert (await store.read("s")).last == 5
+
+    run(body())
+
+
+def test_ids_that_were_left_out_are_no_damage(store: JournalStore) -> None:
+    """A fork holds the ids of one path only, and is written at once."""
+
+    async def body() -> None:
+        opened = await store.create(start())
+        far = CustomEntry(id="000009", parent="000001", at=1.5, kind="test")
+        await opened.append([custom(1), far, custom(10)])
+        assert opened.last == 10
+        await opened.close()
+        journal = await store.read("s")
+        assert list(journal.entries) == ["000000", "000001", "000009", "00000a"]
+        assert (journal.damage, journal.last) == ((), 10)
+
+    run(body())
+
+
+def test_an_index_may_be_given_to_any_store_and_changes_nothing(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1)])
+        await opened.keep_index(b"anything")
+        await opened.append([custom(2)])
+        await opened.close()
+        again = await store.open("s")
+        assert list(again.journal.entries.values()) == [start(), custom(1), custom(2)]
+        assert again.journal.leaf == "000002"
+        await again.close()
+
+    run(body())
+
+
+# -- blobs ---------------------------------------------------------------------------------------
+
+
+def test_blobs_come_back_by_their_digest(store: JournalStore) -> None:
+    async def body() -> None:
+        blobs = [b"", b"\0", b"image", bytes(range(256)) * 1_000]
+        kept = [await store.put_blob(blob) for blob in blobs]
+        assert [await store.get_blob(digest) for digest in kept] == blobs
+        assert [await store.put_blob(blob) for blob in blobs] == kept
+        assert kept[0] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        assert list(await store.sessions()) == []
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    "digest", ["0" * 64, "", "../sessions/s.jsonl", "a/b", "\0", "É", "a" * 999]
+)
+def test_a_blob_that_is_not_there_is_a_journal_error(digest: str, store: JournalStore) -> None:
+    async def body() -> None:
+        await (await store.create(start())).close()
+        with pytest.raises(JournalError):
+            await store.get_blob(digest)
+
+    run(body())
+
+
+# -- any entries ---------------------------------------------------------------------------------
+
+
+@modest
+@given(st.lists(st.lists(values_of(MessageEntry), min_size=1, max_size=3), max_size=3), texts)
+def test_memory_and_files_keep_the_same_of_any_entries(
+    writes: list[list[MessageEntry]], session: str
+) -> None:
+
+    async def body() -> None:
+        with TemporaryDirectory() as folder:
+            stores: list[JournalStore] = [MemoryStore(), JsonlStore(folder)]
+            kept = []
+            for each in stores:
+                opened = await each.create(replace(header(), id="000000", session=session))
+                number = 0
+                for write in writes:
+                    entries: list[Entry] = []
+                    for entry in write:
+                        number += 1
+                        place = {"id": mint_id(number), "parent": mint_id(number - 1)}
+                        entries.append(replace(entry, **place))
+                    await opened.append(entries)
+                await opened.close()
+                journal = await each.read(session)
+                assert journal.damage == ()
+                kept.append([canonical(entry) for entry in journal.entries.values()])
+                assert [*map(canonical, map(decode_entry, kept[-1]))] == kept[-1]
+            assert kept[0] == kept[1]
+
+    run(body())
