@@ -12,7 +12,7 @@ import msgspec
 
 from lamina.errors import InvalidPatch, InvalidSetting, InvalidText, JournalError
 from lamina.values.entry import Entry, UnknownEntry
-from lamina.values.patch import MessagesUncachedAppend, PatchOp
+from lamina.values.patch import MessagesUncachedAppend, OptionsSet, PatchOp
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
 _shapes = msgspec.json.Decoder(_Shape)
 _OPS: dict[str, Any] = {str(each.__struct_config__.tag): each for each in get_args(PatchOp)}
+# Options stand in no prefix; all other ops are about what is cached.
+_SCOPES: dict[Any, str | None] = {MessagesUncachedAppend: "uncached", OptionsSet: None}
 _TYPES = {str(each.__struct_config__.tag) for each in get_args(Entry)}
 
 
@@ -88,24 +90,47 @@ def parse_op(fields: Mapping[str, Any]) -> PatchOp:
         InvalidPatch: there is no such op, or it does not look like that.
     """
     given = dict(fields)
-    name = given.get("op")
-    kind = _OPS.get(name) if isinstance(name, str) else None
+    if "op" not in given:
+        raise InvalidPatch("?", f"an op says which it is: {given!r} has no 'op'")
+    name = str(given["op"])
+    kind = _OPS.get(name) if name == given["op"] else None
     if kind is None:
-        raise InvalidPatch(str(name), f"there is no such op; known are {', '.join(sorted(_OPS))}")
+        raise InvalidPatch(name, f"there is no such op; known are {', '.join(sorted(_OPS))}")
+    own = _SCOPES.get(kind, "cached")
     scope = given.pop("scope", None)
-    own = "uncached" if kind is MessagesUncachedAppend else "cached"
     if scope not in (None, own):
-        raise InvalidPatch(kind.__struct_config__.tag, f"has the scope {own!r}, not {scope!r}")
+        said = f"has the scope {own!r}" if own else "has no scope"
+        raise InvalidPatch(name, f"{said}, not {scope!r}")
     if "invalidate_cache_reason" in given:
-        given["reason"] = given.pop("invalidate_cache_reason")
-    unknown = sorted(set(given) - {"op", *kind.__struct_fields__})
+        reason = given.pop("invalidate_cache_reason")
+        if "reason" not in kind.__struct_fields__:
+            raise InvalidPatch(
+                name, "moves nothing that is cached, and takes no 'invalidate_cache_reason'"
+            )
+        if given.setdefault("reason", reason) != reason:
+            raise InvalidPatch(name, "has two reasons that differ")
+    unknown = sorted(map(str, set(given) - {"op", *kind.__struct_fields__}))
     if unknown:
-        raise InvalidPatch(str(name), f"has no field {', '.join(map(repr, unknown))}")
+        raise InvalidPatch(name, f"has no field {', '.join(map(repr, unknown))}")
     try:
         op: PatchOp = msgspec.convert(given, kind)
-    except (msgspec.ValidationError, InvalidSetting) as error:
-        raise InvalidPatch(str(name), str(error)) from error
+    except (msgspec.ValidationError, InvalidSetting, TypeError) as error:
+        raise InvalidPatch(name, str(error)) from error
+    if lost := _unread(given, op):
+        raise InvalidPatch(name, f"has no field {lost}")
     return op
+
+
+def _unread(data: object, value: object) -> str:
+    """A field of plain data that the value made of it has no place for, if there is one."""
+    if isinstance(data, Mapping) and isinstance(value, msgspec.Struct):
+        known = set(value.__struct_fields__) & set(data)
+        odd = sorted(map(str, set(data) - known - {value.__struct_config__.tag_field}))
+        inside = (_unread(data[name], getattr(value, name)) for name in sorted(known))
+        return repr(odd[0]) if odd else next(filter(None, inside), "")
+    if isinstance(data, list | tuple) and isinstance(value, list | tuple):
+        return next(filter(None, map(_unread, data, value)), "")
+    return ""
 
 
 def digest_bytes(data: bytes) -> str:

@@ -54,6 +54,7 @@ class InvalidPatch(UsageError):
     def __init__(self, op: str, problem: str) -> None:
         super().__init__(f"patch op {op!r}: {problem}")
         self.op = op
+        self.problem = problem
 
 
 class InvalidSetting(UsageError):
@@ -176,3 +177,8 @@ class HookError(LaminaError):
 
 class MessageDropped(HookError):
     code = "message_dropped"
+
+    def __init__(self, hook: str, text: str) -> None:
+        super().__init__(hook, "dropped the message; nothing is sent")
+        # As the hooks before it left the message.
+        self.text = text

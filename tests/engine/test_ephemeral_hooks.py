@@ -333,7 +333,9 @@ def test_an_exception_stops_the_request_and_nothing_is_written() -> None:
     run(body())
 
 
-def test_a_failing_one_writes_no_patch_of_its_boundary_although_a_compaction_is_kept() -> None:
+def test_a_failing_one_leaves_what_was_checked_before_it_and_the_compaction() -> None:
+    """Patches of before_request were checked and written with the compaction; they hold."""
+
     async def body() -> None:
         async def summarize(job: SummaryJob) -> str:
             return "They talked."
@@ -351,8 +353,9 @@ def test_a_failing_one_writes_no_patch_of_its_boundary_although_a_compaction_is_
         with pytest.raises(HookError):
             await session.prepare(words(60))
         added = [e for e in session.entries[before:] if isinstance(e, TransformEntry)]
-        assert [e.transformer for e in added] == ["lamina.compaction"]
-        assert session.envelope.options.temperature is None
+        assert [e.transformer for e in added] == ["before", "lamina.compaction"]
+        assert session.envelope.options.temperature == 0
+        assert not session.interrupted
 
     run(body())
 

@@ -810,10 +810,10 @@ def test_sessions_with_hostile_ids_stay_apart_and_inside_their_folder(tmp_path: 
         assert sorted(await JsonlStore(home).sessions()) == sorted(
             [*HOSTILE, *(f"{each}/fork" for each in HOSTILE)]
         )
-        assert [each.name for each in tmp_path.iterdir()] == ["deep"]
-        assert {each.name for each in home.iterdir()} <= {"sessions", "blobs"}
 
     run(body())
+    assert [each.name for each in tmp_path.iterdir()] == ["deep"]
+    assert {each.name for each in (tmp_path / "deep" / "home").iterdir()} <= {"sessions", "blobs"}
 
 
 def test_the_empty_id_stands_for_a_new_session_each_time(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_the_context_command_says_in_one_line_that_a_package_is_broken(tmp_path:
     install(tmp_path, "broken", None, "mine = broken:register")
     done = command(tmp_path, "context", "What now?", "--target", "openai:gpt-4o")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: hook 'broken:register': cannot be loaded: ")
+    assert done.stderr.startswith("error: hook 'broken:register of broken': cannot be loaded: ")
     assert done.stderr.count("\n") == 1
     done = command(tmp_path, "context", "Q", "--target", "openai:gpt-4o", LAMINA_HOOKS="off")
     assert done.returncode == 0

@@ -177,6 +177,8 @@ def _patches(session: Session) -> list[str]:
                 f"by `{entry.transformer}` at entry {entry.id}",
                 "",
             ]
+            if display.summary:
+                shown += [display.summary, ""]
             if display.markdown:
                 shown += [display.markdown, ""]
     return ["## Patches", "", *shown] if shown else []

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from lamina.journal import SUMMARY
 from lamina.values.message import Message, ToolResult
 
-
 # A head that an earlier cut left stays as it is if it has this share of the room for it.
 HEAD_LEAST = 0.5
 

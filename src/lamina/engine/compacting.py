@@ -33,6 +33,7 @@ from lamina.engine.shortening import shorten_text
 from lamina.engine.shrinking import (
     HEADER_TOKENS,
     QUESTION_TOKENS,
+    UNDER_WAY,
     consolidate,
     drop_over,
     standing_sizes,
@@ -108,7 +109,8 @@ class Job:
         if isinstance(answer, str):
             return mend_text(answer)
         reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
-        return "".join(block.text for block in reply.blocks if isinstance(block, Text))
+        texts = [block.text for block in reply.blocks if isinstance(block, Text)]
+        return mend_text("".join(texts))
 
 
 class Compactor:
@@ -146,17 +148,27 @@ class Compactor:
         prompt = self._assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
         ours = prompt.tokens
         ours += sum(self._assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
-        new = [item for item in items if item.id not in state.standing]
         # Names and frames come with every request; a little more than that is reckoned for them.
-        ours += sum(map(self._assembler.item_tokens, new)) + HEADER_TOKENS
+        ours += self._new_tokens(state, items) + HEADER_TOKENS
         tokens = round(ours * self._room.calibration)
         settings = state.settings
         if is_due(tokens, settings, self._room.window):
             return True
+        # Whatever is kept free for the answer: pruning must not come first.
+        share = settings.prune_cold_above if cold else 1.0
         available = self._room.window - self._room.reserve
-        return (
-            cold and settings.compaction != "off" and tokens > settings.prune_cold_above * available
-        )
+        return settings.compaction != "off" and tokens > share * available
+
+    def _new_tokens(self, state: State, items: Sequence[Item]) -> int:
+        """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
+        sizes = []
+        for item in items:
+            standing = state.standing.get(item.id)
+            if standing is None or item.version not in standing.versions:
+                sizes.append(self._assembler.item_tokens(item))
+        limit = state.settings.attachment_limit
+        most = self._room.limit if limit is None else min(limit, self._room.limit)
+        return sum(size for size in sizes if size <= most)
 
     async def compact(self, pen: Pen, trigger: Trigger) -> Compacted:
         """Writes a compaction onto `pen`, or says why there is none."""
@@ -183,6 +195,9 @@ class Compactor:
         if not summary:
             by = "extract"
             summary = extract_compaction(plan, messages, plan.summary_tokens, count)
+            kept = shorten_text(plan.question, QUESTION_TOKENS, count)
+            if kept.strip() and kept not in summary:
+                summary = f"{summary}\n\n{UNDER_WAY}\n{kept}"
             if not is_usable(summary, plan.tokens_dropped, count):
                 reason = "no summary is smaller than what it would stand for"
                 return Compacted(changed=False, reason=reason, problem=problem)
@@ -228,9 +243,11 @@ class Compactor:
         count = self._assembler.count_text
         question = shorten_text(plan.question, QUESTION_TOKENS, count)
         summary = finish_summary(text, plan.files, question=question)
-        if not is_usable(summary, plan.tokens_dropped, count):
-            said = "nothing" if not summary else "more than what it would stand for"
-            return "", f"the summarizer said {said}"
+        if not summary:
+            return "", "the summarizer said nothing"
+        # One that saves less than half would have to be made again soon.
+        if not is_usable(summary, plan.tokens_dropped // 2, count):
+            return "", "the summarizer said more than half of what it would stand for"
         if count(text) > TOO_LONG * plan.summary_tokens:
             return "", f"the summarizer said more than {TOO_LONG * plan.summary_tokens:,} tokens"
         return summary, ""

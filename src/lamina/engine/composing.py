@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lamina.engine.drafting import Draft
 from lamina.engine.writing import Pen
@@ -141,8 +141,8 @@ def compose(
     if context != Context():
         blocks = (context, *blocks)
     pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
-    if draft.tool_texts or draft.uncached:
-        pen.write(EphemeralEntry, tool_texts=draft.tool_texts, messages=draft.uncached)
+    if draft.tool_texts or draft.ephemera.messages:
+        pen.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
     start = pen.state.turn_start or 0
     prompt = assembler.assemble(pen.state.envelope, pen.state.items, start)
     if not prompt.asked:

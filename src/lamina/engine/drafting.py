@@ -3,8 +3,9 @@
 from msgspec import Struct
 
 from lamina.budget import Room
+from lamina.engine.hooking import Ephemera
 from lamina.values.item import Attachment
-from lamina.values.message import Message, ToolText
+from lamina.values.message import ToolText
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target
 
@@ -19,7 +20,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
     tool_texts: tuple[ToolText, ...] = ()
     # What hooks add to this request only.
-    uncached: tuple[Message, ...] = ()
+    ephemera: Ephemera = Ephemera()
     warnings: tuple[str, ...] = ()
     # What a compaction right before it took away, and that it was one.
     reports: tuple[LeftOut, ...] = ()

@@ -1,27 +1,58 @@
 """Running hooks: every result is checked before any is written."""
 
+import contextlib
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import copy_context
+from threading import Thread
+from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
+import anyio.from_thread
+import msgspec
+from anyio.lowlevel import current_token
+from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.codec import parse_op, require_text
+from lamina.codec import canonical, parse_op
 from lamina.engine.hooks import ContextEvent, Drop, Hook, Hooks, MessageEvent, Reason
 from lamina.engine.writing import Pen
-from lamina.errors import HookError, InvalidPatch, LaminaError, MessageDropped
+from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 from lamina.values.envelope import Envelope
-from lamina.values.message import Message, Text, ToolResult
-from lamina.values.patch import MessagesUncachedAppend, Patch, PatchOp, op_name
+from lamina.values.message import (
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from lamina.values.patch import (
+    CompactionApply,
+    Display,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    Patch,
+    PatchOp,
+    op_name,
+)
+
+T = TypeVar("T")
+
+
+class Ephemera(Struct, frozen=True, kw_only=True):
+    """What hooks add to one request only, who they were, and how they want it shown."""
+
+    messages: tuple[Message, ...] = ()
+    hooks: tuple[str, ...] = ()
+    displays: tuple[Display, ...] = ()
 
 
 async def run_context_hooks(
     hooks: Hooks, reason: Reason, pen: Pen, *, target: str, message: Message | None
 ) -> None:
     """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
-    before it changed.
+    before it changed; a patch that would change nothing is none.
 
     Raises:
         HookError: a hook failed, was too slow, or returned something that is no patch.
@@ -30,34 +61,47 @@ async def run_context_hooks(
     page = pen.copy()
     for hook in hooks.for_context(reason):
         event = _event(reason, page, page.state.envelope, target, message)
-        patch = _read_patch(hook, await _call(hook, event))
-        if patch is not None:
-            _refuse_uncached(hook, patch)
+        patch = await _patch_of(hook, event)
+        if patch is None:
+            continue
+        before = page.copy()
+        with _naming(hook):
+            for op in patch.ops:
+                if isinstance(op, MessagesUncachedAppend):
+                    problem = "text for one request only is added by ephemeral hooks"
+                    raise InvalidPatch(op_name(op), problem)
             page.transform(hook.name, patch)
+            _keep_waiting(before.state.envelope, page.state.envelope, patch)
+        if page.state.envelope == before.state.envelope:
+            page = before
     pen.take(page)
 
 
-async def run_ephemeral_hooks(
-    hooks: Hooks, pen: Pen, *, target: str, message: Message
-) -> tuple[Message, ...]:
+async def run_ephemeral_hooks(hooks: Hooks, pen: Pen, *, target: str, message: Message) -> Ephemera:
     """What hooks add to one request only. They work on a copy that is not kept.
 
     Raises:
         HookError, InvalidPatch: as above.
     """
     envelope = pen.state.envelope
-    added: tuple[Message, ...] = ()
+    added = Ephemera()
     for hook in hooks.for_context("ephemeral"):
-        local = replace(envelope, uncached=envelope.uncached + added)
-        patch = _read_patch(
-            hook, await _call(hook, _event("ephemeral", pen, local, target, message))
-        )
+        local = replace(envelope, uncached=envelope.uncached + added.messages)
+        patch = await _patch_of(hook, _event("ephemeral", pen, local, target, message))
+        said: list[Message] = []
         for op in patch.ops if patch else ():
-            if not isinstance(op, MessagesUncachedAppend):
-                problem = f"hook {hook.name!r}: an ephemeral hook can only append uncached messages"
-                raise InvalidPatch(op_name(op), problem)
-            added += _sendable(hook, op)
-    return tuple(replace(each, id=f"ephemeral:{index}") for index, each in enumerate(added))
+            with _naming(hook):
+                said += _sendable(op)
+        if not patch or not said:
+            continue
+        first = len(added.messages)
+        named = (replace(each, id=f"ephemeral:{n}") for n, each in enumerate(said, first))
+        added = Ephemera(
+            messages=(*added.messages, *named),
+            hooks=(*added.hooks, hook.name),
+            displays=(*added.displays, *([patch.display] if patch.display else [])),
+        )
+    return added
 
 
 async def run_message_hooks(
@@ -81,62 +125,139 @@ async def run_message_hooks(
 
 
 async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
+    """What the hook returned. Generators are played out here, within its time."""
     with anyio.move_on_after(hook.timeout) as scope:
         try:
             if inspect.iscoroutinefunction(hook.handler):
-                return await hook.handler(event)
-            # In a thread: one that hangs must not hold up everyone else, nor its own time limit.
-            result = await anyio.to_thread.run_sync(hook.handler, event, abandon_on_cancel=True)
-            return await result if inspect.isawaitable(result) else result
+                result = await hook.handler(event)
+            else:
+                result = await _call_in_thread(hook, event)
+                if inspect.isawaitable(result):
+                    result = await result
         except Exception as error:
-            raise HookError(hook.name, f"{type(error).__name__}: {error}") from error
-    assert scope.cancelled_caught
-    raise HookError(hook.name, f"took longer than its {hook.timeout:g} s")
+            if not scope.cancel_called:
+                raise HookError(hook.name, f"{type(error).__name__}: {error}") from error
+    # Also if it took the cancellation for something else: what comes too late is not used.
+    if scope.cancel_called:
+        raise HookError(hook.name, f"took longer than its {hook.timeout:g} s")
+    return result
+
+
+async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
+    """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
+    else, nor keep the process from ending."""
+    token, done = current_token(), anyio.Event()
+    outcome: list[Any] = []
+
+    def work() -> None:
+        try:
+            result = hook.handler(event)
+            outcome.append((list(result) if isinstance(result, Iterator) else result, None))
+        except Exception as error:  # noqa: BLE001 - raised where the hook is waited for
+            outcome.append((None, error))
+        # Nobody waits any more if the loop is gone.
+        with contextlib.suppress(anyio.RunFinishedError):
+            anyio.from_thread.run_sync(done.set, token=token)
+
+    # As in any thread that an application starts from here, its context comes along.
+    Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
+    await done.wait()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
 
 
 def _event(
     reason: Reason, pen: Pen, envelope: Envelope, target: str, message: Message | None
 ) -> ContextEvent:
-    session = pen.state.session.session
+    # Schemas are plain dicts, which a hook could change: it gets its own.
+    tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
     return ContextEvent(
-        reason=reason, session=session, target=target, envelope=envelope, message=message
+        reason=reason,
+        session=pen.state.session.session,
+        target=target,
+        envelope=replace(envelope, tools=tools),
+        message=message,
     )
 
 
-def _read_patch(hook: Hook, result: Any) -> Patch | None:
-    """What a hook returned as a patch; None if it changes nothing."""
+async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
+    """What a hook returned as a patch; None if it changes nothing. Everything is read anew, so
+    that it is of the right types and nobody else holds it."""
+    result = await _call(hook, event)
     if result is None:
         return None
+    display = None
+    listed: Any
     if isinstance(result, Patch):
-        return result if result.ops else None
-    listed = [result] if isinstance(result, PatchOp | Mapping) else result
-    if isinstance(listed, str | bytes) or not hasattr(listed, "__iter__"):
+        display, listed = result.display, result.ops
+    else:
+        listed = [result] if isinstance(result, PatchOp | Mapping) else result
+    if isinstance(listed, str | bytes | type) or not isinstance(listed, Iterable):
         raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
     ops: list[PatchOp] = []
     for each in listed:
-        if isinstance(each, Mapping):
-            ops.append(parse_op(each))
-        elif isinstance(each, PatchOp):
-            ops.append(each)
-        else:
+        if not isinstance(each, PatchOp | Mapping):
             raise HookError(hook.name, f"returned {each!r}, which is no patch operation")
-    return Patch(ops=tuple(ops)) if ops else None
+        with _naming(hook):
+            ops.append(_read_op(each))
+    if not ops:
+        return None
+    try:
+        patch = Patch(ops=tuple(ops), display=_copy(display, Display) if display else None)
+        canonical(patch)
+    except (InvalidText, TypeError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what cannot be kept: {error}") from error
+    return patch
 
 
-def _refuse_uncached(hook: Hook, patch: Patch) -> None:
-    for op in patch.ops:
-        if isinstance(op, MessagesUncachedAppend):
-            problem = f"hook {hook.name!r}: text for one request only is added in ephemeral hooks"
-            raise InvalidPatch(op_name(op), problem)
+def _read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
+    if isinstance(op, Mapping):
+        return parse_op(op)
+    try:
+        return parse_op(msgspec.to_builtins(op))
+    except (TypeError, AttributeError) as error:
+        raise InvalidPatch(op_name(op), str(error)) from error
 
 
-def _sendable(hook: Hook, op: MessagesUncachedAppend) -> tuple[Message, ...]:
+def _copy(value: Any, kind: type[T]) -> T:
+    return msgspec.convert(msgspec.to_builtins(value), kind)
+
+
+@contextlib.contextmanager
+def _naming(hook: Hook) -> Iterator[None]:
+    """Says whose op it was that is wrong."""
+    try:
+        yield
+    except InvalidPatch as error:
+        raise InvalidPatch(error.op, f"{error.problem} (hook {hook.name!r})") from error
+
+
+def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
+    """Calls whose results are about to come stay last, and no others are put there."""
+    if _waiting(before) != _waiting(after):
+        problem = "calls that wait for their results stay last, and no others can be put there"
+        moved = next(
+            (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply)),
+            patch.ops[0],
+        )
+        raise InvalidPatch(op_name(moved), problem)
+
+
+def _waiting(envelope: Envelope) -> list[str]:
+    cached = envelope.cached
+    return [call.id for call in cached[-1].calls] if len(cached) else []
+
+
+def _sendable(op: PatchOp) -> list[Message]:
+    if not isinstance(op, MessagesUncachedAppend):
+        raise InvalidPatch(op_name(op), "an ephemeral hook can only append uncached messages")
     for message in op.messages:
         if message.role == "tool" or any(not isinstance(b, Text) for b in message.blocks):
-            problem = f"hook {hook.name!r}: uncached messages hold text of a user or assistant"
+            problem = "uncached messages hold text of a user or assistant"
             raise InvalidPatch(op_name(op), problem)
-        require_text(message.text, f"a message of hook {hook.name!r}")
-    return op.messages
+    return [message for message in op.messages if message.text.strip()]
 
 
 def _read_message(hook: Hook, result: Any, message: Message) -> Message:
@@ -144,20 +265,45 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
         return message
     if isinstance(result, Drop):
         if message.role == "user":
-            raise MessageDropped(hook.name, "dropped the message; nothing is sent")
+            raise MessageDropped(hook.name, message.text)
         raise HookError(hook.name, f"a message of role {message.role!r} cannot be dropped")
     if not isinstance(result, Message):
         raise HookError(hook.name, f"returned {result!r}, which is no message")
-    if result.role != message.role or _results(result) != _results(message):
-        raise HookError(hook.name, "a message keeps its role, and results keep their calls")
-    if result.role == "user" and any(not isinstance(block, Text) for block in result.blocks):
-        raise HookError(hook.name, "a user's message is text; attach the rest")
     try:
-        require_text(result.text, "the message")
-    except LaminaError as error:
-        raise HookError(hook.name, str(error)) from error
-    return replace(result, id=message.id)
+        changed = replace(_copy(result, Message), id=message.id)
+        canonical(changed)
+    except (InvalidText, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what is no message: {error}") from error
+    if changed.role != message.role:
+        raise HookError(hook.name, f"a message of role {message.role!r} keeps it")
+    if problem := _problem_with(changed, message):
+        raise HookError(hook.name, problem)
+    return changed
 
 
-def _results(message: Message) -> list[str]:
-    return [block.call_id for block in message.blocks if isinstance(block, ToolResult)]
+def _problem_with(changed: Message, message: Message) -> str:
+    """Why a message cannot be kept as a hook changed it."""
+    allowed = _BLOCKS[message.role]
+    if odd := next((block for block in changed.blocks if not isinstance(block, allowed)), None):
+        return f"a message of role {message.role!r} holds no {type(odd).__name__}"
+    if _results(changed) != _results(message):
+        return "results keep their calls and names"
+    ids = [call.id for call in changed.calls]
+    if len(set(ids)) != len(ids):
+        return "two calls have one id"
+    if not changed.text.strip() and not changed.calls and message.text.strip():
+        return "emptied the message; a user's can be dropped"
+    return ""
+
+
+# What a message of each role is made of. Attachments are not for message hooks.
+_BLOCKS: dict[str, tuple[type, ...]] = {
+    "user": (Text,),
+    "assistant": (Text, Thinking, ToolCall),
+    "tool": (ToolResult,),
+}
+
+
+def _results(message: Message) -> list[tuple[str, str]]:
+    blocks = message.blocks
+    return [(block.call_id, block.name) for block in blocks if isinstance(block, ToolResult)]

@@ -144,8 +144,16 @@ class Hooks:
         timeout: float | None,
         reason: Reason | None = None,
     ) -> Hook:
+        if not callable(handler):
+            raise UsageError(f"a hook is a function, not {handler!r}; name its reason by keyword")
         limit = self.timeout if timeout is None else timeout
         if not limit > 0:
             raise UsageError(f"a hook's time limit is in seconds above 0, not {limit!r}")
-        named = name or f"{handler.__module__}.{getattr(handler, '__qualname__', repr(handler))}"
-        return Hook(name=named, handler=handler, timeout=limit, reason=reason)
+        return Hook(name=name or _name_of(handler), handler=handler, timeout=limit, reason=reason)
+
+
+def _name_of(handler: Callable[..., Any]) -> str:
+    """A name that says where a hook comes from, the same in every process."""
+    function = getattr(handler, "func", handler)  # a partial is named by what it calls
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

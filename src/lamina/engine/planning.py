@@ -6,6 +6,8 @@ leaves out it reports. Order: boundary, attachments, budget, prefix check.
 
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from lamina.engine.composing import (
     TOLD,
     Composed,
@@ -252,8 +254,8 @@ def _with_results(
     page = pen.copy()
     message = Message(role="tool", blocks=tuple(results), id=page.next_id())
     page.write(MessageEntry, message=message)
-    if draft.uncached:
-        page.write(EphemeralEntry, messages=draft.uncached)
+    if draft.ephemera.messages:
+        page.write(EphemeralEntry, **asdict(draft.ephemera))
     return page, _assemble(page.state, assembler)
 
 

@@ -76,7 +76,7 @@ def record_request(
     context = RequestContext(
         target=draft.target.name,
         items=_describe(state, kept, assembler),
-        left_out=(*left_out, *_unreported(state, left_out)),
+        left_out=_truly_out(state, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -105,6 +105,13 @@ def record_request(
         retry=draft.retry,
     )
     return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept)
+
+
+def _truly_out(state: State, left_out: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
+    """Less what was taken away and laid down again for the same request."""
+    return tuple(
+        each for each in left_out if each.reason != "removed" or each.what not in state.standing
+    )
 
 
 def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:

@@ -10,14 +10,15 @@ from msgspec import Struct
 
 from lamina import budget
 from lamina.compaction import (
-    NO_FILES,
     NOTICE,
     Files,
     choose_cut,
     choose_head,
     extract_summary,
+    files_of,
     find_cuts,
     last_turns_start,
+    merge,
 )
 from lamina.engine.shortening import shorten_text
 from lamina.engine.writing import Pen
@@ -65,7 +66,7 @@ def consolidate(
     evicted: tuple[budget.Sized, ...] = (),
     summary_room: int | None = None,
     summary: str | None = None,
-    files: Files = NO_FILES,
+    files: Files | None = None,
     transformer: str = BOUNDARY,
 ) -> Pruned:
     """Rebuilds the library from what stands, and cuts history before `first_kept`. Writes nothing
@@ -88,6 +89,7 @@ def consolidate(
             # With no summary in front, history has to begin with a question.
             first_kept = _next_question(state.envelope.cached.since(0), first_kept)
             dropped = state.envelope.cached.until(first_kept).since(0)
+        files = files or _files_gone(state, dropped)
         ops.append(
             CompactionApply(
                 first_kept=first_kept,
@@ -104,6 +106,12 @@ def consolidate(
             Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
         )
     return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
+
+
+def _files_gone(state: State, dropped: Sequence[Message]) -> Files:
+    """The files of messages that go, and of all that went before."""
+    known = Files(read=state.read_files, modified=state.modified_files)
+    return merge(known, files_of(dropped))
 
 
 def _next_question(messages: Sequence[Message], cut: int) -> int:
@@ -222,7 +230,15 @@ def excise(
     trial = pen.copy()
     dropped = messages[after:first_kept]
     summary = _summarise(state, dropped, assembler, split=_splits_turn(state, after, first_kept))
-    op = CompactionApply(first_kept=first_kept, after=after, summary=summary, reason=reason)
+    files = _files_gone(state, dropped)
+    op = CompactionApply(
+        first_kept=first_kept,
+        after=after,
+        summary=summary,
+        reason=reason,
+        read=files.read,
+        modified=files.modified,
+    )
     display = Display(
         title=f"{len(dropped)} messages gave way to a summary",
         summary=reason,

@@ -84,8 +84,7 @@ class Turn:
     @property
     def processed_text(self) -> str:
         """The user message as the model gets it. Computed, never stored."""
-        asked = [segment for segment in self.prompt.turn if segment.layer in ("L3", "L5")]
-        return "".join(segment.text for segment in asked if segment.role == "user")
+        return "".join(segment.text for segment in self.prompt.asked)
 
     def request(self) -> dict[str, Any]:
         """The request in the target's wire form: keyword arguments for the vendor's client."""

@@ -6,12 +6,13 @@ Law: everything is decided before anything is written, and written before it is 
 from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
+from msgspec.structs import replace
 
 from lamina.codec import mend_text, require_text
 from lamina.compaction import Trigger
 from lamina.engine.branching import carry_over
 from lamina.engine.compacting import Compacted, Compactor
-from lamina.engine.composing import in_wire_order
+from lamina.engine.composing import TOLD, in_wire_order
 from lamina.engine.drafting import Draft
 from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_message_hooks
 from lamina.engine.hooks import Hooks
@@ -36,12 +37,14 @@ from lamina.values.entry import (
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Image, Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
-from lamina.values.request import Boundary
+from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Promotion, Target
 from lamina.values.wire import Reply, WireRequest
 
 # How much there must be to read before an index pays.
 INDEX_BYTES = 1 << 16
+# What a question goes without, tried again or not.
+WITHOUT = (*TOLD, "still_out")
 # Entries that say what went wrong, and what a hook dropped.
 PROBLEM = "lamina.problem"
 DROPPED = "lamina.dropped"
@@ -99,16 +102,16 @@ class Turns:
         before: Compacted | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
+        earlier = pen.state.cuts
         await run_context_hooks(
             self._hooks, "before_request", pen, target=target.name, message=message
         )
         promotion = pen.state.settings.promotion
         items = [attachment.item for attachment in found.attachments]
-        compacted = before or await self._compact_if_due(
-            pen, target, promotion, [message.text], items
-        )
+        texts = [message.text, *(each.text for each in tool_texts)]
+        compacted = before or await self._compact_if_due(pen, target, promotion, texts, items)
         if compacted and compacted.changed and not before:
-            pen = self._record.pen()
+            pen = await self._keep_compaction(pen)
         added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
         assembler = self._bench.assembler_for(target, promotion)
         draft = Draft(
@@ -118,10 +121,10 @@ class Turns:
             room=self._bench.room(target, pen.state),
             left_out=found.left_out,
             tool_texts=tool_texts,
-            uncached=added,
+            ephemera=added,
             warnings=(*warnings, *found.warnings, *_said_of(compacted)),
-            reports=compacted.reports if compacted else (),
-            boundaries=_boundary_of(compacted),
+            reports=(*_cut_since(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=_boundary_of(compacted, earlier),
             retry=before is not None,
         )
         plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
@@ -170,6 +173,8 @@ class Turns:
             promotion = self._record.state.settings.promotion
             pen = self._record.pen()
             compacted = await self._compact_if_due(pen, target, promotion, at_end=True)
+            if compacted and compacted.changed:
+                await self._keep_compaction(pen)
             return _said_of(compacted)
         except LaminaError as error:
             pen = self._record.pen()
@@ -207,9 +212,11 @@ class Turns:
         attachments: tuple[Attachment, ...],
         warnings: tuple[str, ...] = (),
         *,
+        left_out: Sequence[LeftOut] | None = None,
         before: Compacted | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
+        earlier = pen.state.cuts
         target = self._bench.book.find(request.target)
         await run_context_hooks(
             self._hooks, "before_request", pen, target=target.name, message=message
@@ -220,21 +227,22 @@ class Turns:
         promotion = request.promotion
         compacted = before or await self._compact_if_due(pen, target, promotion, texts)
         if compacted and compacted.changed and not before:
-            pen = self._record.pen()
+            pen = await self._keep_compaction(pen)
         added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
         assembler = self._bench.assembler_for(target, promotion)
         draft = Draft(
             target=target,
             room=self._bench.room(target, pen.state),
-            uncached=added,
+            ephemera=added,
             warnings=(*warnings, *_said_of(compacted)),
-            reports=compacted.reports if compacted else (),
-            boundaries=_boundary_of(compacted),
+            reports=(*_cut_since(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=_boundary_of(compacted, earlier),
             retry=before is not None,
         )
         plan = plan_results(
             pen, draft, given, assembler,
-            self._bench.last_sent(pen.state, assembler), attachments, request.context.left_out,
+            self._bench.last_sent(pen.state, assembler), attachments,
+            request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
         return await self._turn(plan, target)
@@ -275,7 +283,10 @@ class Turns:
             if state.open_request is not None:
                 raise TurnState("a request is open: commit its reply first, then compact")
             target = self._bench.choose(None, state.settings)
-            return await self._compact(self._record.pen(), target, state.settings.promotion)
+            pen = self._record.pen()
+            compacted = await self._compact(pen, target, state.settings.promotion)
+            await self._keep_compaction(pen)
+            return compacted
 
     async def retry_smaller(
         self, request: RequestEntry, attachments: tuple[Attachment, ...]
@@ -299,19 +310,24 @@ class Turns:
             if not compacted.changed:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
-            pen = self._record.pen()
+            pen = await self._keep_compaction(pen, leaving=True)
             path = self._record.path(request.id)
             since = path[[entry.id for entry in path].index(self._record.before(request)) + 1 :]
             message = next(each.message for each in since if isinstance(each, MessageEntry))
+            # What it went without before, it goes without again, and says so.
+            without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
                 called = pen.state.last_sent
                 assert called is not None
-                return await self._answer_calls(pen, called, message, attachments, before=compacted)
+                return await self._answer_calls(
+                    pen, called, message, attachments, left_out=without, before=compacted
+                )
             question = Message(role="user", blocks=(Text(message.text),))
+            found = await self._hydrator.hydrate(attachments, pen.state)
+            found = replace(found, left_out=(*found.left_out, *without))
             return await self._ask(
-                pen, target, question, Hydrated(attachments=attachments),
-                state.envelope.tool_texts, before=compacted,
-            )  # fmt: skip
+                pen, target, question, found, state.envelope.tool_texts, before=compacted
+            )
 
     async def _compact_if_due(
         self,
@@ -338,11 +354,15 @@ class Turns:
     async def _compact(
         self, pen: Pen, target: Target, promotion: Promotion, trigger: Trigger = "manual"
     ) -> Compacted:
-        compacted = await self._compactor(pen.state, target, promotion).compact(pen, trigger)
-        if compacted.changed:
-            # By itself: what a model took its time for is not lost with the request behind it.
-            await self._record.keep(pen.written, pen.state)
-        return compacted
+        return await self._compactor(pen.state, target, promotion).compact(pen, trigger)
+
+    async def _keep_compaction(self, pen: Pen, *, leaving: bool = False) -> Pen:
+        """Keeps a compaction by itself: what a model took its time for is not lost with the request
+        behind it. Not while another request is open, unless that one is to be left."""
+        if self._record.state.open_request is not None and not leaving:
+            return pen
+        await self._record.keep(pen.written, pen.state)
+        return self._record.pen()
 
     def _compactor(self, state: State, target: Target, promotion: Promotion) -> Compactor:
         return Compactor(
@@ -374,7 +394,7 @@ class Turns:
         except MessageDropped as drop:
             # Nothing disappears silently: the journal says what was dropped and by whom.
             note = self._record.pen()
-            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": text})
+            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
             await self._record.keep(note.written, note.state)
             raise
 
@@ -467,7 +487,25 @@ def _said_of(compacted: Compacted | None) -> tuple[str, ...]:
     return said if compacted.changed else (*said, f"compaction would not help: {compacted.reason}")
 
 
-def _boundary_of(compacted: Compacted | None) -> tuple[Boundary, ...]:
-    if compacted is None or not compacted.changed:
-        return ()
-    return (Boundary(kind="compaction", reason=compacted.reason),)
+def _boundary_of(
+    compacted: Compacted | None, earlier: Sequence[tuple[str, int]]
+) -> tuple[Boundary, ...]:
+    if compacted is not None and compacted.changed:
+        return (Boundary(kind="compaction", reason=compacted.reason),)
+    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
+    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
+
+
+def _cut_since(earlier: Sequence[tuple[str, int]], before: Compacted | None) -> tuple[LeftOut, ...]:
+    """What gave way to summaries since the last request, at the end of its turn or by hand."""
+    if before is not None:
+        # The same cut, which reports itself.
+        earlier = earlier[:-1]
+    return tuple(
+        LeftOut(
+            what="history",
+            reason="history",
+            detail=f"{gone} earlier messages gave way to a summary: {reason}",
+        )
+        for reason, gone in earlier
+    )

@@ -39,7 +39,18 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, kind_of
 from lamina.values.message import Image, Message, Text, ToolText
-from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
+from lamina.values.patch import (
+    CompactionApply,
+    Patch,
+    PatchOp,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+    op_name,
+    op_reason,
+)
 from lamina.values.settings import Settings
 
 # No request has more; a figure above it is a fault.
@@ -92,13 +103,15 @@ class State(Struct, frozen=True, kw_only=True):
     retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: "tuple[int, int, Mapping[ItemId, Standing]] | None" = None
+    open_at: "tuple[int, int, int, Mapping[ItemId, Standing]] | None" = None
     last_sent: RequestEntry | None = None
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, Standing] = {}
     # Reasons recorded on this path since the last request that was sent, and the ops they are of.
     reasons: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
+    # How many messages gave way to a summary since then, with the reason.
+    cuts: tuple[tuple[str, int], ...] = ()
     calibration: Mapping[str, float] = {}
     # Digests of what was given otherwise when the session was opened again.
     given: Mapping[str, str] = {}
@@ -266,7 +279,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         asked="",
         retried=state.retried or entry.retry,
         open_request=entry,
-        open_at=(len(state.reasons), len(state.moved_by), state.standing),
+        open_at=(len(state.reasons), len(state.moved_by), len(state.cuts), state.standing),
     )
 
 
@@ -276,7 +289,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         raise JournalError(
             f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
         )
-    reasons, moved_by, standing = state.open_at or (0, 0, {})
+    reasons, moved_by, cuts, standing = state.open_at or (0, 0, 0, {})
     state = replace(
         state,
         envelope=replace(state.envelope, uncached=()),
@@ -286,6 +299,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         sent_standing=standing,
         reasons=state.reasons[reasons:],
         moved_by=state.moved_by[moved_by:],
+        cuts=state.cuts[cuts:],
     )
     if entry.usage.input and request.tokens:
         ratio = min(entry.usage.input, MOST_TOKENS) / request.tokens
@@ -337,10 +351,16 @@ def _transform(state: State, patch: Patch) -> State:
     ):
         standing = standing_in(envelope, standing)
     for op in patch.ops:
-        if isinstance(op, CompactionApply) and (op.read or op.modified):
-            state = replace(state, read_files=op.read, modified_files=op.modified)
+        if isinstance(op, CompactionApply):
+            gone = min(op.first_kept, len(state.envelope.cached)) - max(0, op.after)
+            cuts = (*state.cuts, (op.reason, gone)) if gone > 0 else state.cuts
+            state = replace(state, cuts=cuts)
+            if op.read or op.modified:
+                state = replace(state, read_files=op.read, modified_files=op.modified)
     reasons = tuple(filter(None, map(op_reason, patch.ops)))
-    moved_by = tuple(op_name(op) for op in patch.ops if op.needs_reason)
+    moved_by = tuple(
+        op_name(op) for op in patch.ops if op.needs_reason and _moves(op, state.envelope, envelope)
+    )
     return replace(
         state,
         envelope=envelope,
@@ -350,6 +370,17 @@ def _transform(state: State, patch: Patch) -> State:
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + moved_by,
     )
+
+
+def _moves(op: PatchOp, before: Envelope, after: Envelope) -> bool:
+    """Whether an op moved what it is about: setting a part to what it is moves nothing."""
+    match op:
+        case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
+            return before.system != after.system
+        case ToolsReplace() | ToolsRemove():
+            return before.tools != after.tools
+        case _:
+            return True
 
 
 def is_guidance(item: ItemId) -> bool:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from lamina.values.envelope import Options, SystemPart
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, ToolDefinition, ToolText
-from lamina.values.patch import Patch
+from lamina.values.patch import Display, Patch
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.settings import Promotion, Settings
 from lamina.values.usage import Usage
@@ -54,6 +54,9 @@ class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
 
     tool_texts: tuple[ToolText, ...] = ()
     messages: tuple[Message, ...] = ()
+    # The hooks that added the messages, and how a person is shown what they did.
+    hooks: tuple[str, ...] = ()
+    displays: tuple[Display, ...] = ()
 
 
 class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):

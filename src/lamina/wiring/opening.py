@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -119,6 +120,8 @@ async def open_session(
     Raises:
         SessionBusy: the session is open elsewhere.
     """
+    # First of all: what cannot be loaded must not leave a session behind, nor hold one.
+    loaded = _load_hooks(hooks)
     book = book or load_book()
     clock = clock or SystemClock()
     source: WorkspaceSource = (
@@ -154,7 +157,7 @@ async def open_session(
         always=None
         if included is None
         else [Attachment(item=item, include="always") for item in included],
-        hooks=_load_hooks(hooks),
+        hooks=loaded,
         summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
     )
     if known:
@@ -235,11 +238,16 @@ def _load_hooks(given: Hooks | None) -> Hooks:
     hooks = Hooks()
     if os.environ.get("LAMINA_HOOKS", "on").lower() not in ("off", "0", "no", "false"):
         for point in _hook_points():
+            owner = f" of {point.dist.name}" if point.dist else ""
             try:
-                point.load()(hooks)
+                made = point.load()(hooks)
             except Exception as error:
                 problem = f"cannot be loaded: {type(error).__name__}: {error}; LAMINA_HOOKS=off"
-                raise HookError(point.value, f"{problem} goes on without it") from error
+                raise HookError(f"{point.value}{owner}", f"{problem} goes on without it") from error
+            if inspect.iscoroutine(made):
+                made.close()
+                problem = "is not awaited: register with a plain function; LAMINA_HOOKS=off"
+                raise HookError(f"{point.value}{owner}", f"{problem} goes on without it")
     return hooks.joined(given) if given else hooks
 
 
