@@ -22,7 +22,8 @@ from lamina.journal import (
 from lamina.journal.lines import mint_id
 from lamina.ports import Clock, OpenJournal
 from lamina.values.damage import Damage
-from lamina.values.entry import Entry, ReplyEntry, RequestEntry
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.message import Message
 
 
 class Record:
@@ -64,7 +65,30 @@ class Record:
         return path_to(entry, self.entries)
 
     def state_at(self, entry: str) -> State:
-        return settle(replay_mended(self.path(entry))[0])
+        """The state there; from the snapshot on, if it stands on the way."""
+        start = self.snapshot.state if self.snapshot else None
+        path = self._back(entry, start.leaf if start else "")
+        if start is None or not path or path[0].parent != start.leaf:
+            start, path = None, self.path(entry)
+        return settle(replay_mended(path, start)[0])
+
+    def message_of(self, request: RequestEntry) -> Message:
+        """The question or the results that a request was made for."""
+        own = self._back(request.id, self.before(request))
+        return next(each.message for each in own if isinstance(each, MessageEntry))
+
+    def since(self, entry: str) -> tuple[Entry, ...]:
+        """The entries of the active path behind `entry`, which is on it."""
+        return self._back(self.state.leaf, entry)
+
+    def _back(self, leaf: str, until: str) -> tuple[Entry, ...]:
+        """The entries from `leaf` back to the one behind `until`, or to the header, in order."""
+        path: list[Entry] = []
+        at: str | None = leaf
+        while at is not None and at != until:
+            path.append(self.entries[at])
+            at = path[-1].parent
+        return tuple(reversed(path))
 
     def before(self, request: RequestEntry) -> str:
         """The entry in front of everything that was written for a request; if that is lost, the

@@ -93,7 +93,8 @@ class Workbench:
 
     async def index(self, *, least: int, share: float = 0.0) -> None:
         """Keeps what can be taken up again when the session is opened, if it is worth it."""
-        if self._record.index_due(least, share):
+        # Not of a request that is open: whoever leaves it has to go back in front of it.
+        if self._record.state.open_request is None and self._record.index_due(least, share):
             counter = self._assembled_for[0] if self._assembled_for else ""
             state = self._record.state
             frozen = freeze(

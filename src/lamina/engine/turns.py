@@ -20,7 +20,6 @@ from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
-from lamina.engine.rebuilding import rebuild_prompt
 from lamina.engine.recording import Plan, sizes_of
 from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
@@ -256,8 +255,7 @@ class Turns:
             if request is None:
                 return None
             target = self._bench.book.find(request.target)
-            assembler = self._bench.fresh_assembler(request)
-            prompt = rebuild_prompt(self._record.path(request.id), assembler)
+            prompt = self._rebuild(request)
             if not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
@@ -297,9 +295,7 @@ class Turns:
             self._require_open(request)
             target = self._bench.book.find(request.target)
             room = self._bench.room(target, state)
-            prompt = rebuild_prompt(
-                self._record.path(request.id), self._bench.fresh_assembler(request)
-            )
+            prompt = self._rebuild(request)
             if state.retried:
                 problem = "the provider refused the request as too long after a compaction, too"
                 raise WindowExceeded(
@@ -311,9 +307,7 @@ class Turns:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
             pen = await self._keep_compaction(pen, leaving=True)
-            path = self._record.path(request.id)
-            since = path[[entry.id for entry in path].index(self._record.before(request)) + 1 :]
-            message = next(each.message for each in since if isinstance(each, MessageEntry))
+            message = self._record.message_of(request)
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
@@ -377,6 +371,13 @@ class Turns:
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _rebuild(self, request: RequestEntry) -> Prompt:
+        """The prompt of a request, as it was sent."""
+        target = self._bench.book.find(request.target)
+        assembler = self._bench.assembler_for(target, request.promotion)
+        state = self._record.state_at(request.id)
+        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
     def _require_open(self, request: RequestEntry) -> None:
         opened = self._record.state.open_request
         if opened is None or opened.id != request.id:
@@ -429,9 +430,8 @@ class Turns:
     def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:
         """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
         or changed since then comes along."""
-        path = self._record.path(self._record.state.leaf)
         pen = self._record.pen(self._record.state_at(leaf or self._record.before(request)))
-        since = path[path.index(request) + 1 :]
+        since = self._record.since(request.id)
         target = self._bench.book.find(request.target)
         assembler = self._bench.assembler_for(target, self._record.state.settings.promotion)
         carry_over(pen, since, self._record.state.items, assembler)
