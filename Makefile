@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A stamp per set of dependencies: set-up runs again only when they changed.
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test format bench clean
+.PHONY: help demo test crash format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,9 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest
 
+crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
+	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
+
 format: $(STAMP)  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -33,6 +36,7 @@ format: $(STAMP)  ## Format and fix what can be fixed
 bench: $(VENV)/.bench  ## Benchmarks against what people use today (DATA=folder)
 	$(BIN)/python bench/cache.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python bench/assembly.py
+	$(BIN)/python bench/journal.py
 
 $(VENV)/.bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'

@@ -1,6 +1,6 @@
 """From what a caller names to items: what is attached, what is pinned, what is always included."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,12 +26,9 @@ class Hydrated(Struct, frozen=True, kw_only=True):
 class Hydrator:
     """Reads from one workspace; the bytes of images go to the store."""
 
-    def __init__(
-        self, workspace: WorkspaceSource, store: JournalStore, always: Sequence[Attachment]
-    ) -> None:
+    def __init__(self, workspace: WorkspaceSource, store: JournalStore) -> None:
         self._workspace = workspace
         self._store = store
-        self.always = tuple(always)
         self._warnings: list[str] = []
 
     async def hydrate(self, attach: Iterable[Attachable], state: State) -> Hydrated:
@@ -56,8 +53,10 @@ class Hydrator:
             else:
                 item = await self._read_pinned(state.items[pinned, version])
                 found[pinned] = Attachment(item=item, essential=True)
-        for attachment in self.always:
-            found.setdefault(attachment.item.id, attachment)
+        for key in state.always:
+            if key in state.items:
+                item = state.items[key]
+                found.setdefault(item.id, Attachment(item=item, include="always"))
         return Hydrated(
             attachments=tuple(found.values()),
             left_out=tuple(left_out),

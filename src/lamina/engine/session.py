@@ -39,8 +39,8 @@ from lamina.values.entry import (
     SessionEntry,
     SettingsEntry,
 )
-from lamina.values.envelope import Envelope
-from lamina.values.item import Attachment, ItemId
+from lamina.values.envelope import Envelope, Options
+from lamina.values.item import Item, ItemId
 from lamina.values.message import ToolDefinition, ToolText
 from lamina.values.patch import (
     Display,
@@ -66,7 +66,6 @@ class Session:
         book: TargetBook,
         clock: Clock,
         workspace: WorkspaceSource,
-        always: Sequence[Attachment] | None = (),
         hooks: Hooks | None = None,
         summarizer: Summarizer | None = None,
     ) -> None:
@@ -75,9 +74,7 @@ class Session:
         self._store = store
         self._clock = clock
         self._workspace = workspace
-        if always is None:
-            always = always_of(self._record.state)
-        self._hydrator = Hydrator(workspace, store, always)
+        self._hydrator = Hydrator(workspace, store)
         self.hooks = hooks.copy() if hooks else Hooks()
         self._turns = Turns(
             self._record, self._bench, self._hydrator, store, self.hooks, summarizer
@@ -324,11 +321,30 @@ class Session:
             pen.write(CustomEntry, kind=kind, data=data)
             await self._record.keep(pen.written, pen.state)
 
-    async def note_opening(self, given: Mapping[str, str]) -> None:
-        """Keeps digests of what was given at this opening; called by `lamina.open_session`."""
+    async def open_again(
+        self,
+        given: Mapping[str, str],
+        ops: Sequence[PatchOp] = (),
+        *,
+        settings: Settings | None = None,
+        options: Options | None = None,
+        always: tuple[Item, ...] | None = None,
+    ) -> None:
+        """Takes what is given otherwise than the last time, in one write. `given` are digests of
+        it; called by `lamina.open_session`.
+
+        Raises:
+            UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
+        """
         async with self._turns.lock:
             pen = self._record.pen()
-            pen.write(OpeningEntry, given=dict(given))
+            if settings is not None and settings != self.settings:
+                self._bench.choose(None, settings)
+                pen.write(SettingsEntry, settings=settings)
+            if ops:
+                title = "Given anew when the session was opened"
+                pen.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
+            pen.write(OpeningEntry, given=dict(given), options=options, always=always)
             await self._record.keep(pen.written, pen.state)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
@@ -357,21 +373,9 @@ class Session:
             book=self._bench.book,
             clock=self._clock,
             workspace=self._workspace,
-            always=self._hydrator.always,
             hooks=self.hooks,
             summarizer=self._turns.summarizer,
         )
-
-
-def always_of(state: State) -> list[Attachment]:
-    """What was included in every turn so far, as the last request had it."""
-    last = state.last_sent or state.open_request
-    return [
-        Attachment(item=state.items[each.item, each.version], priority=each.priority,
-                   include="always")
-        for each in (last.context.items if last else ())
-        if each.include == "always" and (each.item, each.version) in state.items
-    ]  # fmt: skip
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.errors import JournalError
 from lamina.journal import Entries, Journal, State
 from lamina.layers import Assembler, Layout, StrandRecord
 from lamina.values.chain import Chain
@@ -22,6 +23,7 @@ from lamina.values.entry import (
     Entry,
     ItemEntry,
     MessageEntry,
+    OpeningEntry,
     RequestEntry,
     SessionEntry,
 )
@@ -219,9 +221,14 @@ def _cached(frozen: _Frozen, entries: Entries) -> Chain[Message]:
 
 def _items(frozen: _Frozen, entries: Entries) -> Catalogue[tuple[ItemId, str], Item]:
     def load(index: int) -> Item:
-        entry = entries[frozen.items[index][2]]
-        assert isinstance(entry, ItemEntry)
-        return entry.item
+        item, version, at = frozen.items[index]
+        match entries[at]:
+            case ItemEntry(item=held):
+                return held
+            case SessionEntry(always=several) | OpeningEntry(always=tuple(several)):
+                return next(i for i in several if (i.id, i.version) == (item, version))
+            case other:
+                raise JournalError(f"entry {other.id!r} holds no item")
 
     keys = [(item, version) for item, version, _ in frozen.items]
     return Catalogue.deferred(keys, load)

@@ -115,11 +115,13 @@ class State(Struct, frozen=True, kw_only=True):
     calibration: Mapping[str, float] = {}
     # Digests of what was given otherwise when the session was opened again.
     given: Mapping[str, str] = {}
+    # What applies to every turn.
+    always: tuple[tuple[ItemId, str], ...] = ()
     leaf: str = ""
 
 
 def begin(entry: SessionEntry) -> State:
-    return State(
+    state = State(
         session=entry,
         settings=entry.settings,
         envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
@@ -130,6 +132,7 @@ def begin(entry: SessionEntry) -> State:
         pinned={},
         leaf=entry.id,
     )
+    return _always(state, entry.always, entry.id)
 
 
 def replay(entries: Iterable[Entry]) -> State:
@@ -177,13 +180,7 @@ def fold(state: State, entry: Entry) -> State:
         case SessionEntry():
             raise JournalError(f"a second session header {entry.id!r} inside a session")
         case ItemEntry(item=item):
-            key = (item.id, item.version)
-            state = replace(
-                state,
-                pictured=state.pictured or bool(item.pictures),
-                items=state.items.added(key, item),
-                item_entries=state.item_entries.added(key, entry.id),
-            )
+            state = _keep_item(state, item, entry.id)
         case TransformEntry(patch=patch):
             state = _transform(state, patch)
         case EphemeralEntry(tool_texts=texts, messages=messages):
@@ -217,8 +214,8 @@ def fold(state: State, entry: Entry) -> State:
             state = replace(
                 state, envelope=replace(envelope, cached=envelope.cached.extend((told,)))
             )
-        case OpeningEntry(given=given):
-            state = replace(state, given={**state.given, **given})
+        case OpeningEntry():
+            state = _open_again(state, entry)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case ForgetEntry(item=item_id):
@@ -226,6 +223,30 @@ def fold(state: State, entry: Entry) -> State:
         case _:
             assert_never(entry)
     return replace(state, leaf=entry.id)
+
+
+def _open_again(state: State, entry: OpeningEntry) -> State:
+    state = replace(state, given={**state.given, **entry.given})
+    if entry.options is not None:
+        state = replace(state, envelope=replace(state.envelope, options=entry.options))
+    return state if entry.always is None else _always(state, entry.always, entry.id)
+
+
+def _always(state: State, items: tuple[Item, ...], entry: str) -> State:
+    for item in items:
+        if (item.id, item.version) not in state.items:
+            state = _keep_item(state, item, entry)
+    return replace(state, always=tuple((item.id, item.version) for item in items))
+
+
+def _keep_item(state: State, item: Item, entry: str) -> State:
+    key = (item.id, item.version)
+    return replace(
+        state,
+        pictured=state.pictured or bool(item.pictures),
+        items=state.items.added(key, item),
+        item_entries=state.item_entries.added(key, entry),
+    )
 
 
 def _append(state: State, message: Message) -> State:

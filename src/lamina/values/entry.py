@@ -30,6 +30,8 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     tools: tuple[ToolDefinition, ...] = ()
     options: Options = Options()
     settings: Settings = Settings()
+    # What applies to every turn.
+    always: tuple[Item, ...] = ()
     workspace: str = ""
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
@@ -153,9 +155,12 @@ class InfoEntry(EntryBase, frozen=True, kw_only=True, tag="info"):
 
 
 class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
-    """The session was opened again and other things were given than the last time, by digest."""
+    """The session was opened again and other things were given than the last time, by digest;
+    options and what applies to every turn are replaced by those here."""
 
     given: dict[str, str]
+    options: Options | None = None
+    always: tuple[Item, ...] | None = None
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):

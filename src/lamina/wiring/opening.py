@@ -12,9 +12,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from msgspec.structs import asdict, replace
+import msgspec
+from msgspec.structs import replace
 
-from lamina.codec import digest_value
+from lamina.codec import canonical, digest_value
 from lamina.engine.hooks import Hooks
 from lamina.engine.session import Session, start_entry
 from lamina.errors import HookError, UnknownTarget, UsageError
@@ -30,9 +31,9 @@ from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
 from lamina.values.envelope import LIBRARY, Options, SystemPart
-from lamina.values.item import MEDIUM, Attachment, Item, Shape, Wanted
+from lamina.values.item import MEDIUM, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
-from lamina.values.patch import Display, OptionsSet, PatchOp, SystemPartSet, ToolsReplace
+from lamina.values.patch import PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.settings import Settings
 from lamina.workspace.folder import FolderWorkspace
 
@@ -131,6 +132,8 @@ async def open_session(
     )
     store = store or default_store(workspace)
     chosen = settings or Settings()
+    offered = None if tools is None else tuple(tools)
+    included = None if always is None else tuple(always)
     parts = _system_parts(system, project, project_context, memory)
     if known := bool(session and await store.has(session)):
         opened = await store.open(session or "")
@@ -141,22 +144,19 @@ async def open_session(
             session or token_hex(8),
             clock.now(),
             system=parts,
-            tools=tuple(tools or ()),
+            tools=offered or (),
+            always=included or (),
             options=options or Options(),
             settings=replace(chosen, target=name),
             workspace=source.name,
         )
         opened = await store.create(header)
-    included = None if always is None and known else always or ()
     session_opened = Session(
         opened,
         store=store,
         book=book,
         clock=clock,
         workspace=source,
-        always=None
-        if included is None
-        else [Attachment(item=item, include="always") for item in included],
         hooks=loaded,
         summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
     )
@@ -167,7 +167,7 @@ async def open_session(
                 name = target or chosen.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
                 with contextlib.suppress(UnknownTarget):
                     await session_opened.change(target=name)
-            await _apply_given(session_opened, parts, tools, settings, target, options)
+            await _apply_given(session_opened, parts, offered, included, settings, target, options)
         except BaseException:
             await session_opened.close()
             raise
@@ -177,7 +177,8 @@ async def open_session(
 async def _apply_given(
     session: Session,
     parts: tuple[SystemPart, ...],
-    tools: Iterable[ToolDefinition] | None,
+    tools: tuple[ToolDefinition, ...] | None,
+    always: tuple[Item, ...] | None,
     settings: Settings | None,
     target: str | None,
     options: Options | None,
@@ -187,18 +188,20 @@ async def _apply_given(
     header = session.state.session
     given: dict[str, Any] = {
         "system": parts or None,
-        "tools": None if tools is None else tuple(tools),
+        "tools": tools,
+        "always": always,
         "settings": None if settings is None else replace(settings, target=""),
         "target": target or (settings.target if settings else "") or None,
         "options": options,
     }
-    said = {name: digest_value(value) for name, value in given.items() if value is not None}
+    said = {name: _digest(value) for name, value in given.items() if value is not None}
     before = {
-        "system": digest_value(header.system),
-        "tools": digest_value(header.tools),
-        "settings": digest_value(replace(header.settings, target="")),
-        "target": digest_value(header.settings.target),
-        "options": digest_value(header.options),
+        "system": _digest(header.system),
+        "tools": _digest(header.tools),
+        "always": _digest(header.always),
+        "settings": _digest(replace(header.settings, target="")),
+        "target": _digest(header.settings.target),
+        "options": _digest(header.options),
         **session.state.given,
     }
     new = {name: digest for name, digest in said.items() if before[name] != digest}
@@ -215,17 +218,24 @@ async def _apply_given(
         ]
     if "tools" in new:
         reason = "other tools were given when the session was opened"
-        ops.append(ToolsReplace(tools=given["tools"] or (), reason=reason))
-    if "options" in new and options:
-        ops.append(OptionsSet(**asdict(options)))
-    if ops:
-        title = "Given anew when the session was opened"
-        await session.apply(OPENING, *ops, display=Display(title=title))
+        ops.append(ToolsReplace(tools=tools or (), reason=reason))
+    wanted = session.settings
     if "settings" in new and settings:
-        await session.change(**asdict(replace(settings, target=session.settings.target)))
+        wanted = replace(settings, target=wanted.target)
     if "target" in new:
-        await session.change(target=given["target"])
-    await session.note_opening(new)
+        wanted = replace(wanted, target=given["target"])
+    await session.open_again(
+        new,
+        ops,
+        settings=wanted,
+        options=options if "options" in new else None,
+        always=always if "always" in new else None,
+    )
+
+
+def _digest(value: Any) -> str:
+    """A digest of what a journal would hold: there, a whole number is the same as its fraction."""
+    return digest_value(msgspec.json.decode(canonical(value), type=type(value)))
 
 
 def _load_hooks(given: Hooks | None) -> Hooks:
