@@ -107,13 +107,11 @@ class Record:
         """
         if entry in self.entries:
             return self.entries[entry]
-        near = [each for each in self.entries if each.lstrip("0") == entry.lstrip("0")]
+        short = entry.lstrip("0")
+        near = [each for each in self.entries if short and each.lstrip("0") == short]
         if len(near) != 1:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
-
-    def next_id(self) -> str:
-        return mint_id(self._opened.last + 1)
 
     def pen(self, state: State | None = None) -> Pen:
         first = self._opened.last + 1
@@ -139,6 +137,9 @@ class Record:
         unindexed = self._opened.unindexed
         if unindexed is None or self.damage:
             return False
+        if self._opened.journal.state and self.snapshot is None:
+            # There is an index, but not one that could be used.
+            unindexed = self._opened.size
         return unindexed >= max(least, share * self._opened.size)
 
     async def keep_index(self, frozen: bytes) -> None:

@@ -356,8 +356,10 @@ class Session:
             UsageError: there is a session of that id.
         """
         async with self._turns.lock:
-            path = self._record.path(self._record.find(at).id if at else self.state.leaf)
-            return await self._copy(path, session)
+            leaf = self.state.leaf
+            if at is not None:
+                leaf = tree.end_of(self._record, self._record.find(at)).id
+            return await self._copy(self._record.path(leaf), session)
 
     async def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
@@ -365,7 +367,7 @@ class Session:
             return await self._copy(self.entries, session)
 
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
-        name = session or f"{self.id}-{self._record.next_id()}"
+        name = session or await tree.free_id(self._store, self.id)
         await tree.copy_entries(entries, self._store, name, self._clock.now())
         return Session(
             await self._store.open(name),

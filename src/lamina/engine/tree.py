@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lamina.engine.keeping import Record
 from lamina.errors import UsageError
+from lamina.journal import awaits_results
 from lamina.ports import JournalStore
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -38,13 +39,18 @@ async def navigate(record: Record, target: str, summary: str) -> Position:
     Raises:
         UnknownSession: there is no such entry.
     """
-    entry = _end_of(record, record.find(target))
+    entry = end_of(record, record.find(target))
     text = ""
     if isinstance(entry, MessageEntry) and entry.message.role == "user":
         text = entry.message.text
         entry = record.entries[entry.parent or ""]
     left = record.state.leaf
     pen = record.pen(record.state_at(entry.id))
+    if summary.strip() and awaits_results(pen.state):
+        raise UsageError(
+            f"calls wait for their results at {entry.id!r}, and nothing can stand between them; "
+            f"go there without a summary, or to another entry"
+        )
     if summary.strip():
         pen.write(BranchSummaryEntry, branch=left, summary=summary.strip())
     else:
@@ -53,7 +59,7 @@ async def navigate(record: Record, target: str, summary: str) -> Position:
     return Position(entry=entry.id, text=text)
 
 
-def _end_of(record: Record, entry: Entry) -> Entry:
+def end_of(record: Record, entry: Entry) -> Entry:
     """A request or its answer means all of it: where the answer was closed, if it was."""
     match entry:
         case RequestEntry():
@@ -97,6 +103,14 @@ def name_of(entries: Sequence[Entry]) -> str:
             if line:
                 return line if len(line) <= 80 else f"{line[:79]}…"
     return ""
+
+
+async def free_id(store: JournalStore, session: str) -> str:
+    """An id for a copy of a session that no session has."""
+    number = 2
+    while await store.has(f"{session}-{number}"):
+        number += 1
+    return f"{session}-{number}"
 
 
 async def copy_entries(

@@ -424,7 +424,11 @@ class Turns:
             # Its request was lost with the power; it was never sent, and stays as a branch.
             parent = self._record.entries[asked].parent
             assert parent is not None
-            return self._record.pen(self._record.state_at(parent))
+            pen = self._record.pen(self._record.state_at(parent))
+            target = self._bench.choose(None, state.settings)
+            assembler = self._bench.assembler_for(target, state.settings.promotion)
+            carry_over(pen, self._record.since(asked), state.items, assembler)
+            return pen
         return self._record.pen()
 
     def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:

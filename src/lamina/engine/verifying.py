@@ -4,7 +4,7 @@ Law: rebuilding runs no hook, calls no model and reads no file; a request that c
 byte for byte is named, with the first segment that differs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -81,6 +81,7 @@ class _Verifier:
         self._book = book
         self._assemblers: dict[tuple[str, Layout], Assembler] = {}
         self._prompts: dict[str, Prompt] = {}
+        self._wrong: set[str] = set()
         self.checked: list[Checked] = []
         self.problems: list[str] = []
 
@@ -116,8 +117,30 @@ class _Verifier:
             target=request.target,
             segments=len(prompt),
             tokens=prompt.tokens,
-            problem=_differs(request, prompt, self._prompts),
+            problem=self._differs(request, prompt),
         )
+
+    def _differs(self, request: RequestEntry, prompt: Prompt) -> str:
+        """Where the prompt is not what the entry recorded; nothing if it is."""
+        if request.base is not None:
+            base = self._prompts.get(request.base)
+            if base is None or request.base in self._wrong:
+                self._wrong.add(request.id)
+                return f"its digests build on request {request.base!r}, which is not as it was sent"
+            shared = shared_prefix(base, prompt)
+            if shared < request.kept:
+                return self._wrong_at(request, prompt, shared)
+        rebuilt = [segment.digest for segment in prompt.since(request.kept)]
+        for index, digest in enumerate(request.digests):
+            if index >= len(rebuilt) or rebuilt[index] != digest:
+                return self._wrong_at(request, prompt, request.kept + index)
+        if len(rebuilt) > len(request.digests):
+            return self._wrong_at(request, prompt, request.kept + len(request.digests))
+        return ""
+
+    def _wrong_at(self, request: RequestEntry, prompt: Prompt, index: int) -> str:
+        self._wrong.add(request.id)
+        return _place(prompt, index)
 
     def _assembler(self, request: RequestEntry) -> Assembler:
         target = self._book.find(request.target)
@@ -127,24 +150,6 @@ class _Verifier:
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)
         return self._assemblers[key]
-
-
-def _differs(request: RequestEntry, prompt: Prompt, prompts: Mapping[str, Prompt]) -> str:
-    """Where the prompt is not what the entry recorded; nothing if it is."""
-    if request.base is not None:
-        base = prompts.get(request.base)
-        if base is None:
-            return f"its digests build on request {request.base!r}, which cannot be rebuilt"
-        shared = shared_prefix(base, prompt)
-        if shared < request.kept:
-            return _place(prompt, shared)
-    rebuilt = [segment.digest for segment in prompt.since(request.kept)]
-    for index, digest in enumerate(request.digests):
-        if index >= len(rebuilt) or rebuilt[index] != digest:
-            return _place(prompt, request.kept + index)
-    if len(rebuilt) > len(request.digests):
-        return _place(prompt, request.kept + len(request.digests))
-    return ""
 
 
 def _place(prompt: Prompt, index: int) -> str:

@@ -192,7 +192,9 @@ def fold(state: State, entry: Entry) -> State:
         case ReplyEntry():
             state = _reply(state, entry)
         case SettingsEntry(settings=settings):
-            state = replace(state, settings=settings)
+            # Other limits, another try for what had no room.
+            out = state.still_out if settings.window == state.settings.window else frozenset()
+            state = replace(state, settings=settings, still_out=out)
         case PinEntry(item=item_id, pinned=True, version=version):
             state = replace(
                 state,
@@ -296,7 +298,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         still_out=out,
         # A pinned file that goes away stays as it last was.
         pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
-        forgotten=state.forgotten - versions.keys(),
+        forgotten=state.forgotten - frozenset(versions),
         asked="",
         retried=state.retried or entry.retry,
         open_request=entry,

@@ -59,8 +59,8 @@ def write_lines(entries: Sequence[Entry], last: int) -> bytes:
     lines = []
     for index, entry in enumerate(entries, 1):
         number = entry_number(entry.id)
-        skip = 0 if number is None else max(0, number - last - 1)
-        last = last if number is None else max(last, number)
+        # Said once a write, where it begins: that is how a reader knows that it does.
+        skip = max(0, number - last - 1) if number is not None and index == 1 else 0
         lines.append(write_line(canonical(entry), more=len(entries) - index, skip=skip))
     return b"".join(lines)
 

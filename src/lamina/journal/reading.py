@@ -32,6 +32,7 @@ class Journal(Struct, frozen=True, kw_only=True):
     ends_line: bool = True
     # What an index said of the engine's state at its end, and the entries behind that.
     state: bytes = b""
+    indexed: int = 0
     since: tuple[Entry, ...] = ()
     # Where the lines stand, if all of them are sound.
     places: Places | None = None
@@ -95,6 +96,7 @@ def _read_behind(data: bytes, index: Index) -> Journal | None:
         leaf=since[-1].id if since else mint_id(last),
         last=reader.last,
         state=index.state,
+        indexed=index.covered,
         since=since,
         places=places,
     )
@@ -131,6 +133,7 @@ class _Reader:
         self.awaited = 0
         self.lost = 0
         self._before: Line | None = None
+        self._goes_on = False
         self._leaf: str | None = None
 
     def take(self, found: Line | Damage) -> None:
@@ -209,7 +212,8 @@ class _Reader:
 
     def _check_write(self, found: Line) -> None:
         before = self._before
-        if self.awaited and before and (found.skip or found.more != self.awaited - 1):
+        self._goes_on = bool(self.awaited and not found.skip and found.more == self.awaited - 1)
+        if self.awaited and before and not self._goes_on:
             detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)
         self.awaited = found.more
@@ -221,7 +225,8 @@ class _Reader:
         if number is None:
             return
         missing = number - self.last - 1 - found.skip
-        if missing > 0:
+        # Inside of one write ids may be left out: a copy of one path has those of that path only.
+        if missing > 0 and not self._goes_on:
             first, end = self.last + 1, number - found.skip - 1
             which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
             self._report("missing_entries", found, f"in front of it is missing: {which}")

@@ -157,7 +157,7 @@ class JsonlJournal:
         self.size = size
         self._ends_line = journal.ends_line
         self._places = journal.places
-        self._indexed = size if journal.state else 0
+        self._indexed = journal.indexed
 
     async def append(self, entries: Sequence[Entry]) -> None:
         if self._handle is None:
@@ -248,13 +248,22 @@ def _check(journal: Journal, session: str, path: Path) -> Journal:
     return journal
 
 
+# Names that Windows keeps for devices, whatever stands behind a dot.
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(10))}
+
+
 def file_stem(session: str) -> str:
     """A file name for a session id, whatever is in it."""
     stem = quote(session, safe=" !,@+()", errors="surrogatepass")
     if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
         stem = f"%{stem}"
+    if stem.partition(".")[0].casefold() in _DEVICES:
+        stem = f"%{stem}"
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+    if len(stem) <= LONGEST_NAME and session != session.lower():
+        # Where case does not count, "A" and "a" must not be one file.
+        stem = f"{stem}={digest[:8]}"
     if len(stem) > LONGEST_NAME:
-        digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
         # An equals sign is escaped everywhere else.
         stem = f"{stem[: LONGEST_NAME - 17]}={digest[:16]}"
     return stem
@@ -263,9 +272,10 @@ def file_stem(session: str) -> str:
 def session_of(path: Path) -> str:
     """The session id of a file, from its name or, if that was too long for one, its header."""
     stem = path.name.removesuffix(SUFFIX)
-    name = unquote(stem.removeprefix("%") if stem[:2] in ("%.", "% ", "%") else stem)
-    if file_stem(name) == stem:
-        return name
+    name = unquote(stem.partition("=")[0])
+    for each in (name, name.removeprefix("%"), unquote(stem.partition("=")[0].removeprefix("%"))):
+        if file_stem(each) == stem:
+            return each
     with path.open("rb") as file:
         first = file.readline()
     header = next(iter(read_journal(first, name).entries.values()))

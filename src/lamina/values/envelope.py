@@ -1,6 +1,7 @@
 """The envelope: everything a request is made of, as values."""
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
 from lamina.values.chain import Chain
@@ -30,6 +31,9 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise InvalidSetting("temperature", self.temperature, "must be a number from 0 on")
+        if isinstance(self.temperature, int):
+            # As it is read back: one value, one form.
+            force_setattr(self, "temperature", float(self.temperature))
         if self.max_tokens is not None and self.max_tokens < 0:
             raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
 

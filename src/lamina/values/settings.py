@@ -3,6 +3,7 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
 
@@ -54,6 +55,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
+        for name in _NUMBERS:
+            if isinstance(getattr(self, name), int):
+                # As it is read back: one value, one form.
+                force_setattr(self, name, float(getattr(self, name)))
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
             if not _within(share, 0, 1) or not share:
@@ -66,6 +71,9 @@ _CHOICES = {
     "history": ("full", "strip"),
     "compaction": ("auto", "off"),
 }
+_NUMBERS = (
+    "prune_to", "prune_recent", "prune_cold_above", "cache_lifetime_s", "summary_timeout_s",
+)  # fmt: skip
 _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
