@@ -2,21 +2,22 @@
 
     python bench/bound.py --data FOLDER [--json FILE]
 
-For every conversation of `cache.py` that lazy has to prune: the best hit rate of any plan, over that
-of the same session without a window, next to what lazy reaches. A dynamic programme over the size of
-the prompt, one token a step, minimises missed tokens over sent tokens (a ratio, so it is solved
-again with the last ratio as the price of a sent token until that holds still: Dinkelbach).
+For every conversation of `cache.py` that lazy has to prune: the best hit rate of any plan, over
+that of the same session without a window, next to what lazy reaches in the same run. A dynamic
+programme over the size of the prompt, in steps of one token, minimises missed over sent tokens. As
+that is a ratio, it is solved again with the last one as the price of a token until it stands still.
 
 Assumed of every plan:
 - The sizes are those of the session without a window: what each request adds, and what only passes
   through (planned tools, and what stands behind them).
-- All that is new is sent, whole. Only what is larger than the window leaves room for beside the
-  system prompt is shortened to that room. Plans that cut results which would fit are not covered.
+- All that is new is sent, whole. Only what is larger than the room that the window leaves beside the
+  system prompt is shortened to it. Plans that cut results which would fit are not covered.
 - What is found in the cache is a prefix of the request before, if the lifetime has not passed.
 - Messages may be cut anywhere: real plans have to cut between them, and reach a little less.
 
 `ANY` keeps any prefix and any tail, without a summary, and may bring back what it dropped: nothing
-that keeps the assumptions does better. `OURS` has the rules that Lamina prunes by: the latest tenth
+that keeps the assumptions does better. `LEAVING` may also leave out what is larger than the room,
+all of it or any part: nothing but cutting what would fit does better. `OURS` has the rules that Lamina prunes by: the latest tenth
 of the room stays, at least half of the room is full afterwards, a summary stands in the gap, and
 what was dropped stays dropped. It is no bound for lazy, only the best use of such rules.
 """
@@ -56,16 +57,20 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`recent` and `least` are shares of the room: what a prune keeps of the latest messages, and
-    all that it keeps. `recall` says that dropped messages may come back."""
+    all that it keeps. `recall`: dropped messages may come back. `leave`: what is larger than the
+    room need not be sent."""
 
     recent: float = 0.0
     least: float = 0.0
     summary: int = 0
     recall: bool = False
+    leave: bool = False
 
 
 ANY = Policy(recall=True)
+LEAVING = Policy(recall=True, leave=True)
 OURS = Policy(recent=0.1, least=0.5, summary=250)
+POLICIES = {"any plan": ANY, "any, leaving out": LEAVING, "rules like ours": OURS}
 
 
 def needs(requests: Sequence[Sent]) -> list[Need]:
@@ -82,72 +87,76 @@ def needs(requests: Sequence[Sent]) -> list[Need]:
     return found
 
 
+class Plans:
+    """The cheapest plan so far for every size that its last request can have kept: what it costs
+    (missed tokens, less `price` for each token sent) and how many tokens it sent."""
+
+    def __init__(self, window: int) -> None:
+        self.cost = np.full(window + 1, np.inf)
+        self.sent = np.zeros(window + 1)
+
+    def offer(self, first: int, cost: Floats, sent: Floats) -> None:
+        """Plans for the sizes from `first` on, taken where they are cheaper."""
+        at = slice(first, first + len(cost))
+        better = cost < self.cost[at]
+        self.cost[at] = np.where(better, cost, self.cost[at])
+        self.sent[at] = np.where(better, sent, self.sent[at])
+
+
 def best_hit_rate(series: Sequence[Need], system: int, window: int, policy: Policy) -> float:
     """The highest share of cached tokens that a plan of this policy reaches."""
-    price = 1.0
-    while True:
-        missed, sent = cheapest_plan(series, system, window, policy, price)
-        if missed / sent >= price - 1e-9:
-            return 1 - missed / sent
-        price = missed / sent
+    price, better = np.inf, 1.0
+    while better < price - 1e-9:
+        price = better
+        plans = Plans(window)
+        size = min(series[0].new, window - series[0].passing)
+        total = np.array([float(size + series[0].passing)])
+        plans.offer(size, (1 - price) * total, total)
+        history = size
+        for need in series[1:]:
+            history += need.new
+            plans = advance(plans, need, system, history, policy, price)
+        best = int(np.argmin(plans.cost))
+        better = plans.cost[best] / plans.sent[best] + price
+    return 1 - better
 
 
-def cheapest_plan(
-    series: Sequence[Need], system: int, window: int, policy: Policy, price: float
-) -> tuple[float, float]:
-    """Missed and sent tokens of the plan with the least `missed - price * sent`. `cost[size]` and
-    `sent[size]` are those of the best plan so far whose last request kept `size` tokens."""
-    first = min(series[0].new, window - series[0].passing)
-    total = first + series[0].passing
-    sizes = np.arange(window + 1, dtype=np.float64)
-    cost, sent = np.full(window + 1, np.inf), np.zeros(window + 1)
-    cost[first], sent[first] = (1 - price) * total, total
-    history = first
-    for need in series[1:]:
-        room = window - system - need.passing
-        new = min(need.new, room - policy.summary)
-        history += new
-        tail = max(new, int(policy.recent * room))
-        least = system + max(policy.summary + tail, int(policy.least * room))
-        most = min(window - need.passing, history + policy.summary)
-        after, after_sent = np.full(window + 1, np.inf), np.zeros(window + 1)
+def advance(
+    plans: Plans, need: Need, system: int, history: int, policy: Policy, price: float
+) -> Plans:
+    """Every plan gone on with by one request. `history` is all that there is to send by now."""
+    window = len(plans.cost) - 1
+    limit = window - need.passing
+    room = limit - system - policy.summary
+    new = need.new if need.new <= room else 0 if policy.leave else room
+    after = Plans(window)
 
-        def offer(
-            at: slice, misses: Floats | float, costs: Floats, sents: Floats, need: Need = need,
-            after: Floats = after, after_sent: Floats = after_sent,
-        ) -> None:  # fmt: skip
-            """A way to end up at the sizes `at`, taken where it is the cheapest so far."""
-            totals = sizes[at] + need.passing
-            costs = costs + (totals if need.cold else misses + need.passing) - price * totals
-            better = costs < after[at]
-            after[at][better] = costs[better]
-            after_sent[at][better] = (sents + totals)[better]
+    def offer(first: int, cost: Floats, sent: Floats, missed: Floats | int) -> None:
+        total = np.arange(first, first + len(cost)) + float(need.passing)
+        fresh = total if need.cold else missed + need.passing
+        after.offer(first, cost + fresh - price * total, sent + total)
 
-        # All stays.
-        fitting = max(0, window - need.passing - new + 1)
-        offer(slice(new, new + fitting), float(new), cost[:fitting], sent[:fitting])
-        # A prefix and a tail stay: the request before kept at least what is kept of it now.
-        if least <= most:
-            pruned = slice(least, most + 1)
-            drop = new + policy.summary
-            sources = np.clip(np.arange(least, most + 1) - drop, 0, window)
-            upward = _running_best(cost[::-1], sent[::-1])
-            larger = tuple(each[::-1][sources] for each in upward)
-            offer(pruned, float(tail + policy.summary), *larger)
-            if policy.recall:
-                # All of the request before stays, and more than what is new comes with it; while
-                # cold, it does not matter what the request before was.
-                from_size = np.zeros(window + 1) if need.cold else sizes
-                smaller = _running_best(cost - from_size, sent)
-                reach = np.full(len(sources), window) if need.cold else sources
-                offer(pruned, sizes[pruned], *(each[reach] for each in smaller))
-        cost, sent = after, after_sent
-    end = int(np.argmin(cost))
-    return float(cost[end] + price * sent[end]), float(sent[end])
+    # All stays, and what is new comes behind it.
+    offer(new, plans.cost[: limit - new + 1], plans.sent[: limit - new + 1], new)
+    # A prefix and a tail stay: the request before kept at least what is kept of it now.
+    tail = max(new, int(policy.recent * (limit - system)))
+    least = system + max(policy.summary + tail, int(policy.least * (limit - system)))
+    sizes = np.arange(least, (min(limit, history) if policy.recall else limit) + 1)
+    before = np.clip(sizes - new - policy.summary, 0, window)
+    if len(sizes):
+        cost, sent = _running_best(plans.cost[::-1], plans.sent[::-1])
+        offer(least, cost[::-1][before], sent[::-1][before], tail + policy.summary)
+    # More than what is new comes behind all that stays; while cold, anything may come.
+    if len(sizes) and policy.recall:
+        reach = np.full(len(sizes), window) if need.cold else before
+        kept = 0.0 if need.cold else np.arange(window + 1.0)
+        cost, sent = _running_best(plans.cost - kept, plans.sent)
+        offer(least, cost[reach], sent[reach], sizes.astype(float))
+    return after
 
 
 def _running_best(cost: Floats, sent: Floats) -> tuple[Floats, Floats]:
-    """At every index the least cost up to it, and what the plan with that cost has sent."""
+    """At every index the least cost up to it, and what the plan with that cost sent."""
     least = np.minimum.accumulate(cost)
     where = np.maximum.accumulate(np.where(cost <= least, np.arange(len(cost)), 0))
     return least, sent[where]
@@ -165,10 +174,10 @@ def judge(conversation: Conversation, group: str) -> list[dict[str, Any]]:
         result = account(lazy.play(conversation, window), window)
         if result.pruned:
             rates = {
-                "any": best_hit_rate(series, system, window, ANY),
-                "ours": best_hit_rate(series, system, window, OURS),
-                "lazy": result.hit_rate,
+                name: best_hit_rate(series, system, window, policy)
+                for name, policy in POLICIES.items()
             }
+            rates["lazy"] = result.hit_rate
             shares = {name: round(rate / free, 4) for name, rate in rates.items()}
             records.append({"group": f"{group}, {window:,}", "conversation": conversation.name}
                            | {"free": round(free, 4)} | shares)  # fmt: skip
@@ -176,18 +185,18 @@ def judge(conversation: Conversation, group: str) -> list[dict[str, Any]]:
 
 
 def report(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    names = (*POLICIES, "lazy")
     yield f"{'hit rate over that without a window':<46}{TARGET} met{'mean':>11}{'worst':>9}"
     for group in sorted({record["group"] for record in records}):
-        mine = [record for record in records if record["group"] == group]
-        for key, label in (("any", "any plan"), ("ours", "rules like ours"), ("lazy", "lazy")):
-            shares = [record[key] for record in mine]
+        for name in names:
+            shares = [record[name] for record in records if record["group"] == group]
             met = f"{sum(share >= TARGET for share in shares)} of {len(shares)}"
-            yield f"{group + ': ' + label:<46}{met:>8}{np.mean(shares):>11.3f}{min(shares):>9.3f}"
+            yield f"{group + ': ' + name:<46}{met:>8}{np.mean(shares):>11.3f}{min(shares):>9.3f}"
     yield f"\nno plan reaches {TARGET}:"
     for record in records:
-        if record["any"] < TARGET:
-            shares = [f"{key} {record[key]:.3f}" for key in ("any", "ours", "lazy")]
-            yield f"  {record['group']:<20}{record['conversation']:<28}" + "  ".join(shares)
+        if record["any plan"] < TARGET:
+            shown = "  ".join(f"{name} {record[name]:.3f}" for name in names)
+            yield f"  {record['group']:<19}{record['conversation']:<20}{shown}"
 
 
 def main() -> int:

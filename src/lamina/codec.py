@@ -32,6 +32,8 @@ _shapes = msgspec.json.Decoder(_Shape)
 _OPS: dict[str, Any] = {str(each.__struct_config__.tag): each for each in get_args(PatchOp)}
 # Options stand in no prefix; all other ops are about what is cached.
 _SCOPES: dict[Any, str | None] = {MessagesUncachedAppend: "uncached", OptionsSet: None}
+# What an entry has from its place in the tree, or from the line that holds it.
+_PLACE = ("id", "parent", "at", "type", "more", "skip", "sum")
 _TYPES = {str(each.__struct_config__.tag) for each in get_args(Entry)}
 
 
@@ -72,6 +74,14 @@ def decode_entry(data: bytes) -> Entry:
     return entry
 
 
+def encode_entry(entry: Entry) -> bytes:
+    """One journal entry in canonical form; one that is not known here as it came."""
+    if isinstance(entry, UnknownEntry):
+        place = {"id": entry.id, "parent": entry.parent, "at": entry.at, "type": entry.kind}
+        return canonical(entry.fields | place)
+    return canonical(entry)
+
+
 def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
     try:
         shape = _shapes.decode(data)
@@ -79,7 +89,9 @@ def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
         shape = None
     if shape is None or shape.type in _TYPES:
         raise JournalError(f"not a journal entry: {problem}") from problem
-    return UnknownEntry(id=shape.id, parent=shape.parent, at=shape.at, kind=shape.type)
+    fields: dict[str, Any] = msgspec.json.decode(data)
+    own = {name: value for name, value in fields.items() if name not in _PLACE}
+    return UnknownEntry(id=shape.id, parent=shape.parent, at=shape.at, kind=shape.type, fields=own)
 
 
 def parse_op(fields: Mapping[str, Any]) -> PatchOp:

@@ -136,7 +136,9 @@ class JournalStore(Protocol):
 
     async def has(self, session: str) -> bool: ...
 
-    async def sessions(self) -> Sequence[str]: ...
+    async def sessions(self) -> Sequence[str]:
+        """The ids of all sessions, the one written last first."""
+        ...
 
     async def put_blob(self, data: bytes) -> str:
         """Keeps bytes under their sha256, which it returns."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import header, modest, thorough, values_of
 
-from lamina.codec import canonical, decode, decode_entry
+from lamina.codec import canonical, decode, decode_entry, encode_entry
 from lamina.errors import JournalError, LaminaError
 from lamina.values.entry import Entry, MessageEntry, SessionEntry, UnknownEntry
 from lamina.values.envelope import Options
@@ -99,4 +99,6 @@ def test_bytes_that_are_another_value_are_refused_by_name() -> None:
 
 def test_an_entry_of_a_later_version_keeps_its_place() -> None:
     line = b'{"type":"unheard_of","id":"a","parent":"b","at":1.5,"new":[1,2]}'
-    assert decode_entry(line) == UnknownEntry(id="a", parent="b", at=1.5, kind="unheard_of")
+    entry = UnknownEntry(id="a", parent="b", at=1.5, kind="unheard_of", fields={"new": [1, 2]})
+    assert decode_entry(line) == entry
+    assert decode_entry(encode_entry(entry)) == entry

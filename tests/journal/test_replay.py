@@ -142,7 +142,8 @@ def test_reasons_are_those_of_the_patches_since_the_last_request_that_was_sent(
             assert after.reasons == before.reasons[open_at:]
         else:
             assert after.reasons[: len(before.reasons)] == before.reasons
-        assert len(after.reasons) == len(after.moved_by)
+        # An op that moved nothing still has its reason.
+        assert len(after.reasons) >= len(after.moved_by)
         assert all(reason.strip() for reason in after.reasons)
 
 

@@ -100,15 +100,14 @@ class Record:
         return next(over, path[0].id)
 
     def find(self, entry: str) -> Entry:
-        """The entry of that id, or the one whose id begins so if there is only one.
+        """The entry of that id, with or without the zeros in front.
 
         Raises:
             UnknownSession: there is no such entry, or there are several.
         """
         if entry in self.entries:
             return self.entries[entry]
-        short = entry.lstrip("0")
-        near = [each for each in self.entries if short and each.lstrip("0") == short]
+        near = [each for each in self.entries if entry and each.lstrip("0") == entry.lstrip("0")]
         if len(near) != 1:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]

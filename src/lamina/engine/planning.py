@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict
 
+from lamina.budget import drop_until
 from lamina.engine.composing import (
     TOLD,
     Composed,
@@ -22,6 +23,7 @@ from lamina.engine.fitting import (
     limit_attachments,
     no_room,
     report_pruned,
+    size_attachment,
     split_still_out,
 )
 from lamina.engine.recording import Plan, record_request
@@ -87,7 +89,7 @@ class _TurnPlanner:
         if natural:
             self.boundaries.append(natural)
             if not cold:
-                lay_always(pen, self.attachments)
+                self._lay_always()
         cut = limit_history(pen.state, self.assembler)
         if cut is not None:
             self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
@@ -108,6 +110,20 @@ class _TurnPlanner:
         if cold:
             self._prune_while_cold()
         self._choose_attachments(cold)
+
+    def _lay_always(self) -> None:
+        """Lays down what applies to every turn, less what the window has no room for."""
+        always = [a for a in self.attachments if a.include == "always" and not a.item.pictures]
+        sized = [
+            size_attachment(self.pen.state, each, index, self.assembler)
+            for index, each in enumerate(always)
+        ]
+        tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
+        excess = tokens + sum(each.tokens for each in sized) + SEAMS - self.draft.room.limit
+        gone = {each.item for each in drop_until(sized, excess).dropped}
+        self.left_out += [no_room(a, self.assembler) for a in always if a.item.id in gone]
+        self.attachments = tuple(a for a in self.attachments if a.item.id not in gone)
+        lay_always(self.pen, self.attachments)
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:

@@ -344,7 +344,7 @@ class Session:
             if ops:
                 title = "Given anew when the session was opened"
                 pen.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
-            pen.write(OpeningEntry, given=dict(given), options=options, always=always)
+            pen.write(OpeningEntry, given=dict(given), options=options, included=always)
             await self._record.keep(pen.written, pen.state)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":

@@ -32,7 +32,7 @@ from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/1"
+VERSION = f"{FORMAT}/{RENDERER}/2"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
@@ -225,7 +225,7 @@ def _items(frozen: _Frozen, entries: Entries) -> Catalogue[tuple[ItemId, str], I
         match entries[at]:
             case ItemEntry(item=held):
                 return held
-            case SessionEntry(always=several) | OpeningEntry(always=tuple(several)):
+            case SessionEntry(included=several) | OpeningEntry(included=tuple(several)):
                 return next(i for i in several if (i.id, i.version) == (item, version))
             case other:
                 raise JournalError(f"entry {other.id!r} holds no item")

@@ -132,7 +132,7 @@ def begin(entry: SessionEntry) -> State:
         pinned={},
         leaf=entry.id,
     )
-    return _always(state, entry.always, entry.id)
+    return _always(state, entry.included, entry.id)
 
 
 def replay(entries: Iterable[Entry]) -> State:
@@ -231,7 +231,7 @@ def _open_again(state: State, entry: OpeningEntry) -> State:
     state = replace(state, given={**state.given, **entry.given})
     if entry.options is not None:
         state = replace(state, envelope=replace(state.envelope, options=entry.options))
-    return state if entry.always is None else _always(state, entry.always, entry.id)
+    return state if entry.included is None else _always(state, entry.included, entry.id)
 
 
 def _always(state: State, items: tuple[Item, ...], entry: str) -> State:

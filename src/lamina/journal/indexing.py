@@ -61,7 +61,10 @@ class Places:
         for entry in entries:
             end = data.find(b"\n", start)
             number = entry_number(entry.id)
-            if number is None or end < 0 or (self.numbers and number <= self.numbers[-1]):
+            if number is None or end < 0 or mint_id(number) != entry.id:
+                self.sound = False
+                return
+            if self.numbers and number <= self.numbers[-1]:
                 self.sound = False
                 return
             self.numbers.append(number)

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.codec import canonical, decode_entry
+from lamina.codec import decode_entry, encode_entry
 from lamina.errors import JournalError
 from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry
@@ -61,7 +61,7 @@ def write_lines(entries: Sequence[Entry], last: int) -> bytes:
         number = entry_number(entry.id)
         # Said once a write, where it begins: that is how a reader knows that it does.
         skip = max(0, number - last - 1) if number is not None and index == 1 else 0
-        lines.append(write_line(canonical(entry), more=len(entries) - index, skip=skip))
+        lines.append(write_line(encode_entry(entry), more=len(entries) - index, skip=skip))
     return b"".join(lines)
 
 

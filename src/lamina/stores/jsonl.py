@@ -48,6 +48,10 @@ class JsonlStore:
         return self.folder / "sessions" / f"{file_stem(session)}{SUFFIX}"
 
     async def create(self, header: SessionEntry) -> "JsonlJournal":
+        if not header.session:
+            raise JournalError("a session needs an id that is not empty")
+        # Before there is a file: what cannot be written must not leave one behind.
+        write_lines([header], -1)
         path = self.path_of(header.session)
         handle = await anyio.to_thread.run_sync(_create, path)
         try:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from lamina.codec import canonical, decode_entry
+from lamina.codec import decode_entry, encode_entry
 from lamina.errors import JournalError, SessionMoved, UnknownSession
 from lamina.journal import Journal, journal_of
 from lamina.journal.lines import entry_number
@@ -32,19 +32,22 @@ class MemoryStore:
         return journal_of(map(decode_entry, self._sessions[session]))
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
-        lines = [canonical(entry) for entry in entries]
+        lines = [encode_entry(entry) for entry in entries]
         taken = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}
         if taken & ids:
             raise SessionMoved(session)
         taken |= ids
-        self._sessions.setdefault(session, []).extend(lines)
+        kept = self._sessions.pop(session, [])
+        kept.extend(lines)
+        # The one written last is last.
+        self._sessions[session] = kept
 
     async def has(self, session: str) -> bool:
         return session in self._sessions
 
     async def sessions(self) -> Sequence[str]:
-        return tuple(self._sessions)
+        return tuple(reversed(self._sessions))
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -64,8 +67,11 @@ class MemoryJournal:
         self._session = session
         self.journal = journal
         self.last = journal.last
+        self._closed = False
 
     async def append(self, entries: Sequence[Entry]) -> None:
+        if self._closed:
+            raise JournalError(f"session {self._session!r} is closed; open it again")
         await self._store.append(self._session, entries)
         self.last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
 
@@ -79,4 +85,4 @@ class MemoryJournal:
         pass
 
     async def close(self) -> None:
-        pass
+        self._closed = True

@@ -35,6 +35,10 @@ class Deferred(Generic[T]):
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self._values)))]
+        if index < 0:
+            index += len(self._values)
+            if index < 0:
+                raise IndexError(index)
         value = self._values[index]
         if value is _unloaded:
             value = self._values[index] = self._load(index)
@@ -90,10 +94,8 @@ class Catalogue(Mapping[K, T]):
         return self._table.places.get(key, self._length) < self._length  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[K]:
-        for place, key in enumerate(self._table.places):
-            if place >= self._length:
-                return
-            yield key
+        # The table may grow under us, this catalogue does not.
+        yield from list(self._table.places)[: self._length]
 
     def __len__(self) -> int:
         return self._length

@@ -17,6 +17,9 @@ RENDERER = 1
 
 
 class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """`at` is the first key of every entry in canonical form, which a reader of damaged journals
+    relies on: no field of an entry may be called something that sorts before it."""
+
     id: str
     parent: str | None
     at: float
@@ -31,7 +34,7 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     options: Options = Options()
     settings: Settings = Settings()
     # What applies to every turn.
-    always: tuple[Item, ...] = ()
+    included: tuple[Item, ...] = ()
     workspace: str = ""
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
@@ -160,7 +163,7 @@ class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
 
     given: dict[str, str]
     options: Options | None = None
-    always: tuple[Item, ...] | None = None
+    included: tuple[Item, ...] | None = None
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
@@ -171,10 +174,11 @@ class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
 
 
 class UnknownEntry(EntryBase, frozen=True, kw_only=True, tag="unknown"):
-    """An entry of a type that this version does not know. It keeps its place in the tree; its
-    line in the journal stays as it is."""
+    """An entry of a type that this version does not know. It keeps its place in the tree and what
+    it says, for whoever does."""
 
     kind: str
+    fields: dict[str, Any] = {}
 
 
 Entry = (

@@ -145,7 +145,7 @@ async def open_session(
             clock.now(),
             system=parts,
             tools=offered or (),
-            always=included or (),
+            included=included or (),
             options=options or Options(),
             settings=replace(chosen, target=name),
             workspace=source.name,
@@ -198,7 +198,7 @@ async def _apply_given(
     before = {
         "system": _digest(header.system),
         "tools": _digest(header.tools),
-        "always": _digest(header.always),
+        "always": _digest(header.included),
         "settings": _digest(replace(header.settings, target="")),
         "target": _digest(header.settings.target),
         "options": _digest(header.options),
