@@ -1,18 +1,22 @@
 """`lamina export` and `lamina import`, as a person runs them."""
 
+import contextlib
+import io
 import json
-import os
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from inline_snapshot import snapshot
-from tests.cli.running import error, lamina, output
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 from tests.formats.samples import PNG, SAMPLES
 
 from lamina import open_session
+from lamina.cli.app import run
 from lamina.wiring import default_store
 
 CHAT = """\
@@ -33,16 +37,49 @@ tags:
 
 
 @pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of notes, with a home of its own for sessions: where they are kept by default."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("TZ", "UTC")
     for name in ("LAMINA_DATA", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "plan.md").write_text("# Plan\n\nThe pier opens in May.\n", "utf-8")
-    return folder
+    settings = {"HOME": str(tmp_path / "home"), "TZ": "UTC", "COLUMNS": "100", "NO_COLOR": "1"}
+    with monkeypatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        time.tzset()
+        folder = tmp_path / "notes"
+        folder.mkdir()
+        (folder / "plan.md").write_text("# Plan\n\nThe pier opens in May.\n", "utf-8")
+        yield folder
+    time.tzset()
+
+
+def lamina(*arguments: str, cwd: Path) -> tuple[int, str, str]:
+    """Runs a command in a folder, without the half second that a process of its own takes."""
+    out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0
+    sys.argv = ["lamina", *arguments]
+    try:
+        with contextlib.chdir(cwd), contextlib.redirect_stdout(out):
+            with contextlib.redirect_stderr(err):
+                run()
+    except SystemExit as left:
+        code = int(left.code or 0)
+    finally:
+        sys.argv = before
+    return code, out.getvalue(), err.getvalue()
+
+
+def output(*arguments: str, cwd: Path) -> str:
+    """What a command prints that must succeed without a word on standard error."""
+    code, out, err = lamina(*arguments, cwd=cwd)
+    assert (code, err) == (0, "")
+    return out
+
+
+def error(*arguments: str, cwd: Path, code: int = 1) -> str:
+    """What a command says that must fail, with nothing on standard output."""
+    got, out, err = lamina(*arguments, cwd=cwd)
+    assert (got, out) == (code, "")
+    return err
 
 
 @pytest.fixture
@@ -92,14 +129,14 @@ def test_an_export_goes_into_a_folder_and_never_over_a_file(pier: Path) -> None:
     (made,) = (pier / "chats").iterdir()
     before = made.read_bytes()
     assert error("export", "pier", "-o", "chats", cwd=pier) == snapshot(
-        "error: chats/When_does_the_pier_open@20261106_212000.md is there already; nothing was written\n"
+        "error: chats/When_does_the_pier_open@20261106_212000.md is there already; nothing was written\n"  # noqa: E501
     )
     assert made.read_bytes() == before
 
 
 def test_an_export_to_where_nothing_can_be_written_says_so(pier: Path) -> None:
     assert error("export", "pier", "-o", "nowhere/a.md", cwd=pier) == snapshot(
-        "error: nowhere/a.md cannot be written: [Errno 2] No such file or directory: 'nowhere/a.md'\n"
+        "error: nowhere/a.md cannot be written: [Errno 2] No such file or directory: 'nowhere/a.md'\n"  # noqa: E501
     )
     assert "is not one of" in error("export", "pier", "-f", "pdf", cwd=pier, code=2)
 
@@ -167,9 +204,8 @@ pier: 3 entries from markdown
 def test_the_same_file_is_imported_once_under_one_id(notes: Path) -> None:
     (notes / "chat.md").write_text(CHAT, "utf-8")
     output("import", "chat.md", cwd=notes)
-    done = lamina("import", "chat.md", cwd=notes)
-    assert (done.returncode, done.stdout) == snapshot(
-        (1, "chat.md: there is a session 'chat-2adfd1ab' already; give another id\n")
+    assert lamina("import", "chat.md", cwd=notes) == snapshot(
+        (1, "chat.md: there is a session 'chat-2adfd1ab' already; give another id\n", "")
     )
     output("import", "chat.md", "--session", "again", cwd=notes)
     assert len(json.loads(output("sessions", "--json", cwd=notes))) == 2
@@ -181,9 +217,9 @@ def test_what_cannot_be_imported_is_said_and_the_rest_comes_in(notes: Path) -> N
     (notes / "empty.jsonl").write_bytes(b"")
     (notes / "folder").mkdir()
     files = ("a.png", "empty.jsonl", "folder", "gone.md", "pi.jsonl")
-    done = lamina("import", *files, "--json", cwd=notes)
-    assert done.returncode == 1
-    report = json.loads(done.stdout)
+    code, shown, _ = lamina("import", *files, "--json", cwd=notes)
+    assert code == 1
+    report = json.loads(shown)
     assert [each["session"].partition("-")[0] for each in report["imported"]] == ["pi"]
     assert [each["file"] for each in report["failed"]] == list(files[:-1])
     assert len(json.loads(output("sessions", "--json", cwd=notes))) == 1
@@ -199,17 +235,18 @@ def test_importing_several_files_prints_nothing_but_the_report(notes: Path) -> N
 @pytest.mark.parametrize(
     ("name", "data"),
     [("empty.md", b""), ("picture.md", PNG), ("readme.md", b"# Hello\n\nThis is no chat.\n")],
+    ids=["empty", "picture", "readme"],
 )
 def test_markdown_that_is_no_chat_does_not_become_a_session(
     notes: Path, name: str, data: bytes
 ) -> None:
     (notes / name).write_bytes(data)
-    assert lamina("import", name, cwd=notes).returncode == 1
+    assert lamina("import", name, cwd=notes)[0] == 1
 
 
 def test_a_target_that_is_not_known_imports_nothing(notes: Path) -> None:
     (notes / "pi.jsonl").write_bytes(SAMPLES["pi"])
-    assert lamina("import", "pi.jsonl", "-t", "nobody:x", cwd=notes).returncode == 1
+    assert lamina("import", "pi.jsonl", "-t", "nobody:x", cwd=notes)[0] == 1
 
 
 def test_an_id_is_for_one_file(notes: Path) -> None:
@@ -227,4 +264,3 @@ def test_a_journal_goes_to_another_folder_and_keeps_its_tree(pier: Path) -> None
     )
     assert output("log", "pier", cwd=other) == output("log", "pier", cwd=pier)
     assert output("verify", "pier", cwd=other) == output("verify", "pier", cwd=pier)
-    os.remove(other / "pier.jsonl")

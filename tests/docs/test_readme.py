@@ -12,6 +12,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import anyio
+import pytest
+
+import lamina
+from lamina.wiring import default_store
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -102,10 +108,61 @@ def test_every_other_python_block_runs() -> None:
         exec(compile(block, "README.md", "exec"), {})
 
 
-def test_the_commands_that_the_readme_shows_exist(tmp_path: Path) -> None:
+def find_block(text: str) -> dict[str, Any]:
+    """What the block that holds `text` defines."""
+    (block,) = [each for each in code_blocks("python") if text in each]
+    defined: dict[str, Any] = {}
+    exec(compile(block, "README.md", "exec"), defined)
+    return defined
+
+
+def test_a_session_is_taken_up_again_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path))
+
+    async def body() -> None:
+        async with await lamina.open_session("my-chat") as session:
+            await session.prepare("What now?")
+        await find_block("my-chat")["go_on"]()
+
+    anyio.run(body)
+    assert "not answered yet: What now?" in capsys.readouterr().out
+
+
+def test_the_hooks_shown_do_what_is_said_of_them() -> None:
+    async def body() -> None:
+        store = lamina.MemoryStore()
+        session = await lamina.open_session(store=store, hooks=find_block("say_the_time")["hooks"])
+        turn = await session.prepare("Q")
+        texts = [message["content"] for message in turn.request()["messages"]]
+        assert texts == ["Be brief.", "Q", "It is noon."]
+        with pytest.raises(lamina.LaminaError, match="dropped"):
+            await session.prepare("my password is 1234")
+
+    anyio.run(body)
+
+
+async def make_session(folder: Path) -> Path:
+    """The session that the README's commands are about; gives its file."""
+    async with await lamina.open_session("my-chat", workspace=folder) as session:
+        turn = await session.prepare("How do I undo?")
+        await turn.commit({"choices": [{"message": {"content": "u"}, "finish_reason": "stop"}]})
+    return default_store(folder).path_of("my-chat")
+
+
+def test_the_commands_that_the_readme_shows_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
     (tmp_path / "notes").mkdir()
+    (tmp_path / "chats").mkdir()
     (tmp_path / "notes" / "vim.md").write_text("u undoes.\n")
     (tmp_path / "notes" / "rules.md").write_text("Be brief.\n")
+    (tmp_path / "chat.md").write_text("**user**: hi\n\n**ai**: hello\n")
+    old = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")
+    journal = anyio.run(make_session, tmp_path)
     shown = [
         line.removeprefix("$ ")
         for block in code_blocks("console")
@@ -113,11 +170,14 @@ def test_the_commands_that_the_readme_shows_exist(tmp_path: Path) -> None:
         if line.startswith("$ lamina")
     ]
     assert shown
-    lamina = Path(sys.executable).with_name("lamina")
+    command = Path(sys.executable).with_name("lamina")
     for line in shown:
-        command = line.replace("lamina", str(lamina), 1)
+        if line.startswith("lamina repair"):
+            with journal.open("ab") as file:
+                file.write(b"rubbish\n")
         done = subprocess.run(
-            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (line, done.stderr)
+            line.replace("lamina", str(command), 1),
+            shell=True, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
         assert done.stdout.strip()

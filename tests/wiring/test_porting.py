@@ -31,8 +31,9 @@ modelKey: "claude-opus-5|anthropic"
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
     folder = tmp_path / "notes"
-    (folder / "old").mkdir(parents=True)
-    for name in ("plan", "edited", "deleted", "moved", "pinned"):
+    (folder / "docs").mkdir(parents=True)
+    (folder / "old").mkdir()
+    for name in ("plan", "edited", "deleted", "docs/moved", "pinned"):
         (folder / f"{name}.md").write_text(f"The {name} note as it was.\n", "utf-8")
     return folder
 
@@ -48,7 +49,7 @@ async def talk(notes: Path, store: JsonlStore) -> str:
         "before", system="Be brief.", workspace=notes, store=store, target=TARGET
     ) as session:
         await session.pin("pinned.md")
-        wanted = [f"{name}.md" for name in ("plan", "edited", "deleted", "moved")]
+        wanted = [f"{name}.md" for name in ("plan", "edited", "deleted", "docs/moved")]
         turn = await session.prepare("Read these.", attach=wanted)
         await turn.commit(openai_reply("Read."))
         turn = await session.prepare("Again.", attach=["edited.md"])
@@ -60,7 +61,7 @@ def change(notes: Path) -> None:
     (notes / "edited.md").write_text("The edited note as it is now.\n", "utf-8")
     (notes / "pinned.md").write_text("The pinned note as it is now.\n", "utf-8")
     (notes / "deleted.md").unlink()
-    (notes / "moved.md").rename(notes / "old" / "moved.md")
+    (notes / "docs" / "moved.md").rename(notes / "old" / "moved.md")
 
 
 async def bring_back(notes: Path, store: JsonlStore) -> Ported:
@@ -84,7 +85,7 @@ def test_the_library_of_an_imported_chat_holds_the_notes_as_they_are_now(
             library, *said = [str(each["content"]) for each in turn.request()["messages"]]
             assert "The edited note as it is now." in library
             assert "The pinned note as it is now." in library
-            assert "The moved note as it was." in library
+            assert "The docs/moved note as it was." in library
             assert "<path>old/moved.md</path>" in library
             assert "edited note as it was" not in library
             assert "deleted" not in library
@@ -104,6 +105,21 @@ def test_the_report_names_what_is_gone_and_what_moved(notes: Path, store: JsonlS
         told = {problem.what: problem.detail for problem in ported.problems}
         assert "'deleted.md'" in told["missing"]
         assert "'old/moved.md'" in told["moved"]
+
+    anyio.run(body)
+
+
+def test_a_note_that_left_the_top_of_the_folder_is_reported_as_moved(
+    notes: Path, store: JsonlStore
+) -> None:
+    async def body() -> None:
+        text = await talk(notes, store)
+        (notes / "plan.md").rename(notes / "old" / "plan.md")
+        ported = await import_data(
+            text.encode(), name="chat.md", session="after", workspace=notes, store=store
+        )
+        assert "note:old/plan.md" in ported.laid
+        assert [problem.what for problem in ported.problems] == ["moved"]
 
     anyio.run(body)
 
