@@ -10,16 +10,18 @@ that is a ratio, it is solved again with the last one as the price of a token un
 Assumed of every plan:
 - The sizes are those of the session without a window: what each request adds, and what only passes
   through (planned tools, and what stands behind them).
-- All that is new is sent, whole. Only what is larger than the room that the window leaves beside the
-  system prompt is shortened to it. Plans that cut results which would fit are not covered.
-- What is found in the cache is a prefix of the request before, if the lifetime has not passed.
+- All that is new is sent, whole. Only what is larger than the room that the window leaves beside
+  the system prompt is shortened to it. Plans that cut results which would fit are not covered.
+- What is found in the cache is a prefix of the request before, if the lifetime has not passed. An
+  older one is of more use only if the size of what passes through varies: in the shapes nothing
+  passes through, in the scenarios with tools its size varies by a token or two.
 - Messages may be cut anywhere: real plans have to cut between them, and reach a little less.
 
 `ANY` keeps any prefix and any tail, without a summary, and may bring back what it dropped: nothing
 that keeps the assumptions does better. `LEAVING` may also leave out what is larger than the room,
-all of it or any part: nothing but cutting what would fit does better. `OURS` has the rules that Lamina prunes by: the latest tenth
-of the room stays, at least half of the room is full afterwards, a summary stands in the gap, and
-what was dropped stays dropped. It is no bound for lazy, only the best use of such rules.
+all of it or a part. `OURS` has rules like Lamina's: the latest tenth of the room stays, at least
+half of the room is full afterwards, a summary stands in the gap, what was dropped stays dropped.
+It is no bound for lazy, only the best use of such rules.
 """
 
 import argparse

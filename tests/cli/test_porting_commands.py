@@ -58,9 +58,12 @@ def lamina(*arguments: str, cwd: Path) -> tuple[int, str, str]:
     out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0
     sys.argv = ["lamina", *arguments]
     try:
-        with contextlib.chdir(cwd), contextlib.redirect_stdout(out):
-            with contextlib.redirect_stderr(err):
-                run()
+        with (
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            run()
     except SystemExit as left:
         code = int(left.code or 0)
     finally:
@@ -129,14 +132,14 @@ def test_an_export_goes_into_a_folder_and_never_over_a_file(pier: Path) -> None:
     (made,) = (pier / "chats").iterdir()
     before = made.read_bytes()
     assert error("export", "pier", "-o", "chats", cwd=pier) == snapshot(
-        "error: chats/When_does_the_pier_open@20261106_212000.md is there already; nothing was written\n"  # noqa: E501
+        "error: chats/When_does_the_pier_open@20261106_212000.md is there already; nothing was written\n"
     )
     assert made.read_bytes() == before
 
 
 def test_an_export_to_where_nothing_can_be_written_says_so(pier: Path) -> None:
     assert error("export", "pier", "-o", "nowhere/a.md", cwd=pier) == snapshot(
-        "error: nowhere/a.md cannot be written: [Errno 2] No such file or directory: 'nowhere/a.md'\n"  # noqa: E501
+        "error: nowhere/a.md cannot be written: [Errno 2] No such file or directory: 'nowhere/a.md'\n"
     )
     assert "is not one of" in error("export", "pier", "-f", "pdf", cwd=pier, code=2)
 
@@ -162,7 +165,6 @@ def test_files_of_other_systems_become_sessions_that_are_sound(notes: Path) -> N
         (notes / f"{name}.jsonl").write_bytes(data)
     names = sorted(f"{name}.jsonl" for name in SAMPLES)
     assert output("import", *names, cwd=notes) == snapshot("""\
-
 claude_code-3d6b8e46: 20 entries from claude_code
 codex-d2dc3b17: 21 entries from codex
   missing_result: no result of c3; one says so now
@@ -205,7 +207,11 @@ def test_the_same_file_is_imported_once_under_one_id(notes: Path) -> None:
     (notes / "chat.md").write_text(CHAT, "utf-8")
     output("import", "chat.md", cwd=notes)
     assert lamina("import", "chat.md", cwd=notes) == snapshot(
-        (1, "chat.md: there is a session 'chat-2adfd1ab' already; give another id\n", "")
+        (
+            1,
+            "chat.md: there is a session 'chat-2adfd1ab' already, perhaps of the same file; look at it with `lamina log`, or give another id\n",
+            "",
+        )
     )
     output("import", "chat.md", "--session", "again", cwd=notes)
     assert len(json.loads(output("sessions", "--json", cwd=notes))) == 2

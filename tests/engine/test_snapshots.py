@@ -40,7 +40,7 @@ from lamina.engine.hooks import ContextEvent, Hooks
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.engine.verifying import verify
-from lamina.errors import BudgetError, LaminaError, TurnState
+from lamina.errors import BudgetError, LaminaError, TurnState, UsageError
 from lamina.journal import State, read_journal
 from lamina.stores.indexes import index_path, read_index, write_index
 from lamina.stores.jsonl import JsonlStore
@@ -164,7 +164,7 @@ class DiskPlayer(Player):
                     await self.session.compact()
                 case _:
                     return await super()._take(step)
-        except TurnState:
+        except (TurnState, UsageError):
             pass  # calls wait for their results, or a request is open
         finally:
             self._keep_index()

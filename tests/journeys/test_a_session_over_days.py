@@ -5,6 +5,7 @@ What kills it is real: the first day is a process of its own that ends without c
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_a_session_lives_through_kills_branches_compaction_and_another_form(note
     anyio.run(spend_the_second_day, notes)
     assert is_sound(notes, "trip")
     tree = output("log", "trip", "--tree", cwd=notes)
-    assert "\n    000010 user Could we swim?\n" in tree
+    assert re.search(r"^    \w{6} user Could we swim\?$", tree, re.MULTILINE)
     assert "«before the boat»" in tree
     anyio.run(spend_the_third_day, notes)
     assert is_sound(notes, "trip")
@@ -168,7 +169,7 @@ def test_a_session_lives_through_kills_branches_compaction_and_another_form(note
     change_the_notes(notes)
     report = json.loads(output("import", "trip.md", "-s", "again", "--json", cwd=notes))
     (ported,) = report["imported"]
-    assert ported["laid"] == ["note:docs/hut.md", "note:old/train.md", "note:rules.md"]
+    assert ported["laid"] == ["note:docs/hut.md", "note:rules.md", "note:old/train.md"]
     told = {problem["what"]: problem["detail"] for problem in ported["problems"]}
     assert "'docs/boat.md'" in told["missing"]
     assert "'old/train.md'" in told["moved"]
@@ -178,7 +179,7 @@ def test_a_session_lives_through_kills_branches_compaction_and_another_form(note
     # The session it came from is as it was.
     assert is_sound(notes, "trip")
     rows = json.loads(output("sessions", "--json", cwd=notes))
-    assert {row["session"]: row["name"] for row in rows} == {
-        "trip": "The trip",
-        "again": "The trip",
+    assert {(row["session"], row["name"]) for row in rows} == {
+        ("trip", "The trip"),
+        ("again", "The trip"),
     }

@@ -9,7 +9,7 @@ from tests.formats.samples import PNG, SAMPLES
 
 import lamina
 from lamina.engine.verifying import verify
-from lamina.errors import UsageError
+from lamina.errors import JournalError, UsageError
 from lamina.providers.book import load_book
 from lamina.stores.jsonl import JsonlStore
 from lamina.wiring import Ported, export_chat, import_data
@@ -247,9 +247,12 @@ def test_a_journal_with_pictures_goes_on_in_another_store_or_says_what_is_missin
             await turn.commit(openai_reply("A pier."))
         data = store.path_of("s").read_bytes()
         ported = await import_data(data, name="s.jsonl", session="s", workspace=notes, store=other)
-        assert ported.problems
+        assert [problem.what for problem in ported.problems] == ["picture"]
         async with await lamina.open_session("s", workspace=notes, store=other) as session:
-            assert (await session.prepare("And now?")).request()
+            before = session.entries
+            with pytest.raises(JournalError, match="blob"):
+                await session.prepare("And now?")
+            assert session.entries == before
 
     anyio.run(body)
 

@@ -26,7 +26,7 @@ def run() -> None:
     """Runs the command line; an error of ours is one line and an exit code, not a traceback."""
     try:
         app()
-    except LaminaError as error:
+    except (LaminaError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
 
@@ -147,7 +147,14 @@ def targets() -> None:
 
 
 Workspace = Annotated[
-    Path, typer.Option("--workspace", "-w", help="The folder whose sessions are meant.")
+    Path,
+    typer.Option(
+        "--workspace",
+        "-w",
+        help="The folder whose sessions are meant.",
+        exists=True,
+        file_okay=False,
+    ),
 ]
 SessionName = Annotated[
     str, typer.Argument(help="A session's id, the beginning of one, or its .jsonl file.")
@@ -163,7 +170,7 @@ def sessions(
     """List the sessions that are kept, with what they cost."""
     from lamina.cli.sessions import list_sessions, show_sessions
 
-    show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json)
+    show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
 
 
 @app.command()

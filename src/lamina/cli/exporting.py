@@ -1,11 +1,13 @@
 """`lamina export` and `lamina import`."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import anyio
 import msgspec
+from rich.console import Console
 from rich.progress import Progress
 
 from lamina.cli.finding import Found
@@ -55,7 +57,8 @@ async def import_files(
     """What the command prints, and whether a file could not be imported."""
     done: list[Ported] = []
     failed: list[tuple[str, str]] = []
-    with Progress(transient=True, disable=len(files) < 2) as progress:
+    quiet = len(files) < 2 or not sys.stderr.isatty()
+    with Progress(transient=True, disable=quiet, console=Console(stderr=True)) as progress:
         for path in progress.track(files, description="importing"):
             try:
                 data = path.read_bytes()
@@ -64,8 +67,10 @@ async def import_files(
                         data, name=path.name, session=session, workspace=workspace, target=target
                     )
                 )
-            except (LaminaError, OSError) as error:
+            except LaminaError as error:
                 failed.append((str(path), str(error)))
+            except OSError as error:
+                failed.append((str(path), f"cannot be read: {error.strerror or error}"))
     if as_json:
         described = {"imported": done, "failed": [{"file": f, "problem": p} for f, p in failed]}
         return msgspec.json.format(msgspec.json.encode(described), indent=2).decode(), bool(failed)

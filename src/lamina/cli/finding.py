@@ -17,7 +17,8 @@ class Found:
         self.store = store
 
     async def read(self) -> Journal:
-        return await read_file(self.path, self.session)
+        """What the file holds, also under a name that is not its own."""
+        return await read_file(self.path, self.session, by_name=False)
 
 
 async def find_session(name: str, workspace: Path) -> Found:
@@ -32,6 +33,8 @@ async def find_session(name: str, workspace: Path) -> Found:
     if await store.has(name):
         return Found(name, store.path_of(name), store)
     known = await store.sessions()
+    if name in known:
+        return Found(name, store.path_of(name), store)
     near = [each for each in known if each.startswith(name)]
     if len(near) == 1:
         return Found(near[0], store.path_of(near[0]), store)

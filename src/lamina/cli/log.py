@@ -49,13 +49,16 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
     lines = [f"# {name_of(entries) or header.session}", "", f"session {header.session}"]
     branches = sum(1 for count in _children(entries).values() if len(count) > 1)
     if branches and not tree:
-        lines.append(f"{branches} branching points; --tree shows what is not on the active path")
+        points = "branching point" + "s" * (branches > 1)
+        lines.append(f"{branches} {points}; --tree shows what is not on the active path")
     lines.append("")
     if tree:
         lines += _tree(entries, {entry.id for entry in path}, labels)
     else:
         for entry in path:
             lines += _entry(entry, labels, full)
+        if isinstance(path[-1], RequestEntry):
+            lines.append("The last request was never answered; the session can go on with it.")
     if journal.damage:
         lines += ["", f"## Damage ({len(journal.damage)})", ""]
         lines += [f"- {each.kind}: {each}" for each in journal.damage]
@@ -91,8 +94,11 @@ def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
     kind, said = describe(entry)
     first, *rest = said.splitlines() or [""]
     if not full:
-        rest = []
         first = first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
+        told = [line for line in rest if isinstance(entry, RequestEntry)]
+        if len(rest) > len(told):
+            first += f" …(+{len(rest)} line{'s' * (len(rest) > 1)})"
+        rest = told
     lines = [f"{entry.id}  {moment}  {kind:<10} {first}{label}".rstrip()]
     lines += [f"{'':>35}{line}" for line in rest]
     if full and isinstance(entry, TransformEntry) and entry.patch.display:

@@ -7,18 +7,29 @@ import msgspec
 from msgspec.structs import replace
 
 from lamina.cli.finding import Found
-from lamina.engine.verifying import Verdict, verify
-from lamina.errors import UsageError
+from lamina.engine.verifying import Verdict, pictures_of, verify
+from lamina.errors import LaminaError, UsageError
 from lamina.journal.lines import write_lines
 from lamina.providers.book import load_book
 from lamina.stores.disk import sync_file, sync_folder
 from lamina.stores.jsonl import SUFFIX, session_of
 from lamina.values.entry import SessionEntry
 
+# Damage that shows when entries are applied: the lines themselves are sound.
+IN_THE_FOLD = ("not_applicable", "lost_results", "lost_reply", "lost_item")
+
 
 async def check(found: Found) -> Verdict:
     """Every request of the session rebuilt, and everything that is wrong with its file."""
-    return verify(await found.read(), load_book())
+    journal = await found.read()
+    verdict = verify(journal, load_book())
+    problems = list(verdict.problems)
+    for digest in sorted(pictures_of(journal.entries.values())):
+        try:
+            await found.store.get_blob(digest)
+        except LaminaError as error:
+            problems.append(f"a picture is missing: {error}")
+    return replace(verdict, problems=tuple(problems))
 
 
 def render_verdict(verdict: Verdict) -> str:
@@ -28,8 +39,10 @@ def render_verdict(verdict: Verdict) -> str:
     lines += [f"- request {each.request} ({each.target}): {each.problem}" for each in wrong]
     lines += [f"- {problem}" for problem in verdict.problems]
     lines += [f"- {each.kind}: {each}" for each in verdict.damage]
-    if verdict.damage:
+    if any(each.kind not in IN_THE_FOLD for each in verdict.damage):
         lines.append("`lamina repair` writes a copy of all that can be read.")
+    elif verdict.damage:
+        lines.append("What is lost is lost: the session goes on without it.")
     elif verdict.sound:
         lines.append("The session is sound.")
     return "\n".join(lines)
@@ -55,6 +68,8 @@ async def repair(found: Found) -> str:
     journal = await found.read()
     if not journal.damage:
         raise UsageError(f"nothing is wrong with {found.path}: no copy was written")
+    if journal.damage[0].kind == "bad_header" and len(journal.entries) == 1:
+        raise UsageError(f"nothing of a session can be read in {found.path}: no copy was written")
     place = _free_name(found.path)
     header, *rest = journal.entries.values()
     assert isinstance(header, SessionEntry)

@@ -13,7 +13,7 @@ from lamina.engine.tree import name_of
 from lamina.errors import LaminaError
 from lamina.journal import path_to
 from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry, MessageEntry, ReplyEntry, SessionEntry
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry, SessionEntry
 from lamina.values.usage import Usage
 from lamina.wiring import data_folder, default_store
 
@@ -30,6 +30,8 @@ class Row(Struct, frozen=True, kw_only=True):
     bytes: int = 0
     written: float = 0.0
     damage: int = 0
+    # Whether its last request was never answered.
+    open: bool = False
     problem: str = ""
 
 
@@ -69,6 +71,7 @@ async def _describe(store: JsonlStore, session: str) -> Row:
         entries=len(entries),
         usage=sum_usage(entries),
         damage=len(journal.damage),
+        open=isinstance(active[-1], RequestEntry),
     )
 
 
@@ -83,7 +86,7 @@ def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     )
 
 
-def show_sessions(rows: list[Row], as_json: bool) -> None:
+def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> None:
     console = Console()
     if as_json:
         console.out(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
@@ -91,18 +94,26 @@ def show_sessions(rows: list[Row], as_json: bool) -> None:
     if not rows:
         console.print("No sessions here yet. --all looks in every workspace.")
         return
-    table = Table(box=None)
-    for heading in ("session", "what it is about", "messages", "in", "cached", "out", "written"):
-        right = heading in ("messages", "in", "cached", "out")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    table = Table(box=None, expand=True)
+    # Ids and dates whole, so that they can be copied; what it is about gets the rest.
+    table.add_column("session", no_wrap=True, overflow="fold")
+    if everywhere:
+        table.add_column("workspace", no_wrap=True)
+    table.add_column("what it is about", no_wrap=True, overflow="ellipsis", ratio=1)
+    for heading in ("messages", "in", "cached", "out"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("written", no_wrap=True)
     for row in rows:
         about = row.problem or row.name or "-"
+        if row.open:
+            about = f"(not answered yet) {about}"
         if row.damage:
-            about += f" [damaged in {row.damage} place{'s' * (row.damage > 1)}]"
+            about = f"(damaged in {row.damage} place{'s' * (row.damage > 1)}) {about}"
         when = datetime.fromtimestamp(row.written).strftime("%Y-%m-%d %H:%M")
         usage = row.usage
         table.add_row(
             row.session,
+            *([row.workspace] if everywhere else []),
             about.replace("[", r"\["),
             f"{row.messages:,}",
             f"{usage.input:,}",

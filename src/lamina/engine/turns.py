@@ -127,6 +127,7 @@ class Turns:
             retry=before is not None,
         )
         plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+        await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
         self._untold.clear()
         return await self._turn(plan, target)
@@ -465,8 +466,8 @@ class Turns:
             attachments=kept, message=message,
         )  # fmt: skip
 
-    async def _blobs(self, prompt: Prompt) -> Mapping[str, bytes]:
-        if not self._record.state.pictured:
+    async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
+        if not (state or self._record.state).pictured:
             return {}
         wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
         return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}

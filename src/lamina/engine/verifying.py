@@ -4,7 +4,7 @@ Law: rebuilding runs no hook, calls no model and reads no file; a request that c
 byte for byte is named, with the first segment that differs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -14,8 +14,16 @@ from lamina.layers import Assembler, Layout
 from lamina.ledger import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
-from lamina.values.entry import RENDERER, Entry, ItemEntry, RequestEntry, SessionEntry
+from lamina.values.entry import (
+    RENDERER,
+    Entry,
+    ItemEntry,
+    MessageEntry,
+    RequestEntry,
+    SessionEntry,
+)
 from lamina.values.item import content_version
+from lamina.values.message import Image
 from lamina.values.prompt import Prompt
 
 
@@ -156,3 +164,18 @@ def _place(prompt: Prompt, index: int) -> str:
     segment = next(prompt.since(index), None)
     where = f"{segment.source}, {segment.layer}" if segment else "missing"
     return f"differs from what was sent at segment {index} ({where})"
+
+
+def pictures_of(entries: Iterable[Entry]) -> set[str]:
+    """The digests of all pictures that entries refer to; their bytes are blobs."""
+    found: set[str] = set()
+    for entry in entries:
+        match entry:
+            case ItemEntry(item=item):
+                found |= {picture.digest for picture in item.pictures}
+            case MessageEntry(message=message):
+                blocks = [block for block in message.blocks if isinstance(block, Image)]
+                found |= {block.picture.digest for block in blocks}
+            case _:
+                pass
+    return found

@@ -20,7 +20,13 @@ from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import Chat, ChatMessage, Reference, ToolMessage, blocks_of
 from lamina.formats.pairing import missing_results
 from lamina.journal.folding import BRANCH_NOTICE
-from lamina.values.entry import BranchSummaryEntry, Entry, InfoEntry, MessageEntry, SessionEntry
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    InfoEntry,
+    MessageEntry,
+    SessionEntry,
+)
 from lamina.values.item import ItemId, Wanted, item_id, key_of, kind_of, url_id
 from lamina.values.message import Block, Image, Message, ToolResult
 
@@ -185,11 +191,12 @@ class _Finder:
         self.problems: list[Problem] = []
 
     def find(self, reference: Reference, message: str, line: int | None) -> None:
-        item = self._look_up(reference.item, line)
+        item = self._look_up(reference.item, line, exact=bool(reference.version))
         if item is not None:
             self.found.append(Reattach(message=message, item=item, reference=reference))
 
-    def _look_up(self, item: ItemId, line: int | None) -> ItemId | None:
+    def _look_up(self, item: ItemId, line: int | None, *, exact: bool) -> ItemId | None:
+        """`exact` says that the whole path is known, not only what the visible line names."""
         kind, key = kind_of(item), key_of(item)
         part = ""
         match kind:
@@ -201,6 +208,9 @@ class _Finder:
             case _ if kind not in _PATH_KINDS:
                 return item
         resolved = self._shelf.resolve(key)
+        if exact and resolved.path not in (None, key) and not resolved.warning:
+            warning = f"{key!r} is not there under that path; {resolved.path!r} is taken for it"
+            resolved = replace(resolved, warning=warning)
         if resolved.warning and resolved.warning not in self._told:
             self._told.add(resolved.warning)
             what = "moved" if resolved.path else resolved.how

@@ -214,8 +214,8 @@ class JsonlJournal:
         self._ends_line = True
 
 
-async def read_file(path: Path, session: str) -> Journal:
-    """The journal in a file, without a lock.
+async def read_file(path: Path, session: str, *, by_name: bool = True) -> Journal:
+    """The journal in a file, without a lock; `by_name` asks that it is the session of that name.
 
     Raises:
         UnknownSession: there is no such file.
@@ -227,7 +227,7 @@ async def read_file(path: Path, session: str) -> Journal:
         raise UnknownSession(f"no session {session!r}: there is no file {path}") from None
     except OSError as error:
         raise JournalError(f"session {session!r} cannot be read: {error}") from error
-    return _check(read_journal(data, session), session, path)
+    return _check(read_journal(data, session), session if by_name else None, path)
 
 
 def _load(handle: int, path: Path, session: str) -> tuple[Journal, int]:
@@ -236,15 +236,15 @@ def _load(handle: int, path: Path, session: str) -> tuple[Journal, int]:
     return _check(read_journal(data, session, index), session, path), len(data)
 
 
-def _check(journal: Journal, session: str, path: Path) -> Journal:
+def _check(journal: Journal, session: str | None, path: Path) -> Journal:
     header = next(iter(journal.entries.values()))
     assert isinstance(header, SessionEntry)
     if header.format > FORMAT:
         raise JournalError(
-            f"session {session!r} ({path}) has format {header.format}, this version reads up to "
-            f"{FORMAT}; use a newer Lamina"
+            f"session {header.session!r} ({path}) has format {header.format}, this version reads "
+            f"up to {FORMAT}; use a newer Lamina"
         )
-    if header.session != session:
+    if session is not None and header.session != session:
         raise JournalError(
             f"{path} holds session {header.session!r}, not {session!r}; it was renamed or copied. "
             f"Give it back its name, or import it"

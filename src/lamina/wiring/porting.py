@@ -13,15 +13,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.engine.session import Session
-from lamina.errors import LaminaError, UsageError
+from lamina.engine.verifying import pictures_of
+from lamina.errors import LaminaError, UnknownTarget, UsageError
 from lamina.formats import Problem, import_session
 from lamina.formats.markdown_chat import ExportedChat, ImportedChat, import_chat
 from lamina.formats.markdown_chat import export_chat as export_entries
 from lamina.journal import read_journal
-from lamina.journal.lines import is_proven
+from lamina.journal.lines import is_proven, mint_id
 from lamina.ports import JournalStore
-from lamina.providers.book import DEFAULT_TARGET
-from lamina.values.entry import Entry, SessionEntry
+from lamina.providers.book import DEFAULT_TARGET, load_book
+from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
+from lamina.values.item import key_of
 from lamina.wiring.opening import default_store, open_session
 from lamina.workspace.folder import FolderWorkspace
 
@@ -58,17 +60,24 @@ async def import_data(
     Raises:
         UsageError: it is none of these, or there is a session of that id.
     """
+    if target is not None:
+        load_book().find(target)
+    folder = FolderWorkspace(workspace or ".")
     store = store or default_store(workspace)
     chosen = session or _id_of(name, data)
     if await store.has(chosen):
-        raise UsageError(f"there is a session {chosen!r} already; give another id")
+        raise UsageError(
+            f"there is a session {chosen!r} already, perhaps of the same file; look at it with "
+            f"`lamina log`, or give another id"
+        )
     if _is_own(data):
         journal = read_journal(data, chosen)
-        damage = [Problem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage]
+        problems = [Problem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage]
         entries = tuple(journal.entries.values())
-        return await _keep(store, chosen, "lamina", entries, damage, target)
+        problems += await _missing_pictures(store, entries)
+        return await _keep(store, chosen, "lamina", entries, problems, target)
     if _is_chat(name, data):
-        return await _import_chat(data, name, chosen, workspace, store, target, tz)
+        return await _import_chat(data, name, chosen, folder, store, target, tz)
     found = import_session(data, name=name, session=chosen)
     for blob in found.blobs:
         await store.put_blob(blob)
@@ -81,15 +90,23 @@ async def _import_chat(
     data: bytes,
     name: str,
     session: str,
-    workspace: str | os.PathLike[str] | None,
+    workspace: FolderWorkspace,
     store: JournalStore,
     target: str | None,
     tz: tzinfo,
 ) -> Ported:
     text = data.decode("utf-8", "replace")
-    paths = await FolderWorkspace(workspace or ".").paths()
-    chat = import_chat(text, name=name, session=session, paths=paths, tz=tz)
-    ported = await _keep(store, session, "markdown", chat.entries, chat.problems, target)
+    chat = import_chat(text, name=name, session=session, paths=await workspace.paths(), tz=tz)
+    if not chat.chat.messages:
+        raise UsageError(f"{name!r} is Markdown, but no chat: no line of it begins with **user**:")
+    entries = list(chat.entries)
+    if chat.chat.messages[-1].role == "user":
+        # A question that nobody answered stays; what is asked next begins another turn.
+        last = entries[-1]
+        entries.append(LeaveEntry(id=mint_id(len(entries)), parent=last.id, at=last.at))
+    ported = await _keep(
+        store, session, "markdown", entries, chat.problems, target or _model_of(chat)
+    )
     opened = await open_session(session, workspace=workspace, store=store)
     try:
         laid, problems = await _lay_again(opened, chat)
@@ -105,6 +122,11 @@ async def _lay_again(
     wanted = {each.item: each for each in chat.reattach if each.message}
     missing = await session.lay(each.wanted for each in wanted.values())
     problems = [Problem(line=None, what=each.reason, detail=each.detail) for each in missing]
+    versions = {laid.item: laid.version for laid in session.envelope.library}
+    for each in wanted.values():
+        if each.reference.version and versions.get(each.item) not in (None, each.reference.version):
+            detail = f"{key_of(each.item)!r} is not as it was; its present content is taken"
+            problems.append(Problem(line=None, what="changed", detail=detail))
     for each in chat.reattach:
         if not each.message:
             try:
@@ -128,6 +150,11 @@ async def _keep(
     # A session says whom it talks to; what the file says of that comes behind the header.
     chosen = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
     header = replace(header, session=session, settings=replace(settings, target=chosen))
+    if target is not None and rest:
+        # Whoever says whom to go on with means it, whatever the file says.
+        last = max(int(entry.id, 16) for entry in entries)
+        place = {"id": mint_id(last + 1), "parent": rest[-1].id, "at": rest[-1].at}
+        rest.append(ModelEntry(target=target, **place))  # type: ignore[arg-type]
     opened = await store.create(header)
     try:
         if rest:
@@ -135,6 +162,27 @@ async def _keep(
     finally:
         await opened.close()
     return Ported(session=session, source=source, entries=len(entries), problems=tuple(problems))
+
+
+async def _missing_pictures(store: JournalStore, entries: Sequence[Entry]) -> list[Problem]:
+    """Pictures that the entries refer to and the store does not have: a journal holds no bytes."""
+    problems = []
+    for digest in sorted(pictures_of(entries)):
+        try:
+            await store.get_blob(digest)
+        except LaminaError:
+            detail = f"the bytes of picture {digest[:12]} are not here; copy them from blobs/"
+            problems.append(Problem(line=None, what="picture", detail=detail))
+    return problems
+
+
+def _model_of(chat: ImportedChat) -> str | None:
+    """The target that a chat was had with, if its provider is known here."""
+    name = f"{chat.chat.provider}:{chat.chat.model}"
+    try:
+        return load_book().find(name).name if chat.chat.model else None
+    except UnknownTarget:
+        return None
 
 
 def _id_of(name: str, data: bytes) -> str:
