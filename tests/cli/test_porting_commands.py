@@ -1,22 +1,17 @@
 """`lamina export` and `lamina import`, as a person runs them."""
 
-import contextlib
-import io
 import json
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from inline_snapshot import snapshot
+from tests.cli.inside import error, lamina, output
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 from tests.formats.samples import PNG, SAMPLES
 
 from lamina import open_session
-from lamina.cli.app import run
 from lamina.wiring import default_store
 
 CHAT = """\
@@ -34,55 +29,6 @@ tags:
 **ai**: In May.
 [Timestamp: 2026/01/01 10:00:05]
 """
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of notes, with a home of its own for sessions: where they are kept by default."""
-    for name in ("LAMINA_DATA", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    settings = {"HOME": str(tmp_path / "home"), "TZ": "UTC", "COLUMNS": "100", "NO_COLOR": "1"}
-    with monkeypatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        time.tzset()
-        folder = tmp_path / "notes"
-        folder.mkdir()
-        (folder / "plan.md").write_text("# Plan\n\nThe pier opens in May.\n", "utf-8")
-        yield folder
-    time.tzset()
-
-
-def lamina(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    """Runs a command in a folder, without the half second that a process of its own takes."""
-    out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0
-    sys.argv = ["lamina", *arguments]
-    try:
-        with (
-            contextlib.chdir(cwd),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            run()
-    except SystemExit as left:
-        code = int(left.code or 0)
-    finally:
-        sys.argv = before
-    return code, out.getvalue(), err.getvalue()
-
-
-def output(*arguments: str, cwd: Path) -> str:
-    """What a command prints that must succeed without a word on standard error."""
-    code, out, err = lamina(*arguments, cwd=cwd)
-    assert (code, err) == (0, "")
-    return out
-
-
-def error(*arguments: str, cwd: Path, code: int = 1) -> str:
-    """What a command says that must fail, with nothing on standard output."""
-    got, out, err = lamina(*arguments, cwd=cwd)
-    assert (got, out) == (code, "")
-    return err
 
 
 @pytest.fixture
