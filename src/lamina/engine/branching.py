@@ -1,4 +1,4 @@
-"""Going on beside a request that was never answered.
+"""Where a session goes on from, and going on beside a request that was never answered.
 
 Law: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
 is left behind.
@@ -6,9 +6,12 @@ is left behind.
 
 from collections.abc import Sequence
 
+from lamina.engine.keeping import Record
+from lamina.engine.laying import Workbench
 from lamina.engine.shrinking import BOUNDARY, consolidate
 from lamina.engine.writing import Pen
-from lamina.journal import items_named
+from lamina.errors import TurnState
+from lamina.journal import State, awaits_results, items_named, lost_results
 from lamina.layers import Assembler, Items
 from lamina.values.entry import (
     CustomEntry,
@@ -17,7 +20,10 @@ from lamina.values.entry import (
     ItemEntry,
     LabelEntry,
     LeafEntry,
+    LeaveEntry,
+    MessageEntry,
     PinEntry,
+    RequestEntry,
     TransformEntry,
 )
 from lamina.values.item import ItemId
@@ -25,6 +31,65 @@ from lamina.values.patch import op_reason
 
 # What an entry has from its place in the tree, not from what it says.
 _PLACE = ("id", "parent", "at")
+
+
+def pen_for_question(record: Record, bench: Workbench) -> Pen:
+    """Where a new message goes on from. A request that was never answered is left as a branch
+    of its own, and the new message becomes its sibling; results that it carried stay.
+
+    Raises:
+        TurnState: calls wait for their results, and can be resumed.
+    """
+    state = record.state
+    request = state.open_request
+    if request is not None:
+        before = record.state_at(record.before(request))
+        pen = pen_beside(record, bench, request, request.parent if awaits_results(before) else None)
+        if pen.state.turn_start is not None:
+            pen.write(LeaveEntry)
+        return pen
+    if awaits_results(state) and not state.called_by:
+        # The request that could go on with them is lost, and nobody can resume it.
+        pen = record.pen()
+        lost = lost_results(state, pen.next_id(), pen.at)
+        pen.write(MessageEntry, message=lost.message)
+        pen.write(LeaveEntry)
+        return pen
+    if awaits_results(state):
+        calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
+        raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
+    if (asked := unsent_question(state)) is not None:
+        # Its request was lost with the power; it was never sent, and stays as a branch.
+        parent = record.entries[asked].parent
+        assert parent is not None
+        pen = record.pen(record.state_at(parent))
+        target = bench.choose(None, state.settings)
+        assembler = bench.assembler_for(target, state.settings.promotion)
+        carry_over(pen, record.since(asked), state.items, assembler)
+        return pen
+    return record.pen()
+
+
+def pen_beside(
+    record: Record, bench: Workbench, request: RequestEntry, leaf: str | None = None
+) -> Pen:
+    """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
+    or changed since then comes along."""
+    pen = record.pen(record.state_at(leaf or record.before(request)))
+    since = record.since(request.id)
+    target = bench.book.find(request.target)
+    assembler = bench.assembler_for(target, record.state.settings.promotion)
+    carry_over(pen, since, record.state.items, assembler)
+    return pen
+
+
+def unsent_question(state: State) -> str | None:
+    """The id of a question that stands at the end with no request for it, if one does."""
+    cached = state.envelope.cached
+    if state.turn_start is None or state.turn_start != len(cached) - 1:
+        return None
+    asked = cached[-1]
+    return asked.id if asked.role == "user" and asked.id == state.asked else None
 
 
 def carry_over(pen: Pen, since: Sequence[Entry], items: Items, assembler: Assembler) -> None:

@@ -48,7 +48,7 @@ from lamina.values.item import Item
 from lamina.values.message import Message, Text
 from lamina.values.patch import CompactionApply
 from lamina.values.prompt import Prompt
-from lamina.values.request import LeftOut
+from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target
 from lamina.values.wire import Reply, WireRequest
 
@@ -304,3 +304,37 @@ def find_gone(path: Sequence[Entry]) -> Iterator[Gone]:
                         messages=state.envelope.cached.until(end).since(max(0, op.after)),
                     )
         state = fold_mended(state, entry, damage)
+
+
+def said_of(compacted: Compacted | None) -> tuple[str, ...]:
+    """What a person should know of a compaction: that it did not help, or how it was made."""
+    if compacted is None:
+        return ()
+    said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
+        compacted.problem
+    )
+    return said if compacted.changed else (*said, f"compaction would not help: {compacted.reason}")
+
+
+def boundary_of(
+    compacted: Compacted | None, earlier: Sequence[tuple[str, int]]
+) -> tuple[Boundary, ...]:
+    if compacted is not None and compacted.changed:
+        return (Boundary(kind="compaction", reason=compacted.reason),)
+    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
+    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
+
+
+def cut_since(earlier: Sequence[tuple[str, int]], before: Compacted | None) -> tuple[LeftOut, ...]:
+    """What gave way to summaries since the last request, at the end of its turn or by hand."""
+    if before is not None:
+        # The same cut, which reports itself.
+        earlier = earlier[:-1]
+    return tuple(
+        LeftOut(
+            what="history",
+            reason="history",
+            detail=f"{gone} earlier messages gave way to a summary: {reason}",
+        )
+        for reason, gone in earlier
+    )

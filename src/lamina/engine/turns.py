@@ -10,8 +10,14 @@ from msgspec.structs import replace
 
 from lamina.codec import mend_text, require_text
 from lamina.compaction import Trigger
-from lamina.engine.branching import carry_over
-from lamina.engine.compacting import Compacted, Compactor
+from lamina.engine.branching import pen_beside, pen_for_question
+from lamina.engine.compacting import (
+    Compacted,
+    Compactor,
+    boundary_of,
+    cut_since,
+    said_of,
+)
 from lamina.engine.composing import TOLD, in_wire_order
 from lamina.engine.drafting import Draft
 from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_message_hooks
@@ -24,11 +30,10 @@ from lamina.engine.recording import Plan, sizes_of
 from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
 from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
-from lamina.journal import State, awaits_results, lost_results
+from lamina.journal import State, awaits_results
 from lamina.ports import JournalStore, Summarizer
 from lamina.values.entry import (
     CustomEntry,
-    LeaveEntry,
     MessageEntry,
     ReplyEntry,
     RequestEntry,
@@ -36,7 +41,7 @@ from lamina.values.entry import (
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Image, Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
-from lamina.values.request import Boundary, LeftOut
+from lamina.values.request import LeftOut
 from lamina.values.settings import Promotion, Target
 from lamina.values.wire import Reply, WireRequest
 
@@ -81,7 +86,7 @@ class Turns:
         """The next request, for a question."""
         require_text(text, "the message")
         async with self.lock:
-            pen = self._pen_for_prepare()
+            pen = pen_for_question(self._record, self._bench)
             chosen = self._bench.choose(target, pen.state.settings)
             message, warnings = await self._hook_question(pen, text)
             found = await self._hydrator.hydrate(attach, pen.state)
@@ -121,9 +126,9 @@ class Turns:
             left_out=found.left_out,
             tool_texts=tool_texts,
             ephemera=added,
-            warnings=(*warnings, *found.warnings, *_said_of(compacted)),
-            reports=(*_cut_since(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=_boundary_of(compacted, earlier),
+            warnings=(*warnings, *found.warnings, *said_of(compacted)),
+            reports=(*cut_since(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=boundary_of(compacted, earlier),
             retry=before is not None,
         )
         plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
@@ -175,7 +180,7 @@ class Turns:
             compacted = await self._compact_if_due(pen, target, promotion, at_end=True)
             if compacted and compacted.changed:
                 await self._keep_compaction(pen)
-            return _said_of(compacted)
+            return said_of(compacted)
         except LaminaError as error:
             pen = self._record.pen()
             problem = {"where": "turn_end", "problem": mend_text(str(error))}
@@ -192,7 +197,11 @@ class Turns:
         """The turn's next request, with the results of its calls."""
         async with self.lock:
             unanswered = self._record.state.open_request
-            pen = self._pen_beside(unanswered) if unanswered else self._record.pen()
+            pen = (
+                pen_beside(self._record, self._bench, unanswered)
+                if unanswered
+                else self._record.pen()
+            )
             state = pen.state
             if state.last_sent is None or state.last_sent.id != request.id:
                 raise TurnState("only the latest answer of a session can be resumed")
@@ -234,9 +243,9 @@ class Turns:
             target=target,
             room=self._bench.room(target, pen.state),
             ephemera=added,
-            warnings=(*warnings, *_said_of(compacted)),
-            reports=(*_cut_since(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=_boundary_of(compacted, earlier),
+            warnings=(*warnings, *said_of(compacted)),
+            reports=(*cut_since(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=boundary_of(compacted, earlier),
             retry=before is not None,
         )
         plan = plan_results(
@@ -302,7 +311,7 @@ class Turns:
                 raise WindowExceeded(
                     f"{problem}; shorten the message", sizes_of(prompt), room.limit
                 )
-            pen = self._pen_beside(request)
+            pen = pen_beside(self._record, self._bench, request)
             compacted = await self._compact(pen, target, request.promotion, "overflow")
             if not compacted.changed:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
@@ -400,48 +409,6 @@ class Turns:
             await self._record.keep(note.written, note.state)
             raise
 
-    def _pen_for_prepare(self) -> Pen:
-        """Where a new message goes on from. A request that was never answered is left as a branch
-        of its own, and the new message becomes its sibling; results that it carried stay."""
-        state = self._record.state
-        request = state.open_request
-        if request is not None:
-            before = self._record.state_at(self._record.before(request))
-            pen = self._pen_beside(request, request.parent if awaits_results(before) else None)
-            if pen.state.turn_start is not None:
-                pen.write(LeaveEntry)
-            return pen
-        if awaits_results(state) and not state.called_by:
-            # The request that could go on with them is lost, and nobody can resume it.
-            pen = self._record.pen()
-            lost = lost_results(state, pen.next_id(), pen.at)
-            pen.write(MessageEntry, message=lost.message)
-            pen.write(LeaveEntry)
-            return pen
-        if awaits_results(state):
-            calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
-            raise TurnState(f"the last answer calls {calls}: give their results to turn.resume()")
-        if (asked := unsent_question(state)) is not None:
-            # Its request was lost with the power; it was never sent, and stays as a branch.
-            parent = self._record.entries[asked].parent
-            assert parent is not None
-            pen = self._record.pen(self._record.state_at(parent))
-            target = self._bench.choose(None, state.settings)
-            assembler = self._bench.assembler_for(target, state.settings.promotion)
-            carry_over(pen, self._record.since(asked), state.items, assembler)
-            return pen
-        return self._record.pen()
-
-    def _pen_beside(self, request: RequestEntry, leaf: str | None = None) -> Pen:
-        """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
-        or changed since then comes along."""
-        pen = self._record.pen(self._record.state_at(leaf or self._record.before(request)))
-        since = self._record.since(request.id)
-        target = self._bench.book.find(request.target)
-        assembler = self._bench.assembler_for(target, self._record.state.settings.promotion)
-        carry_over(pen, since, self._record.state.items, assembler)
-        return pen
-
     async def _turn(self, plan: Plan, target: Target) -> Turn:
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
@@ -471,46 +438,3 @@ class Turns:
             return {}
         wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
         return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
-
-
-def unsent_question(state: State) -> str | None:
-    """The id of a question that stands at the end with no request for it, if one does."""
-    cached = state.envelope.cached
-    if state.turn_start is None or state.turn_start != len(cached) - 1:
-        return None
-    asked = cached[-1]
-    return asked.id if asked.role == "user" and asked.id == state.asked else None
-
-
-def _said_of(compacted: Compacted | None) -> tuple[str, ...]:
-    """What a person should know of a compaction: that it did not help, or how it was made."""
-    if compacted is None:
-        return ()
-    said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
-        compacted.problem
-    )
-    return said if compacted.changed else (*said, f"compaction would not help: {compacted.reason}")
-
-
-def _boundary_of(
-    compacted: Compacted | None, earlier: Sequence[tuple[str, int]]
-) -> tuple[Boundary, ...]:
-    if compacted is not None and compacted.changed:
-        return (Boundary(kind="compaction", reason=compacted.reason),)
-    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
-    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
-
-
-def _cut_since(earlier: Sequence[tuple[str, int]], before: Compacted | None) -> tuple[LeftOut, ...]:
-    """What gave way to summaries since the last request, at the end of its turn or by hand."""
-    if before is not None:
-        # The same cut, which reports itself.
-        earlier = earlier[:-1]
-    return tuple(
-        LeftOut(
-            what="history",
-            reason="history",
-            detail=f"{gone} earlier messages gave way to a summary: {reason}",
-        )
-        for reason, gone in earlier
-    )
