@@ -32,10 +32,9 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accounting import account
 from conversations import LIFETIME_S, Conversation, recorded, scenarios
@@ -43,7 +42,7 @@ from rows import LaminaPlayer, Sent
 
 TARGET = 0.97
 WINDOWS = (32_000, 200_000)
-Floats = NDArray[np.float64]
+Floats: TypeAlias = Any  # an array of float64; numpy comes with the peers
 
 
 @dataclass(frozen=True, slots=True)
