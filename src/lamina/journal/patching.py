@@ -44,7 +44,7 @@ def items_named(op: PatchOp) -> list[tuple[ItemId, str]]:
             return [(item, version)]
         case LibraryConsolidate(items=items):
             return [(laid.item, laid.version) for laid in items]
-        case MessagesCachedReplace(messages=messages):
+        case MessagesCachedReplace(messages=messages) | MessagesUncachedAppend(messages=messages):
             contexts = [message.context for message in messages]
             uses = [use for context in contexts if context for use in context.uses]
             return [(use.item, use.version) for use in uses if use.form == "full"]
