@@ -85,11 +85,11 @@ def encode_entry(entry: Entry) -> bytes:
 def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
     try:
         shape = _shapes.decode(data)
+        fields: dict[str, Any] = msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        shape = None
+        shape, fields = None, {}
     if shape is None or shape.type in _TYPES:
         raise JournalError(f"not a journal entry: {problem}") from problem
-    fields: dict[str, Any] = msgspec.json.decode(data)
     own = {name: value for name, value in fields.items() if name not in _PLACE}
     return UnknownEntry(id=shape.id, parent=shape.parent, at=shape.at, kind=shape.type, fields=own)
 

@@ -84,6 +84,7 @@ def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float
         b'{"type":"message","id":1,"parent":null,"at":0,"message":{}}',
         b'{"type":"session","id":"a","parent":null,"at":0,"session":"s"',
         b'{"type":"session","id":"\xff","parent":null,"at":0,"session":"s"}',
+        b'{"type":"unheard_of","id":"a","parent":null,"at":0,"new":"\xff"}',
         b'{"type":"session","id":"a","parent":null,"at":0,"session":"s","options":{"max_tokens":-1}}',
     ],
 )

@@ -16,7 +16,9 @@ from lamina.stores.jsonl import SUFFIX, session_of
 from lamina.values.entry import SessionEntry
 
 # Damage that shows when entries are applied: the lines themselves are sound.
-IN_THE_FOLD = ("not_applicable", "lost_results", "lost_reply", "lost_item")
+IN_THE_FOLD = (
+    "not_applicable", "lost_results", "lost_reply", "lost_item", "lost_question",
+)  # fmt: skip
 
 
 async def check(found: Found) -> Verdict:

@@ -266,7 +266,7 @@ class Turns:
                 return None
             target = self._bench.book.find(request.target)
             prompt = self._rebuild(request)
-            if not prompt.turn:
+            if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
             kept = tuple(

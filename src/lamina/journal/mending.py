@@ -21,9 +21,10 @@ from lamina.values.entry import (
     ReplyEntry,
     SessionEntry,
 )
-from lamina.values.message import Absent, Context, Message, ToolResult
+from lamina.values.message import Absent, Context, Message, Text, ToolResult
 from lamina.values.usage import Usage
 
+LOST_QUESTION = "[What was asked here was lost: the journal is damaged.]"
 LOST = "The result of this call was lost: the journal is damaged here."
 
 
@@ -64,6 +65,12 @@ def fold_mended(state: State, entry: Entry, damage: list[Damage]) -> State:
         detail = f"the results of {len(calls)} calls before {entry.id!r} are lost"
         damage.append(Damage(kind="lost_results", detail=detail))
         state = fold(state, lost_results(state, f"{entry.id}:lost", entry.at))
+    if _lost_question(state, entry):
+        detail = f"the question that {entry.id!r} answers is lost"
+        damage.append(Damage(kind="lost_question", detail=detail))
+        asked = Message(role="user", blocks=(Text(LOST_QUESTION),), id=f"{entry.id}:lost")
+        stand_in = MessageEntry(id=asked.id, parent=state.leaf, at=entry.at, message=asked)
+        state = replace(fold(state, stand_in), asked="")
     mended = _mend_entry(state, entry, damage)
     if mended is None:
         return replace(state, leaf=entry.id)
@@ -104,6 +111,13 @@ def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
     )
     message = Message(role="tool", blocks=blocks, id=entry_id)
     return MessageEntry(id=entry_id, parent=state.leaf, at=at, message=message)
+
+
+def _lost_question(state: State, entry: Entry) -> bool:
+    """Whether an answer would be the first message of all, which no vendor takes."""
+    if not isinstance(entry, MessageEntry) or state.open_request is None:
+        return False
+    return entry.message.role == "assistant" and not len(state.envelope.cached)
 
 
 def _needs_results(entry: Entry) -> bool:
