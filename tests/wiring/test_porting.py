@@ -12,7 +12,7 @@ from lamina.engine.verifying import verify
 from lamina.errors import JournalError, UsageError
 from lamina.providers.book import load_book
 from lamina.stores.jsonl import JsonlStore
-from lamina.wiring import Ported, export_chat, import_data
+from lamina.wiring.porting import Ported, export_chat, import_data
 
 TARGET = "openai:gpt-4o"
 CHAT = b"""\

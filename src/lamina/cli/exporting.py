@@ -16,7 +16,7 @@ from lamina.cli.mending import write_new
 from lamina.errors import LaminaError, UsageError
 from lamina.formats.markdown_chat import export_chat
 from lamina.journal import path_to
-from lamina.wiring import Ported, import_data
+from lamina.wiring.porting import Ported, import_data
 
 SHOWN = 20
 

@@ -1,4 +1,5 @@
-"""Configuration in, working sessions out: the one place that knows both ports and adapters."""
+"""Configuration in, working sessions out: the one place that knows both ports and adapters. What
+other systems keep is read by `lamina.wiring.porting`, which few need."""
 
 from lamina.wiring.opening import (
     SystemClock,
@@ -7,15 +8,11 @@ from lamina.wiring.opening import (
     default_store,
     open_session,
 )
-from lamina.wiring.porting import Ported, export_chat, import_data
 
 __all__ = [
-    "Ported",
     "SystemClock",
     "attach",
     "data_folder",
     "default_store",
-    "export_chat",
-    "import_data",
     "open_session",
 ]
