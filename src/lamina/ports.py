@@ -62,7 +62,8 @@ class OpenJournal(Protocol):
         ...
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        """Keeps `entries` for good before it returns: one write, all of them or none.
+        """Keeps `entries` for good before it returns: one write, all of them or none. Once it has
+        begun to write, a cancellation has to wait.
 
         Raises:
             SessionMoved: an id is taken, somebody else wrote to the session meanwhile.

@@ -58,8 +58,11 @@ async def run_context_hooks(
         HookError: a hook failed, was too slow, or returned something that is no patch.
         InvalidPatch: an op is wrong, or does not belong here.
     """
+    asked = hooks.for_context(reason)
+    if not asked:
+        return
     page = pen.copy()
-    for hook in hooks.for_context(reason):
+    for hook in asked:
         event = _event(reason, page, page.state.envelope, target, message)
         patch = await _patch_of(hook, event)
         if patch is None:
@@ -112,8 +115,11 @@ async def run_message_hooks(
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
     """
+    asked = hooks.for_messages()
+    if not asked:
+        return message, ()
     warnings: list[str] = []
-    for hook in hooks.for_messages():
+    for hook in asked:
         event = MessageEvent(session=session, message=message, envelope=envelope)
         try:
             message = _read_message(hook, await _call(hook, event), message)

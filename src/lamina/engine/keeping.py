@@ -5,8 +5,6 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 
 from collections.abc import Mapping, Sequence
 
-import anyio
-
 from lamina.engine.snapshots import thaw
 from lamina.engine.writing import Pen
 from lamina.errors import UnknownSession
@@ -121,14 +119,13 @@ class Record:
         )
 
     async def keep(self, entries: Sequence[Entry], state: State) -> None:
-        """Appends, and only then moves on. Not to be parted by a cancellation: what is on disk and
-        what is remembered must be the same."""
+        """Appends, and only then moves on. A cancellation does not part the two: a store lets none
+        through once it has begun to write, and nothing is waited for in between."""
         if not entries:
             return
-        with anyio.CancelScope(shield=True):
-            await self._opened.append(entries)
-            self.entries.update({entry.id: entry for entry in entries})
-            self.state = state
+        await self._opened.append(entries)
+        self.entries.update({entry.id: entry for entry in entries})
+        self.state = state
 
     def index_due(self, least: int, share: float) -> bool:
         """Whether an index would save the next opening at least `least` bytes of reading, and

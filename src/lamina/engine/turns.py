@@ -132,7 +132,8 @@ class Turns:
             retry=before is not None,
         )
         plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
-        await self._blobs(plan.prompt, plan.state)  # raises before anything is written
+        if plan.state.pictured:
+            await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
         self._untold.clear()
         return await self._turn(plan, target)

@@ -168,7 +168,9 @@ class JsonlJournal:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         data = write_lines(entries, self._kept)
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
-        await anyio.to_thread.run_sync(self._write, self._handle, data, last)
+        # What is on disk and what is remembered must be the same: no cancellation in between.
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._write, self._handle, data, last)
         self._kept = last
         if self._places is not None:
             self._places.add(entries, data)
