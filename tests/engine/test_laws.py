@@ -21,8 +21,8 @@ from tests.engine.conversations import (
 )
 from tests.fakes.book import FakeCounter
 from tests.fakes.sessions import digests, run
+from tests.rebuilding import rebuild_prompt, request_digests
 
-from lamina.engine.rebuilding import rebuild_prompt, request_digests
 from lamina.journal import path_to
 from lamina.layers import Assembler, Layout
 from lamina.values.entry import RequestEntry

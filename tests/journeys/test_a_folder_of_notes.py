@@ -7,9 +7,9 @@ import anyio
 import pytest
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
+from tests.rebuilding import rebuild_prompt, request_digests
 
 import lamina
-from lamina.engine.rebuilding import rebuild_prompt, request_digests
 from lamina.journal import path_to
 from lamina.layers import Assembler, Layout
 from lamina.providers.book import load_book

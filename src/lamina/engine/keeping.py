@@ -3,7 +3,7 @@
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from lamina.engine.snapshots import thaw
 from lamina.engine.writing import Pen
@@ -143,11 +143,3 @@ class Record:
 
     async def close(self) -> None:
         await self._opened.close()
-
-    def children(self) -> Mapping[str, list[Entry]]:
-        """The entries behind each entry, in order of writing."""
-        behind: dict[str, list[Entry]] = {}
-        for entry in self.entries.values():
-            if entry.parent is not None:
-                behind.setdefault(entry.parent, []).append(entry)
-        return behind
