@@ -6,12 +6,16 @@
     │   ├── InvalidPatch        an op, its scope or its reason is wrong; nothing was changed
     │   ├── InvalidSetting      a setting out of range
     │   ├── UnknownTarget       a provider that Lamina does not know
+    │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
     │   └── TurnState           commit, resume or request called at the wrong moment
     ├── BudgetError             what must be sent does not fit
     │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
     ├── PrefixMoved             bytes already sent would move without a recorded reason
     ├── ReplyError              a provider's reply could not be read
+    ├── ProviderError           a provider did not answer
+    │   ├── RequestTooLong      it says that the request does not fit its window
+    │   └── ModelMissing        the embedded model or its runtime is not on this machine
     ├── HookError               a hook failed, was too slow or returned something that cannot be
     │   └── MessageDropped      a message hook dropped the user's message; nothing is sent
     └── JournalError            entries that do not form a session
@@ -76,6 +80,18 @@ class UnknownTarget(UsageError):
         self.target = target
 
 
+class UnknownModel(UnknownTarget):
+    code = "unknown_model"
+
+    def __init__(self, target: str, known: tuple[str, ...]) -> None:
+        UsageError.__init__(
+            self,
+            f"target {target!r} names neither a model that Lamina can fetch ({', '.join(known)}) "
+            f"nor a GGUF file by its path, as in local:~/models/mine.gguf",
+        )
+        self.target = target
+
+
 class TurnState(UsageError):
     code = "turn_state"
 
@@ -113,6 +129,25 @@ class PrefixMoved(LaminaError):
 
 class ReplyError(LaminaError):
     code = "reply"
+
+
+class ProviderError(LaminaError):
+    """The turn stays open: it can be sent again."""
+
+    code = "provider"
+
+
+class RequestTooLong(ProviderError):
+    code = "request_too_long"
+
+    def __init__(self, problem: str, tokens: int | None = None, window: int | None = None) -> None:
+        super().__init__(problem)
+        self.tokens = tokens
+        self.window = window
+
+
+class ModelMissing(ProviderError):
+    code = "model_missing"
 
 
 class JournalError(LaminaError):

@@ -1,14 +1,16 @@
 """What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from lamina.journal import Journal
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.item import Reading, Shape
-from lamina.values.message import Message
+from lamina.values.message import Message, ToolCall
+from lamina.values.piece import Piece
 from lamina.values.request import LeftOut
 from lamina.values.settings import Target
+from lamina.values.tool import Decision, OfferedTool, ToolOutput, Toolset
 from lamina.values.wire import Reply, WireRequest
 
 
@@ -95,6 +97,9 @@ class SummaryJob(Protocol):
     then the instruction."""
 
     @property
+    def target(self) -> Target: ...
+
+    @property
     def instruction(self) -> str: ...
 
     @property
@@ -157,3 +162,45 @@ class WorkspaceSource(Protocol):
     async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
         """The item that `reference` names, or why it cannot be had."""
         ...
+
+
+class Provider(Protocol):
+    """Sends what a wire encoded to a model and gives the answer as it comes."""
+
+    def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        """The pieces of the answer; the last one is the whole `Reply`. An answer that breaks off
+        ends without one. Closing the iterator stops the model.
+
+        Raises:
+            RequestTooLong: the model says that the request does not fit its window.
+            ProviderError: there is no answer, and why.
+        """
+        ...
+
+
+class Providers(Protocol):
+    """Finds who answers for a target; a model of one's own is loaded when it is first wanted."""
+
+    async def provider(self, target: Target) -> Provider: ...
+
+
+class ToolHost(Protocol):
+    """Runs tools. What goes wrong with one is its result: only a cancellation gets out of it."""
+
+    async def toolset(self) -> Toolset:
+        """What can be offered now; a server that does not answer is withheld, not waited for."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Runs the tool that is offered as `name`."""
+        ...
+
+    async def close(self) -> None:
+        """Lets go of everything that runs for it."""
+        ...
+
+
+class Approver(Protocol):
+    """Asks a person whether a call may run."""
+
+    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision: ...

@@ -92,6 +92,7 @@ class Job:
         wire: Wire,
         wire_request: WireRequest,
     ) -> None:
+        self.target = wire_request.target
         self.instruction = summary_instruction(plan)
         self.messages = tuple(messages)
         self.previous = plan.previous_summary

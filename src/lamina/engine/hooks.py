@@ -15,8 +15,8 @@ from lamina.values.envelope import Envelope
 from lamina.values.message import Message
 from lamina.values.patch import Patch, PatchOp
 
-Reason = Literal["before_request", "ephemeral", "turn_end"]
-REASONS: tuple[Reason, ...] = ("before_request", "ephemeral", "turn_end")
+Reason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
+REASONS: tuple[Reason, ...] = ("before_agent_start", "before_request", "ephemeral", "turn_end")
 TIMEOUT_S = 10.0
 
 # What a context hook may return; ops as dicts are as a journal holds them.
@@ -105,7 +105,8 @@ class Hooks:
         timeout: float | None = None,
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on the context: before every request, for one request only
-        (`ephemeral`), or once after the final answer (`turn_end`). It returns patch operations."""
+        (`ephemeral`), once when a runner takes up a question (`before_agent_start`), or once after
+        the final answer (`turn_end`). It returns patch operations."""
         if reason not in REASONS:
             raise UsageError(f"a context hook has one of the reasons {REASONS}, not {reason!r}")
 

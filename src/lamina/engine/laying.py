@@ -16,7 +16,7 @@ from lamina.values.entry import RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
-from lamina.values.settings import Promotion, Settings, Target
+from lamina.values.settings import CacheRules, Promotion, Settings, Target
 from lamina.values.usage import Usage
 
 
@@ -137,4 +137,16 @@ class Workbench:
             usage,
             factor,
             same_cache=last is not None and last.target == request.target,
+            held=_held(state, rules),
         )
+
+
+def _held(state: State, rules: CacheRules) -> int | None:
+    """What a server that keeps answers has of the last request: all of it and the answer, but for
+    its last token, which was said and never read."""
+    last, usage = state.last_sent, state.last_usage
+    if not rules.keeps_answers or last is None or usage is None or not usage.input:
+        return None
+    if last.cached_tokens < last.tokens:
+        return None
+    return usage.input + max(0, usage.output - 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.engine import tree
+from lamina.engine import tree, waiting
 from lamina.engine.compacting import Compacted, Gone, find_gone
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrator
@@ -41,7 +41,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope, Options
 from lamina.values.item import Item, ItemId
-from lamina.values.message import ToolDefinition, ToolText
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
     ItemLay,
@@ -51,7 +51,8 @@ from lamina.values.patch import (
     ToolsReplace,
 )
 from lamina.values.request import LeftOut
-from lamina.values.settings import Settings
+from lamina.values.settings import Settings, Target
+from lamina.values.tool import Decision, OfferedTool
 
 
 class Session:
@@ -97,6 +98,19 @@ class Session:
     @property
     def id(self) -> str:
         return self._record.state.session.session
+
+    @property
+    def turns(self) -> Turns:
+        """The turns of this session, for runners."""
+        return self._turns
+
+    def target(self, name: str | None = None) -> Target:
+        """Whom the session talks to, or what is known of another target.
+
+        Raises:
+            UnknownTarget: there is none of that name.
+        """
+        return self._bench.choose(name, self.settings)
 
     @property
     def state(self) -> State:
@@ -171,6 +185,30 @@ class Session:
     def compactions(self) -> tuple[Gone, ...]:
         """What compactions and prunes took out of the context of this path, with its messages."""
         return tuple(find_gone(self.path))
+
+    # -- calls that wait -------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """Calls of the last answer that have no result yet."""
+        return waiting.waiting_calls(self._record)
+
+    async def keep_result(self, result: ToolResult) -> None:
+        """Writes down what a tool gave while other calls of its turn still wait: it is not run
+        again, whatever happens. `resume` takes it up with the rest."""
+        async with self._turns.lock:
+            await waiting.keep_result(self._record, result)
+
+    async def keep_decision(self, call_id: str, tool: OfferedTool, decision: Decision) -> None:
+        """Writes down what a person decided of a call."""
+        async with self._turns.lock:
+            await waiting.keep_decision(self._record, call_id, tool, decision)
+
+    async def give_up(self, why: str = "The call was not run: the turn was stopped.") -> bool:
+        """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
+        result, the rest gets `why`. False if none waits."""
+        async with self._turns.lock:
+            return await waiting.give_up(self._record, why)
 
     # -- what stays ------------------------------------------------------------------------------
 

@@ -92,16 +92,17 @@ class Turn:
 
     # -- what came back --------------------------------------------------------------------------
 
-    async def commit(self, reply: object) -> "Turn":
+    async def commit(self, reply: object, *, end: bool = True) -> "Turn":
         """Takes the provider's reply (the SDK's object or the body as a dict), appends answer and
-        usage, and gives the answered turn.
+        usage, and gives the answered turn. With `end=False` hooks and compaction of a turn's end
+        are left out: for an answer that somebody stopped.
 
         Raises:
             ReplyError: the reply cannot be read; the turn stays open.
             TurnState: the turn is not open.
         """
         decoded = reply if isinstance(reply, Reply) else self._wire.decode(reply)
-        kept = await self._turns.commit(self._entry, self.prompt, decoded)
+        kept = await self._turns.commit(self._entry, self.prompt, decoded, end=end)
         return Turn(
             turns=self._turns,
             entry=self._entry,

@@ -82,13 +82,19 @@ class Turns:
         attach: Iterable[Attachable],
         target: str | None,
         tool_texts: tuple[ToolText, ...],
+        *,
+        starting: bool = False,
     ) -> Turn:
-        """The next request, for a question."""
+        """The next request, for a question; `starting` if a runner takes it up."""
         require_text(text, "the message")
         async with self.lock:
             pen = pen_for_question(self._record, self._bench)
             chosen = self._bench.choose(target, pen.state.settings)
             message, warnings = await self._hook_question(pen, text)
+            if starting:
+                await run_context_hooks(
+                    self._hooks, "before_agent_start", pen, target=chosen.name, message=message
+                )
             found = await self._hydrator.hydrate(attach, pen.state)
             return await self._ask(
                 pen, chosen, message, found, tool_texts, (*self._untold, *warnings)
@@ -138,7 +144,9 @@ class Turns:
         self._untold.clear()
         return await self._turn(plan, target)
 
-    async def commit(self, request: RequestEntry, prompt: Prompt, reply: Reply) -> Committed:
+    async def commit(
+        self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
+    ) -> Committed:
         """Appends an answer and what it cost."""
         async with self.lock:
             state = self._record.state
@@ -161,7 +169,7 @@ class Turns:
             )
             await self._record.keep(pen.written, pen.state)
             self._bench.remember(request, prompt, state)
-            if not awaits_results(self._record.state):
+            if end and not awaits_results(self._record.state):
                 warnings += await self._end_turn(request, message)
             await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
             return Committed(message=message, verdict=verdict, warnings=warnings)

@@ -17,6 +17,7 @@ from lamina.values.deferred import Catalogue
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
+    DecisionEntry,
     Entry,
     EphemeralEntry,
     ForgetEntry,
@@ -31,6 +32,7 @@ from lamina.values.entry import (
     PinEntry,
     ReplyEntry,
     RequestEntry,
+    ResultEntry,
     SessionEntry,
     SettingsEntry,
     TransformEntry,
@@ -38,7 +40,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, kind_of
-from lamina.values.message import Image, Message, Text, ToolText
+from lamina.values.message import Image, Message, Text, ToolResult, ToolText
 from lamina.values.patch import (
     CompactionApply,
     Patch,
@@ -52,6 +54,8 @@ from lamina.values.patch import (
     op_reason,
 )
 from lamina.values.settings import Settings
+from lamina.values.tool import Decision
+from lamina.values.usage import Usage
 
 # No request has more; a figure above it is a fault.
 MOST_TOKENS = 1 << 40
@@ -99,12 +103,19 @@ class State(Struct, frozen=True, kw_only=True):
     turn_start: int | None = None
     # The request whose answer called for results that are not there yet.
     called_by: str = ""
+    # Of the calls that wait: what has run already, and what was decided.
+    results: Mapping[str, ToolResult] = {}
+    decisions: Mapping[str, Decision] = {}
+    # Tools that run unasked in this session, with the digest of the definition that was allowed.
+    allowed: Mapping[ItemId, str] = {}
     # Whether the provider refused a request of this turn as too long.
     retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
     open_at: "tuple[int, int, int, Mapping[ItemId, Standing]] | None" = None
     last_sent: RequestEntry | None = None
+    # What the provider said it cost.
+    last_usage: Usage | None = None
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, Standing] = {}
     # Reasons recorded on this path since the last request that was sent, and the ops they are of.
@@ -191,6 +202,10 @@ def fold(state: State, entry: Entry) -> State:
             state = _request(state, entry)
         case ReplyEntry():
             state = _reply(state, entry)
+        case ResultEntry(result=result):
+            state = replace(state, results={**state.results, result.call_id: result})
+        case DecisionEntry():
+            state = _decide(state, entry)
         case SettingsEntry(settings=settings):
             # Other limits, another try for what had no room.
             out = state.still_out if settings.window == state.settings.window else frozenset()
@@ -227,6 +242,13 @@ def fold(state: State, entry: Entry) -> State:
     return replace(state, leaf=entry.id)
 
 
+def _decide(state: State, entry: DecisionEntry) -> State:
+    state = replace(state, decisions={**state.decisions, entry.call_id: entry.decision})
+    if entry.decision != "allow_session":
+        return state
+    return replace(state, allowed={**state.allowed, entry.tool: entry.digest})
+
+
 def _open_again(state: State, entry: OpeningEntry) -> State:
     state = replace(state, given={**state.given, **entry.given})
     if entry.options is not None:
@@ -256,6 +278,8 @@ def _append(state: State, message: Message) -> State:
     envelope = replace(state.envelope, cached=cached.extend((message,)))
     if not state.pictured and any(isinstance(block, Image) for block in message.blocks):
         state = replace(state, pictured=True)
+    if state.results or state.decisions:
+        state = replace(state, results={}, decisions={})
     if message.role != "user":
         state = replace(state, envelope=envelope, called_by="")
         # An answer that no request of ours waits for: it was imported, and ends its turn.
@@ -319,6 +343,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         open_request=None,
         open_at=None,
         last_sent=request,
+        last_usage=entry.usage,
         sent_standing=standing,
         reasons=state.reasons[reasons:],
         moved_by=state.moved_by[moved_by:],

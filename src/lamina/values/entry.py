@@ -6,10 +6,11 @@ from msgspec import Struct
 
 from lamina.values.envelope import Options, SystemPart
 from lamina.values.item import Item, ItemId
-from lamina.values.message import Message, ToolDefinition, ToolText
+from lamina.values.message import Message, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, Patch
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.settings import Promotion, Settings
+from lamina.values.tool import Decision
 from lamina.values.usage import Usage
 
 FORMAT = 1
@@ -105,6 +106,23 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     warnings: tuple[str, ...] = ()
 
 
+class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
+    """A tool has run while other calls of its turn still wait: it must not run again. The message
+    that answers all of them repeats the result."""
+
+    result: ToolResult
+
+
+class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
+    """What a person decided of a call. Allowed for the session, the tool runs unasked from now on,
+    as long as its definition has this digest."""
+
+    call_id: str
+    tool: ItemId
+    digest: str
+    decision: Decision
+
+
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
     settings: Settings
 
@@ -189,6 +207,8 @@ Entry = (
     | MessageEntry
     | RequestEntry
     | ReplyEntry
+    | ResultEntry
+    | DecisionEntry
     | SettingsEntry
     | PinEntry
     | ForgetEntry

@@ -57,7 +57,9 @@ def query_id(path: str, query: str) -> ItemId:
 
 
 def tool_id(server: str, name: str) -> ItemId:
-    return item_id("tool", f"{server}/{name}")
+    """A slash in the server's own name is written `%2F`, so that the first one ends it."""
+    place = server.replace("%", "%25").replace("/", "%2F")
+    return item_id("tool", f"{place}/{name}")
 
 
 def url_id(url: str) -> ItemId:

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
+from lamina.values.tool import Asking
 
 Promotion = Literal["lazy", "eager"]
 
@@ -45,6 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary_timeout_s: float = 120.0
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
+    # Whether a person is asked before a tool runs: always, never, or as each tool says.
+    ask_before_tools: Asking = "tool"
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -70,6 +73,7 @@ _CHOICES = {
     "prefix_check": ("raise", "warn"),
     "history": ("full", "strip"),
     "compaction": ("auto", "off"),
+    "ask_before_tools": ("always", "never", "tool"),
 }
 _NUMBERS = (
     "prune_to", "prune_recent", "prune_cold_above", "cache_lifetime_s", "summary_timeout_s",
@@ -93,6 +97,8 @@ class CacheRules(Struct, frozen=True, kw_only=True):
     step: int = 1
     lifetime_s: float | None = 300.0
     explicit: bool = False
+    # Whether what a server answered is in its cache, too, as in a slot of llama.cpp.
+    keeps_answers: bool = False
     read_price: float = 0.1
     write_price: float = 1.0
 
@@ -102,13 +108,16 @@ class Target(Struct, frozen=True, kw_only=True):
 
     provider: str
     model: str
-    wire: Literal["openai", "anthropic", "gemini"]
+    wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
     window: int
     max_output: int
     cache: CacheRules
     encoding: str = "o200k_base"
     exact_tokens: bool = False
     token_factor: float = 1.0
+    # US dollars per million tokens of fresh input and of output.
+    input_price: float = 0.0
+    output_price: float = 0.0
 
     @property
     def name(self) -> str:

@@ -1,0 +1,169 @@
+"""Running the calls of one answer: who may, with which arguments, and what came of it.
+
+Laws: arguments are checked against the definition that was sent, not against today's. Whatever is
+wrong with a call is its result, for the model to read. Free calls run at once; the others wait for
+a person. A result is written down when it is there.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from lamina.engine.sending import Emit
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.ports import Approver, ToolHost
+from lamina.schemas import check_arguments
+from lamina.values.event import ApprovalWanted, Called, Decided, Ran
+from lamina.values.item import ItemId
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult
+from lamina.values.tool import DENIED, Asking, Decision, OfferedTool, ToolOutput
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A call that waits for a decision, and the tool it is for."""
+
+    call: ToolCall
+    tool: OfferedTool
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """A call that can be run, with its arguments read; or the problem with it."""
+
+    call: ToolCall
+    tool: OfferedTool | None = None
+    arguments: Mapping[str, object] = {}
+    problem: str = ""
+
+
+def check_call(
+    call: ToolCall, sent: Mapping[str, ToolDefinition], offered: Mapping[str, OfferedTool]
+) -> Checked:
+    """What is to be made of a call, given the definitions that were sent and what is there now."""
+    definition = sent.get(call.name)
+    if definition is None:
+        names = ", ".join(sorted(sent)) or "none"
+        return Checked(call=call, problem=f"There is no tool {call.name!r}. Tools: {names}.")
+    tool = offered.get(call.name)
+    if tool is None:
+        return Checked(call=call, problem=f"The tool {call.name!r} is not available at present.")
+    try:
+        arguments = msgspec.json.decode(call.arguments or "{}")
+    except msgspec.DecodeError as error:
+        return Checked(call=call, problem=f"The arguments are not valid JSON: {error}")
+    if not isinstance(arguments, dict):
+        return Checked(call=call, problem="The arguments have to be a JSON object.")
+    if problem := check_arguments(definition.parameters, arguments):
+        return Checked(call=call, problem=f"The arguments do not fit the tool: {problem}")
+    return Checked(call=call, tool=tool, arguments=arguments)
+
+
+def needs_decision(tool: OfferedTool, asking: Asking, allowed: Mapping[ItemId, str]) -> bool:
+    """Whether a person has to be asked; what was allowed for the session is not asked again as
+    long as the tool says the same of itself."""
+    if asking == "never" or allowed.get(tool.id) == tool.digest:
+        return False
+    return asking == "always" or tool.permission == "required"
+
+
+class Caller:
+    """Runs the calls of a session's answers."""
+
+    def __init__(
+        self, session: Session, host: ToolHost, approver: Approver | None, emit: Emit
+    ) -> None:
+        self._session = session
+        self._host = host
+        self._approver = approver
+        self._emit = emit
+
+    async def run(self, turn: Turn, offered: Mapping[str, OfferedTool]) -> Sequence[Wanted]:
+        """Runs what may run and keeps the results; gives back the calls that wait for a decision
+        which nobody here can make."""
+        sent = sent_definitions(turn)
+        state = self._session.state
+        free: list[Checked] = []
+        asked: list[Checked] = []
+        for call in self._session.waiting:
+            checked = check_call(call, sent, offered)
+            if checked.tool is None:
+                await self._keep(call, ToolOutput(text=checked.problem, is_error=True), 0.0)
+            elif (decision := state.decisions.get(call.id)) is not None:
+                await self._settle(checked, decision, free)
+            elif needs_decision(
+                checked.tool, self._session.settings.ask_before_tools, state.allowed
+            ):
+                asked.append(checked)
+            else:
+                free.append(checked)
+        for each in asked:
+            assert each.tool is not None
+            await self._emit(ApprovalWanted(call=each.call, tool=each.tool))
+        with single_errors():
+            async with anyio.create_task_group() as group:
+                for each in free:
+                    group.start_soon(self._call, each)
+                if self._approver is not None:
+                    for each in asked:
+                        await self._ask(each, group)
+                    asked = []
+        return [Wanted(call=each.call, tool=each.tool) for each in asked if each.tool]
+
+    async def _ask(self, checked: Checked, group: anyio.abc.TaskGroup) -> None:
+        assert self._approver is not None
+        assert checked.tool is not None
+        state = self._session.state
+        # Allowed for the session a moment ago, for another call of this answer.
+        if state.allowed.get(checked.tool.id) == checked.tool.digest:
+            group.start_soon(self._call, checked)
+            return
+        decision = await self._approver.decide(checked.call, checked.tool)
+        await self._session.keep_decision(checked.call.id, checked.tool, decision)
+        await self._emit(Decided(call_id=checked.call.id, decision=decision))
+        free: list[Checked] = []
+        await self._settle(checked, decision, free)
+        for each in free:
+            group.start_soon(self._call, each)
+
+    async def _settle(self, checked: Checked, decision: Decision, free: list[Checked]) -> None:
+        if decision == "deny":
+            await self._keep(checked.call, ToolOutput(text=DENIED, is_error=True), 0.0)
+        else:
+            free.append(checked)
+
+    async def _call(self, checked: Checked) -> None:
+        assert checked.tool is not None
+        await self._emit(Called(call=checked.call, label=checked.tool.label))
+        began = anyio.current_time()
+        output = await self._host.call(checked.call.name, checked.arguments)
+        # It ran: that is written down, whatever happens meanwhile.
+        with anyio.CancelScope(shield=True):
+            await self._keep(checked.call, output, anyio.current_time() - began)
+
+    async def _keep(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
+        result = ToolResult(
+            call_id=call.id, name=call.name, text=output.text, is_error=output.is_error
+        )
+        await self._session.keep_result(result)
+        await self._emit(Ran(result=result, seconds=seconds))
+
+
+@contextmanager
+def single_errors() -> Iterator[None]:
+    """Lets a task group's only error out as itself: callers catch what went wrong, not groups."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from None
+
+
+def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:
+    """The tools as the model was told of them in this turn's request."""
+    contents = (link.segment.content for link in turn.prompt.front)
+    return {each.name: each for each in contents if isinstance(each, ToolDefinition)}

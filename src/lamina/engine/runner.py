@@ -1,0 +1,376 @@
+"""Runners: a question in, events while it is worked on, an answer out.
+
+Laws: a runner adds nothing to the context that is not in the journal; it can be stopped at any
+moment and gone on with later. A `ChatRunner` asks once. An `AgentRunner` runs the tools that the
+model calls and asks again, until it answers or its requests are used up.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Literal, Self
+
+import anyio
+from msgspec import Struct
+
+from lamina.engine.calling import Caller, Wanted, single_errors
+from lamina.engine.hydrating import Attachable
+from lamina.engine.sending import Emit, Sender
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.errors import TurnState, UsageError
+from lamina.ports import Approver, Providers, ToolHost
+from lamina.values.event import Decided, Ended, Ending, Event, Reported, Warned
+from lamina.values.message import ToolResult
+from lamina.values.tool import Decision, OfferedTool, Toolset
+from lamina.values.usage import Usage
+
+MAX_REQUESTS = 20
+STOPPED = "The call was not run: the person stopped the turn."
+SUPERSEDED = "The call was not run: the person said something else instead."
+Delivery = Literal["steer", "follow_up"]
+Listener = Callable[[Event], Awaitable[None] | None]
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a question came to. `turn` is its last request; `waiting` are calls that need a
+    decision before the turn can go on."""
+
+    ending: Ending
+    text: str
+    turn: Turn | None = None
+    requests: int = 0
+    usage: Usage = Usage()
+    cost: float = 0.0
+    waiting: tuple[Wanted, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class ChatRunner:
+    """Asks a model, once per question. Tools that the session offers are not run: their calls are
+    in `answer.turn.pending`, for whoever knows what to do with them."""
+
+    def __init__(self, session: Session, providers: Providers) -> None:
+        self.session = session
+        self._sender = Sender(session, providers)
+        self._scope: anyio.CancelScope | None = None
+        self._tally = _Tally()
+        self._listener: Listener | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the session."""
+        await self.session.close()
+
+    @property
+    def running(self) -> bool:
+        return self._scope is not None
+
+    def abort(self) -> bool:
+        """Stops the turn under way; what came of its answer is kept. False if there is none."""
+        if self._scope is None:
+            return False
+        self._scope.cancel()
+        return True
+
+    async def run(
+        self,
+        text: str,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+        on_event: Listener | None = None,
+    ) -> Answer:
+        """Asks, and gives the answer. `on_event` is told what happens meanwhile.
+
+        Raises:
+            ProviderError: there is no answer; `go_on` tries again.
+            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
+        """
+        return await self._guarded(lambda: self._take_up(text, attach, target), on_event)
+
+    async def go_on(self, *, on_event: Listener | None = None) -> Answer:
+        """Goes on with a turn that was left in the middle: sends its request again, or takes up
+        the calls that wait.
+
+        Raises:
+            TurnState: the last turn is complete.
+        """
+        return await self._guarded(self._take_again, on_event)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        text: str | None,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of a turn, to be read while it runs: `async with runner.stream("...") as
+        events: async for event in events`. Without a text it goes on where the last turn was left.
+        Leaving the block stops the turn."""
+        send, receive = anyio.create_memory_object_stream[Event](64)
+
+        async def tell(event: Event) -> None:
+            # Nobody reads any more: the turn is about to be stopped.
+            with suppress(anyio.BrokenResourceError):
+                await send.send(event)
+
+        async def work() -> None:
+            async with send:
+                if text is None:
+                    await self.go_on(on_event=tell)
+                else:
+                    await self.run(text, attach=attach, target=target, on_event=tell)
+
+        with single_errors():
+            async with anyio.create_task_group() as group:
+                group.start_soon(work)
+                async with receive:
+                    yield receive
+                self.abort()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    async def _guarded(
+        self, begin: Callable[[], Awaitable[Turn]], on_event: Listener | None
+    ) -> Answer:
+        """Runs a turn in a scope of its own, so that it can be stopped without its caller."""
+        if self._scope is not None:
+            raise TurnState("a turn is under way: wait for it, or abort it")
+        self._listener = on_event
+        self._tally = _Tally()
+        answer: Answer | None = None
+        try:
+            with anyio.CancelScope() as self._scope:
+                answer = await self._work(await begin())
+        finally:
+            self._scope = None
+        if answer is None:
+            answer = self._ended("aborted", self._tally.turn)
+        await self._emit(Ended(ending=answer.ending, answer=answer.text, requests=answer.requests))
+        return answer
+
+    async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
+        await self.session.give_up(SUPERSEDED)
+        return await self.session.turns.prepare(text, attach, target, (), starting=True)
+
+    async def _take_again(self) -> Turn:
+        turn = await self.session.current_turn()
+        if turn is None:
+            raise TurnState("the last turn is complete: there is nothing to go on with")
+        return turn
+
+    async def _work(self, turn: Turn) -> Answer:
+        turn = await self._send(turn)
+        return self._ended("called" if turn.pending else "answered", turn)
+
+    async def _send(self, turn: Turn) -> Turn:
+        self._tally.requests += 1
+        self._tally.turn = turn
+        self._tally.turn = turn = await self._sender.send(turn, self._emit)
+        return turn
+
+    async def _emit(self, event: Event) -> None:
+        self._tally.note(event)
+        if self._listener is not None and (told := self._listener(event)) is not None:
+            await told
+
+    def _ended(self, ending: Ending, turn: Turn | None, waiting: Sequence[Wanted] = ()) -> Answer:
+        tally = self._tally
+        text = turn.answer if turn else ""
+        if ending == "aborted":
+            text = self._kept_text()
+        return Answer(
+            ending=ending,
+            text=text,
+            turn=turn,
+            requests=tally.requests,
+            usage=tally.usage,
+            cost=tally.cost,
+            waiting=tuple(waiting),
+            warnings=tuple(tally.warnings),
+        )
+
+    def _kept_text(self) -> str:
+        """What was kept of an answer that was stopped."""
+        cached = self.session.envelope.cached
+        if self.session.interrupted or not len(cached) or cached[-1].role != "assistant":
+            return ""
+        return cached[-1].text
+
+
+class AgentRunner(ChatRunner):
+    """Asks a model, runs the tools it calls, and asks again."""
+
+    def __init__(
+        self,
+        session: Session,
+        providers: Providers,
+        tools: ToolHost,
+        *,
+        approver: Approver | None = None,
+        max_requests: int = MAX_REQUESTS,
+    ) -> None:
+        super().__init__(session, providers)
+        if max_requests < 1:
+            raise UsageError(f"an agent needs at least one request, not {max_requests}")
+        self._tools = tools
+        self._approver = approver
+        self._max_requests = max_requests
+        self._offered: dict[str, OfferedTool] = {}
+        self._said: set[str] = set()
+        self._steering: deque[str] = deque()
+        self._following: deque[str] = deque()
+
+    async def close(self) -> None:
+        """Closes the session, and the tools with their servers."""
+        try:
+            await self._tools.close()
+        finally:
+            await super().close()
+
+    def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
+        """Says something while a turn is under way. `steer`: with the next request, once the tools
+        that run now are done. `follow_up`: after the answer. Said while nothing runs, it waits for
+        the next turn."""
+        if deliver not in ("steer", "follow_up"):
+            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
+        (self._steering if deliver == "steer" else self._following).append(text)
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        """Decides a call that waits; `go_on` then takes the turn up again.
+
+        Raises:
+            TurnState: no such call waits.
+        """
+        call = next((each for each in self.session.waiting if each.id == call_id), None)
+        if call is None:
+            raise TurnState(f"no call {call_id!r} waits for a decision")
+        if call.name not in self._offered:
+            await self._list_tools()
+        if (tool := self._offered.get(call.name)) is None:
+            raise TurnState(f"the tool {call.name!r} of call {call_id!r} is not there any more")
+        await self.session.keep_decision(call_id, tool, decision)
+        await self._emit(Decided(call_id=call_id, decision=decision))
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
+        await self.session.give_up(SUPERSEDED)
+        await self._offer()
+        return await super()._take_up(text, attach, target)
+
+    async def _take_again(self) -> Turn:
+        await self._list_tools()
+        return await super()._take_again()
+
+    async def _work(self, turn: Turn) -> Answer:
+        if turn.message is None:
+            turn = await self._send(turn)
+        while True:
+            if not turn.pending:
+                following = self._next_message()
+                if following is None:
+                    return self._ended("answered", turn)
+                turn = await self._send(await super()._take_up(following, (), None))
+                continue
+            waiting = await self._run_calls(turn)
+            if waiting:
+                return self._ended("waiting", turn, waiting)
+            if self._tally.requests >= self._max_requests:
+                await self._emit(Warned(text=self._limit_warning()))
+                return self._ended("limit", turn)
+            if self._steering:
+                # What was asked gives way to what is said now; the results stay.
+                turn = await super()._take_up(self._steering.popleft(), (), None)
+            else:
+                turn = await turn.resume(self._results(turn))
+            turn = await self._send(turn)
+
+    def _next_message(self) -> str | None:
+        waiting = self._steering or self._following
+        return waiting.popleft() if waiting else None
+
+    def _limit_warning(self) -> str:
+        return (
+            f"stopped after {self._tally.requests} requests with tool calls under way; go on, or "
+            f"ask something else"
+        )
+
+    async def _run_calls(self, turn: Turn) -> Sequence[Wanted]:
+        caller = Caller(self.session, self._tools, self._approver, self._emit)
+        try:
+            return await caller.run(turn, self._offered)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self.session.give_up(STOPPED)
+            raise
+
+    def _results(self, turn: Turn) -> list[ToolResult]:
+        kept = self.session.state.results
+        return [kept[call.id] for call in turn.pending]
+
+    async def _list_tools(self) -> Toolset:
+        toolset = await self._tools.toolset()
+        self._offered = {tool.definition.name: tool for tool in toolset.tools}
+        for each in toolset.withheld:
+            # Once a session: a server that is down should not be news on every turn.
+            if each.detail not in self._said:
+                self._said.add(each.detail)
+                await self._emit(Warned(text=f"{each.what}: {each.detail}"))
+        return toolset
+
+    async def _offer(self) -> None:
+        """Offers the tools there are. They stand first on every wire: a set that grows or changes
+        costs the prefix, so what only went away stays until something else changes."""
+        toolset = await self._list_tools()
+        wanted = {tool.definition.name: tool.definition for tool in toolset.tools}
+        standing = self.session.envelope.tools
+        new = [name for name in wanted if name not in {each.name for each in standing}]
+        changed = [t.name for t in standing if t.name in wanted and wanted[t.name] != t]
+        gone = [each.name for each in standing if each.name not in wanted]
+        unsent = self.session.state.last_sent is None
+        if not (new or changed or (gone and unsent)):
+            return
+        order = [each.name for each in standing if each.name in wanted] + new
+        why = [("new", new), ("changed", changed), ("gone", gone)]
+        said = "; ".join(f"{word}: {', '.join(names)}" for word, names in why if names)
+        await self.session.set_tools([wanted[name] for name in order], reason=f"tools {said}")
+        if gone:
+            await self._emit(Warned(text=f"no longer offered: {', '.join(gone)}"))
+
+
+class _Tally:
+    """What a turn came to so far."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.usage = Usage()
+        self.cost = 0.0
+        self.warnings: list[str] = []
+        self.turn: Turn | None = None
+
+    def note(self, event: Event) -> None:
+        match event:
+            case Warned(text=text):
+                self.warnings.append(text)
+            case Reported(usage=usage, cost=cost):
+                self.cost += cost
+                self.usage = Usage(
+                    input=self.usage.input + usage.input,
+                    cached=self.usage.cached + usage.cached,
+                    written=self.usage.written + usage.written,
+                    output=self.usage.output + usage.output,
+                    cache_reported=self.usage.cache_reported and usage.cache_reported,
+                )
+            case _:
+                pass
+
+
+__all__ = ["AgentRunner", "Answer", "ChatRunner", "Emit", "Listener"]

@@ -1,0 +1,210 @@
+"""Sending one request and taking its answer in, piece by piece.
+
+Laws: what came of an answer is kept, also if it broke off or was stopped; what a provider does
+wrong is written down and leaves the turn open. An overflow is answered once, by a compaction.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+import anyio
+from msgspec import Struct
+
+from lamina.engine.session import Session
+from lamina.engine.turn import Turn
+from lamina.errors import LaminaError, ProviderError, RequestTooLong
+from lamina.ledger import cost_of
+from lamina.ports import Providers
+from lamina.values.event import (
+    BlockDelta,
+    BlockEnded,
+    BlockKind,
+    BlockStarted,
+    Event,
+    Reading,
+    Reported,
+    Requested,
+    Retried,
+    Warned,
+)
+from lamina.values.message import Block, Text, Thinking
+from lamina.values.piece import CallPiece, Piece, ReadingPiece, TextPiece, ThinkingPiece
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
+
+Emit = Callable[[Event], Awaitable[None]]
+STOPPED = "stopped"
+# Entries that say what went wrong with a provider.
+PROBLEM = "lamina.problem"
+
+
+class Sender:
+    """Sends the requests of one session."""
+
+    def __init__(self, session: Session, providers: Providers) -> None:
+        self._session = session
+        self._providers = providers
+
+    async def send(self, turn: Turn, emit: Emit) -> Turn:
+        """Sends a prepared request and commits the answer; the answered turn.
+
+        Raises:
+            ProviderError: there is no answer. The turn stays open and can be sent again.
+            WindowExceeded: it is too long, and a compaction did not help.
+        """
+        told = False
+        while True:
+            await emit(
+                Requested(
+                    request=turn.id,
+                    target=turn.context.target,
+                    context=turn.context,
+                    layers=turn.layers,
+                )
+            )
+            if not told:
+                for warning in turn.context.warnings:
+                    await emit(Warned(text=warning))
+            try:
+                return await self._exchange(turn, emit)
+            except RequestTooLong as error:
+                turn = await turn.overflowed()
+                told = False
+                await emit(Retried(reason=str(error)))
+            except ProviderError as error:
+                await self._session.note(PROBLEM, {"where": "provider", "problem": str(error)})
+                raise
+
+    async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
+        target = self._session.target(turn.context.target)
+        provider = await self._providers.provider(target)
+        incoming = _Incoming()
+        began = anyio.current_time()
+        first: float | None = None
+        try:
+            async with aclosing(provider.stream(turn.request())) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    for event in incoming.take(piece):
+                        if first is None and isinstance(event, BlockStarted):
+                            first = anyio.current_time() - began
+                        await emit(event)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._keep_partial(turn, incoming, STOPPED)
+            raise
+        for event in incoming.end():
+            await emit(event)
+        reply = incoming.reply
+        if reply is None:
+            problem = "the answer broke off"
+            if not await self._keep_partial(turn, incoming, "broke_off"):
+                raise ProviderError(f"{problem} before its first word; send it again")
+            raise ProviderError(f"{problem}; what came of it is kept")
+        try:
+            committed = await turn.commit(reply)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._keep_partial(turn, incoming, STOPPED)
+            raise
+        await emit(
+            Reported(
+                request=turn.id,
+                usage=reply.usage,
+                verdict=committed.verdict,
+                cost=cost_of(reply.usage, target),
+                first_s=first,
+                total_s=anyio.current_time() - began,
+            )
+        )
+        for warning in committed.warnings[len(turn.context.warnings) :]:
+            await emit(Warned(text=warning))
+        return committed
+
+    async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
+        """Keeps the words that came of an answer that will not be complete. False if none did: then
+        the request stays open."""
+        if not self._session.interrupted:
+            return True
+        blocks = incoming.blocks()
+        reply = incoming.reply
+        if reply is None:
+            if not blocks:
+                return False
+            reply = Reply(blocks=blocks, usage=incoming.usage(), stop=stop, complete=False)
+        try:
+            # What a turn's end would do takes time that nobody gives it now.
+            await turn.commit(reply, end=False)
+        except LaminaError as error:
+            await self._session.note(PROBLEM, {"where": "partial answer", "problem": str(error)})
+            return False
+        return True
+
+
+class _Run(Struct):
+    """A run of pieces of one kind."""
+
+    kind: BlockKind
+    key: int
+    texts: list[str]
+
+
+class _Incoming:
+    """An answer that is coming in, as blocks."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+        self._ended = False
+        self._read: ReadingPiece | None = None
+        self.reply: Reply | None = None
+
+    def take(self, piece: Piece) -> list[Event]:
+        match piece:
+            case Reply():
+                self.reply = piece
+                return []
+            case ReadingPiece(done=done, total=total, cached=cached):
+                self._read = piece
+                return [Reading(done=done, total=total, cached=cached)]
+            case TextPiece(text=text):
+                return self._add("text", 0, text)
+            case ThinkingPiece(text=text):
+                return self._add("thinking", 0, text)
+            case CallPiece(index=index, name=name, arguments=arguments):
+                return self._add("action", index, arguments, name)
+
+    def _add(self, kind: BlockKind, key: int, text: str, name: str = "") -> list[Event]:
+        events: list[Event] = []
+        last = self._runs[-1] if self._runs else None
+        if last is None or (last.kind, last.key) != (kind, key):
+            events += self.end()
+            self._runs.append(_Run(kind, key, []))
+            self._ended = False
+            events.append(BlockStarted(index=len(self._runs) - 1, kind=kind, name=name))
+        if text:
+            self._runs[-1].texts.append(text)
+            events.append(BlockDelta(index=len(self._runs) - 1, text=text))
+        return events
+
+    def end(self) -> list[Event]:
+        if not self._runs or self._ended:
+            return []
+        self._ended = True
+        return [BlockEnded(index=len(self._runs) - 1)]
+
+    def usage(self) -> Usage:
+        """What is known of the cost of an answer that will not be complete."""
+        if self._read is None:
+            return Usage(cache_reported=False)
+        said = sum(len(run.texts) for run in self._runs)
+        return Usage(input=self._read.total, cached=self._read.cached, output=said)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """What can be kept of it: words. Half a call is none."""
+        kept: list[Block] = []
+        for run in self._runs:
+            text = "".join(run.texts)
+            if run.kind == "text" and text.strip():
+                kept.append(Text(text))
+            elif run.kind == "thinking" and text.strip():
+                kept.append(Thinking(text=text))
+        return tuple(kept) if any(isinstance(block, Text) for block in kept) else ()

@@ -1,0 +1,123 @@
+"""What happens during a turn, for whoever watches. Events are told, never asked: what a turn came
+to is in its answer and in the journal."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.values.message import ToolCall, ToolResult
+from lamina.values.prompt import LayerSize
+from lamina.values.request import CacheVerdict, RequestContext
+from lamina.values.tool import Decision, OfferedTool
+from lamina.values.usage import Usage
+
+BlockKind = Literal["text", "thinking", "action"]
+# Why a turn is over: answered, stopped by somebody, out of requests, calls wait for a decision, or
+# calls that nobody here runs.
+Ending = Literal["answered", "aborted", "limit", "waiting", "called"]
+
+
+class EventBase(Struct, frozen=True, kw_only=True, tag_field="type"):
+    pass
+
+
+class Requested(EventBase, frozen=True, kw_only=True, tag="request"):
+    """A request is about to be sent; `request` is its id in the journal."""
+
+    request: str
+    target: str
+    context: RequestContext
+    layers: tuple[LayerSize, ...]
+
+
+class Reading(EventBase, frozen=True, kw_only=True, tag="reading"):
+    """The model reads the prompt."""
+
+    done: int
+    total: int
+    cached: int = 0
+
+
+class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block_start"):
+    """The answer goes on with a block; an action is a tool call that is being written."""
+
+    index: int
+    kind: BlockKind
+    name: str = ""
+
+
+class BlockDelta(EventBase, frozen=True, kw_only=True, tag="block_delta"):
+    index: int
+    text: str
+
+
+class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
+    index: int
+
+
+class Called(EventBase, frozen=True, kw_only=True, tag="tool_call"):
+    """A tool is about to run."""
+
+    call: ToolCall
+    label: str = ""
+
+
+class Ran(EventBase, frozen=True, kw_only=True, tag="tool_result"):
+    result: ToolResult
+    seconds: float = 0.0
+
+
+class ApprovalWanted(EventBase, frozen=True, kw_only=True, tag="approval"):
+    """A call waits for a decision."""
+
+    call: ToolCall
+    tool: OfferedTool
+
+
+class Decided(EventBase, frozen=True, kw_only=True, tag="decision"):
+    call_id: str
+    decision: Decision
+
+
+class Reported(EventBase, frozen=True, kw_only=True, tag="usage"):
+    """What a request cost, in tokens and money, and how long the first word took."""
+
+    request: str
+    usage: Usage
+    verdict: CacheVerdict | None = None
+    cost: float = 0.0
+    first_s: float | None = None
+    total_s: float = 0.0
+
+
+class Warned(EventBase, frozen=True, kw_only=True, tag="warning"):
+    text: str
+
+
+class Retried(EventBase, frozen=True, kw_only=True, tag="retry"):
+    """The request is sent anew, made smaller; what was streamed of it before is void."""
+
+    reason: str
+
+
+class Ended(EventBase, frozen=True, kw_only=True, tag="end"):
+    ending: Ending
+    answer: str
+    requests: int = 1
+
+
+Event = (
+    Requested
+    | Reading
+    | BlockStarted
+    | BlockDelta
+    | BlockEnded
+    | Called
+    | Ran
+    | ApprovalWanted
+    | Decided
+    | Reported
+    | Warned
+    | Retried
+    | Ended
+)

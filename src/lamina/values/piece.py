@@ -1,0 +1,32 @@
+"""What a provider says while it answers, piece by piece; the last piece is the whole `Reply`."""
+
+from msgspec import Struct
+
+from lamina.values.wire import Reply
+
+
+class TextPiece(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ThinkingPiece(Struct, frozen=True, tag="thinking"):
+    text: str
+
+
+class CallPiece(Struct, frozen=True, tag="call", kw_only=True):
+    """A part of a tool call; `index` tells calls apart, `name` comes with its first piece."""
+
+    index: int
+    name: str = ""
+    arguments: str = ""
+
+
+class ReadingPiece(Struct, frozen=True, tag="reading", kw_only=True):
+    """How much of the prompt the model has read so far; `cached` it did not have to read."""
+
+    done: int
+    total: int
+    cached: int = 0
+
+
+Piece = TextPiece | ThinkingPiece | CallPiece | ReadingPiece | Reply
