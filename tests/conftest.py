@@ -3,14 +3,49 @@ about the change and not about luck."""
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import settings
+
+from lamina.providers.local.catalogue import DEFAULT_MODEL, cache_folder
+from lamina.providers.local.fetching import pull
 
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+# The user's own: models stay there from run to run.
+KEPT = cache_folder()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Whether a model is on this machine makes no difference to a test that did not ask for it."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAMINA_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def embedded_model(_cache_folder: Path) -> Path:
+    """The real model: the one that is kept on this machine, or else pulled and kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAMINA_CACHE", str(KEPT))
+        return anyio.run(partial(pull, DEFAULT_MODEL, verify=True))
+
+
+@pytest.fixture
+def model_cache(embedded_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, with the model in it."""
+    models = tmp_path / "cache" / "models"
+    models.mkdir(parents=True)
+    (models / embedded_model.name).symlink_to(embedded_model)
+    monkeypatch.setenv("LAMINA_CACHE", str(models.parent))
+    return models.parent
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -185,7 +185,8 @@ class Providers(Protocol):
 
 
 class ToolHost(Protocol):
-    """Runs tools. What goes wrong with one is its result: only a cancellation gets out of it."""
+    """Runs tools. What goes wrong with one is its result: only a cancellation gets out of it. One
+    that has to be opened is an async context manager, too."""
 
     async def toolset(self) -> Toolset:
         """What can be offered now; a server that does not answer is withheld, not waited for."""
@@ -193,10 +194,6 @@ class ToolHost(Protocol):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Runs the tool that is offered as `name`."""
-        ...
-
-    async def close(self) -> None:
-        """Lets go of everything that runs for it."""
         ...
 
 

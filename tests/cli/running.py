@@ -11,7 +11,11 @@ LAMINA = Path(sys.executable).parent / "lamina"
 def lamina(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder, on a terminal of 100 columns without colours."""
     settings = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "LAMINA_CACHE" or not name.startswith("LAMINA_")
+    }
     return subprocess.run(
         [str(LAMINA), *arguments],
         cwd=cwd,

@@ -131,7 +131,8 @@ def test_long_texts_are_shortened_unless_asked_for_in_full(folder: Path) -> None
 
 
 def test_a_request_as_json_says_what_markdown_says(folder: Path) -> None:
-    shown = as_json("Q", "-a", "plan.txt", "-a", "../x.md", "--system", "S", cwd=folder)
+    asked = ("Q", "-a", "plan.txt", "-a", "../x.md", "--system", "S", "-t", "openai:gpt-5")
+    shown = as_json(*asked, cwd=folder)
     assert {size["layer"]: size["tokens"] for size in shown["layers"] if size["tokens"]} == {
         "L1": 5,
         "L3": 52,
@@ -194,7 +195,7 @@ def test_what_a_script_edits_is_edited_for_the_request_but_not_in_the_folder(fol
 def test_patches_are_shown_with_their_reasons(folder: Path) -> None:
     turns = [*TURNS, {"ask": "Three?", "pause": 4_000}]
     (folder / "talk.json").write_text(json.dumps({"turns": turns}), "utf-8")
-    shown = output("context", "--script", "talk.json", cwd=folder)
+    shown = output("context", "--script", "talk.json", "-t", "openai:gpt-5", cwd=folder)
     reason = "4000 s since the last request; the cache lives 300 s"
     assert f"Boundary: {reason}.\n" in shown
     assert f"### Boundary: {reason}\n\nby `lamina.boundary`" in shown

@@ -74,6 +74,15 @@ def test_any_lines_in_any_order_form_a_tree_with_one_header(
 # -- what is amiss -------------------------------------------------------------------------------
 
 
+def test_a_write_of_one_entry_does_not_pass_for_the_lost_end_of_the_one_before() -> None:
+    longer = lines(HEADER, leave("000001", "000000"))
+    kept, _lost = write_lines([leave("000002", "000001"), leave("000003", "000002")], 1).splitlines(
+        keepends=True
+    )
+    journal = read_journal(longer + kept + write_lines([leave("000004", "000001")], 3), "s")
+    assert [kind for kind, _ in found(journal)] == ["incomplete_write", "missing_entries"]
+
+
 def test_a_lost_line_is_bridged_and_said() -> None:
     raw = lines(*CHAIN).splitlines(keepends=True)
     journal = read_journal(raw[0] + raw[1] + raw[2].replace(b"leave", b"Leave") + raw[3], "s")

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.errors import InvalidSetting, UnknownTarget
-from lamina.providers import anthropic, gemini, openai
-from lamina.providers.book import DEFAULT_TARGET, load_book
+from lamina.providers import anthropic, gemini, llamacpp, openai
+from lamina.providers.book import load_book
 
 
 def write(folder: Path, text: str) -> str:
@@ -44,7 +44,7 @@ def test_an_unknown_target_is_refused_with_the_known_ones(name: str) -> None:
         ("anthropic:claude-sonnet-5", 200_000),
         ("gemini:gemini-2.5-flash", 1_048_576),
         ("compatible:qwen3:8b", 32_768),
-        ("local:smollm2", 8_192),
+        ("local:smollm2-135m", 8_192),
     ],
 )
 def test_windows(name: str, window: int) -> None:
@@ -70,7 +70,7 @@ def test_windows(name: str, window: int) -> None:
         ("openai:gpt-6", 1_024, 1_800, 1.25),
         ("gemini:gemini-2.5-pro", 2_048, 300, 1.0),
         ("gemini:gemini-3.8-flash", 4_096, 300, 1.0),
-        ("local:smollm2", 0, None, 0.0),
+        ("local:smollm2-135m", 0, None, 0.0),
     ],
 )
 def test_cache_rules(name: str, minimum: int, lifetime: float | None, write: float) -> None:
@@ -97,9 +97,9 @@ def test_the_book_lists_what_it_knows() -> None:
 def test_every_provider_has_its_wire() -> None:
     book = load_book()
     for name, wire in [
-        (DEFAULT_TARGET, openai),
+        ("openai:gpt-5", openai),
         ("compatible:x", openai),
-        ("local:x", openai),
+        ("local:smollm2-135m", llamacpp),
         ("anthropic:x", anthropic),
         ("gemini:x", gemini),
     ]:

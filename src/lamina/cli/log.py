@@ -7,11 +7,13 @@ from typing import assert_never
 import msgspec
 
 from lamina.engine.compacting import Gone, find_gone
+from lamina.engine.recorder import waiting_request
 from lamina.engine.tree import labels_of, name_of
 from lamina.journal import Journal, path_to
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
+    DecisionEntry,
     Entry,
     EphemeralEntry,
     ForgetEntry,
@@ -26,6 +28,7 @@ from lamina.values.entry import (
     PinEntry,
     ReplyEntry,
     RequestEntry,
+    ResultEntry,
     SessionEntry,
     SettingsEntry,
     TransformEntry,
@@ -57,7 +60,7 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
     else:
         for entry in path:
             lines += _entry(entry, labels, full)
-        if isinstance(path[-1], RequestEntry):
+        if waiting_request(path):
             lines.append("The last request was never answered; the session can go on with it.")
     if journal.damage:
         lines += ["", f"## Damage ({len(journal.damage)})", ""]
@@ -164,6 +167,10 @@ def describe(entry: Entry) -> tuple[str, str]:
             return "reply", (
                 f"{stop} · in {usage.input:,}, cached {usage.cached:,}, out {usage.output:,}{cache}"
             )
+        case ResultEntry(result=result):
+            return "result", f"{result.name}{' failed' if result.is_error else ''}: {result.text}"
+        case DecisionEntry(tool=tool, decision=decision):
+            return "decision", f"{tool}: {decision.replace('_', ' ')}"
         case SettingsEntry(settings=settings):
             return "settings", msgspec.json.encode(settings).decode()
         case ModelEntry(target=target):

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
+from lamina.engine.recorder import waiting_request
 from lamina.engine.tree import name_of
 from lamina.errors import LaminaError
 from lamina.journal import path_to
 from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry, SessionEntry
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, SessionEntry
 from lamina.values.usage import Usage
 from lamina.wiring import data_folder, default_store
 
@@ -71,7 +72,7 @@ async def _describe(store: JsonlStore, session: str) -> Row:
         entries=len(entries),
         usage=sum_usage(entries),
         damage=len(journal.damage),
-        open=isinstance(active[-1], RequestEntry),
+        open=bool(waiting_request(active)),
     )
 
 

@@ -17,10 +17,13 @@ from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.ports import Approver, ToolHost
 from lamina.schemas import check_arguments
+from lamina.values.entry import DecisionEntry
 from lamina.values.event import ApprovalWanted, Called, Decided, Ran
 from lamina.values.item import ItemId
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult
 from lamina.values.tool import DENIED, Asking, Decision, OfferedTool, ToolOutput
+
+CUT_SHORT = "The call was stopped while it ran; what it did until then may stand."
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,11 @@ def needs_decision(tool: OfferedTool, asking: Asking, allowed: Mapping[ItemId, s
     return asking == "always" or tool.permission == "required"
 
 
+def holds(made: DecisionEntry, tool: OfferedTool) -> bool:
+    """Whether a decision is still about this tool: what was allowed is what was shown."""
+    return made.decision == "deny" or (made.tool, made.digest) == (tool.id, tool.digest)
+
+
 class Caller:
     """Runs the calls of a session's answers."""
 
@@ -91,34 +99,38 @@ class Caller:
             checked = check_call(call, sent, offered)
             if checked.tool is None:
                 await self._keep(call, ToolOutput(text=checked.problem, is_error=True), 0.0)
-            elif (decision := state.decisions.get(call.id)) is not None:
-                await self._settle(checked, decision, free)
+            elif (made := state.decisions.get(call.id)) and holds(made, checked.tool):
+                await self._settle(checked, made.decision, free)
             elif needs_decision(
                 checked.tool, self._session.settings.ask_before_tools, state.allowed
             ):
                 asked.append(checked)
             else:
                 free.append(checked)
-        for each in asked:
-            assert each.tool is not None
-            await self._emit(ApprovalWanted(call=each.call, tool=each.tool))
+        failed: Exception | None = None
         with single_errors():
             async with anyio.create_task_group() as group:
                 for each in free:
                     group.start_soon(self._call, each)
-                if self._approver is not None:
+                try:
                     for each in asked:
                         await self._ask(each, group)
-                    asked = []
-        return [Wanted(call=each.call, tool=each.tool) for each in asked if each.tool]
+                except Exception as error:  # noqa: BLE001 - raised when the tools are done
+                    failed = error
+        if failed is not None:
+            raise failed
+        waiting = [] if self._approver else asked
+        return [Wanted(call=each.call, tool=each.tool) for each in waiting if each.tool]
 
     async def _ask(self, checked: Checked, group: anyio.abc.TaskGroup) -> None:
-        assert self._approver is not None
         assert checked.tool is not None
         state = self._session.state
         # Allowed for the session a moment ago, for another call of this answer.
         if state.allowed.get(checked.tool.id) == checked.tool.digest:
             group.start_soon(self._call, checked)
+            return
+        await self._emit(ApprovalWanted(call=checked.call, tool=checked.tool))
+        if self._approver is None:
             return
         decision = await self._approver.decide(checked.call, checked.tool)
         await self._session.keep_decision(checked.call.id, checked.tool, decision)
@@ -138,16 +150,19 @@ class Caller:
         assert checked.tool is not None
         await self._emit(Called(call=checked.call, label=checked.tool.label))
         began = anyio.current_time()
-        output = await self._host.call(checked.call.name, checked.arguments)
-        # It ran: that is written down, whatever happens meanwhile.
-        with anyio.CancelScope(shield=True):
+        output = ToolOutput(text=CUT_SHORT, is_error=True)
+        try:
+            output = await self._host.call(checked.call.name, checked.arguments)
+        finally:
             await self._keep(checked.call, output, anyio.current_time() - began)
 
     async def _keep(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
         result = ToolResult(
             call_id=call.id, name=call.name, text=output.text, is_error=output.is_error
         )
-        await self._session.keep_result(result)
+        # It ran: that is written down, whatever happens meanwhile.
+        with anyio.CancelScope(shield=True):
+            await self._session.keep_result(result)
         await self._emit(Ran(result=result, seconds=seconds))
 
 

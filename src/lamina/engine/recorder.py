@@ -101,7 +101,7 @@ def list_requests(journal: Journal) -> Requests:
             answers.setdefault(_asked_by(entry, entries), entry)
     active = path_to(journal.leaf, entries)
     on_path = {entry.id for entry in active}
-    waiting = _waiting(active)
+    waiting = waiting_request(active)
     numbers = {request.id: number for number, request in enumerate(requests, 1)}
     return Requests(
         numbers=numbers,
@@ -128,7 +128,7 @@ def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
     return at.id if isinstance(at, RequestEntry) else ""
 
 
-def _waiting(path: Sequence[Entry]) -> str:
+def waiting_request(path: Sequence[Entry]) -> str:
     """The request that waits for its answer at the end of a path."""
     for entry in reversed(path):
         if isinstance(entry, RequestEntry):

@@ -7,8 +7,9 @@ model calls and asks again, until it answers or its requests are used up.
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Literal, Self
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, Literal, Self
 
 import anyio
 from msgspec import Struct
@@ -60,7 +61,12 @@ class ChatRunner:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -113,8 +119,9 @@ class ChatRunner:
     ) -> AsyncIterator[AsyncIterator[Event]]:
         """The events of a turn, to be read while it runs: `async with runner.stream("...") as
         events: async for event in events`. Without a text it goes on where the last turn was left.
-        Leaving the block stops the turn."""
+        Leaving the block stops the turn; what went wrong with it is raised then."""
         send, receive = anyio.create_memory_object_stream[Event](64)
+        failed: list[Exception] = []
 
         async def tell(event: Event) -> None:
             # Nobody reads any more: the turn is about to be stopped.
@@ -123,17 +130,22 @@ class ChatRunner:
 
         async def work() -> None:
             async with send:
-                if text is None:
-                    await self.go_on(on_event=tell)
-                else:
-                    await self.run(text, attach=attach, target=target, on_event=tell)
+                try:
+                    if text is None:
+                        await self.go_on(on_event=tell)
+                    else:
+                        await self.run(text, attach=attach, target=target, on_event=tell)
+                except Exception as error:  # noqa: BLE001 - raised when the events are read
+                    failed.append(error)
 
         with single_errors():
             async with anyio.create_task_group() as group:
                 group.start_soon(work)
                 async with receive:
                     yield receive
-                self.abort()
+                group.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -150,10 +162,11 @@ class ChatRunner:
             with anyio.CancelScope() as self._scope:
                 answer = await self._work(await begin())
         finally:
-            self._scope = None
+            self._scope = self._listener = None
         if answer is None:
             answer = self._ended("aborted", self._tally.turn)
-        await self._emit(Ended(ending=answer.ending, answer=answer.text, requests=answer.requests))
+        ended = Ended(ending=answer.ending, answer=answer.text, requests=answer.requests)
+        await _tell(on_event, ended)
         return answer
 
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
@@ -167,7 +180,8 @@ class ChatRunner:
         return turn
 
     async def _work(self, turn: Turn) -> Answer:
-        turn = await self._send(turn)
+        if turn.message is None:
+            turn = await self._send(turn)
         return self._ended("called" if turn.pending else "answered", turn)
 
     async def _send(self, turn: Turn) -> Turn:
@@ -178,13 +192,12 @@ class ChatRunner:
 
     async def _emit(self, event: Event) -> None:
         self._tally.note(event)
-        if self._listener is not None and (told := self._listener(event)) is not None:
-            await told
+        await _tell(self._listener, event)
 
     def _ended(self, ending: Ending, turn: Turn | None, waiting: Sequence[Wanted] = ()) -> Answer:
         tally = self._tally
         text = turn.answer if turn else ""
-        if ending == "aborted":
+        if ending == "aborted" and turn:
             text = self._kept_text()
         return Answer(
             ending=ending,
@@ -206,7 +219,8 @@ class ChatRunner:
 
 
 class AgentRunner(ChatRunner):
-    """Asks a model, runs the tools it calls, and asks again."""
+    """Asks a model, runs the tools it calls, and asks again. Use it in `async with`, which opens
+    tools that have to be opened, and closes them with the session."""
 
     def __init__(
         self,
@@ -223,17 +237,31 @@ class AgentRunner(ChatRunner):
         self._tools = tools
         self._approver = approver
         self._max_requests = max_requests
+        self._opened: AbstractAsyncContextManager[Any] | None = None
         self._offered: dict[str, OfferedTool] = {}
         self._said: set[str] = set()
         self._steering: deque[str] = deque()
         self._following: deque[str] = deque()
 
-    async def close(self) -> None:
-        """Closes the session, and the tools with their servers."""
+    async def __aenter__(self) -> Self:
+        # In the task that uses the tools: what runs for them is bound to it.
+        if isinstance(self._tools, AbstractAsyncContextManager):
+            await self._tools.__aenter__()
+            self._opened = self._tools
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        opened, self._opened = self._opened, None
         try:
-            await self._tools.close()
+            if opened is not None:
+                await opened.__aexit__(kind, error, trace)
         finally:
-            await super().close()
+            await self.close()
 
     def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
         """Says something while a turn is under way. `steer`: with the next request, once the tools
@@ -275,10 +303,10 @@ class AgentRunner(ChatRunner):
             turn = await self._send(turn)
         while True:
             if not turn.pending:
-                following = self._next_message()
-                if following is None:
+                said = self._steering or self._following
+                if not said:
                     return self._ended("answered", turn)
-                turn = await self._send(await super()._take_up(following, (), None))
+                turn = await self._send(await self._take_up_said(said))
                 continue
             waiting = await self._run_calls(turn)
             if waiting:
@@ -288,14 +316,20 @@ class AgentRunner(ChatRunner):
                 return self._ended("limit", turn)
             if self._steering:
                 # What was asked gives way to what is said now; the results stay.
-                turn = await super()._take_up(self._steering.popleft(), (), None)
+                turn = await self._take_up_said(self._steering)
             else:
                 turn = await turn.resume(self._results(turn))
             turn = await self._send(turn)
 
-    def _next_message(self) -> str | None:
-        waiting = self._steering or self._following
-        return waiting.popleft() if waiting else None
+    async def _take_up_said(self, said: deque[str]) -> Turn:
+        """Takes up what was said meanwhile. Stopped before it was written down, it still waits."""
+        text = said.popleft()
+        try:
+            return await super()._take_up(text, (), None)
+        except anyio.get_cancelled_exc_class():
+            if not self.session.interrupted:
+                said.appendleft(text)
+            raise
 
     def _limit_warning(self) -> str:
         return (
@@ -344,6 +378,11 @@ class AgentRunner(ChatRunner):
         await self.session.set_tools([wanted[name] for name in order], reason=f"tools {said}")
         if gone:
             await self._emit(Warned(text=f"no longer offered: {', '.join(gone)}"))
+
+
+async def _tell(listener: Listener | None, event: Event) -> None:
+    if listener is not None and (told := listener(event)) is not None:
+        await told
 
 
 class _Tally:

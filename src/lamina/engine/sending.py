@@ -9,10 +9,12 @@ from contextlib import aclosing
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lamina.codec import mend_text
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
-from lamina.errors import LaminaError, ProviderError, RequestTooLong
+from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
 from lamina.ledger import cost_of
 from lamina.ports import Providers
 from lamina.values.event import (
@@ -27,13 +29,14 @@ from lamina.values.event import (
     Retried,
     Warned,
 )
-from lamina.values.message import Block, Text, Thinking
+from lamina.values.message import Block, Text, Thinking, ToolCall
 from lamina.values.piece import CallPiece, Piece, ReadingPiece, TextPiece, ThinkingPiece
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
 Emit = Callable[[Event], Awaitable[None]]
 STOPPED = "stopped"
+BROKE_OFF = "broke_off"
 # Entries that say what went wrong with a provider.
 PROBLEM = "lamina.problem"
 
@@ -49,10 +52,10 @@ class Sender:
         """Sends a prepared request and commits the answer; the answered turn.
 
         Raises:
-            ProviderError: there is no answer. The turn stays open and can be sent again.
+            ProviderError, ReplyError: there is no answer. What came of it is kept; if nothing did,
+                the turn stays open and can be sent again.
             WindowExceeded: it is too long, and a compaction did not help.
         """
-        told = False
         while True:
             await emit(
                 Requested(
@@ -62,18 +65,17 @@ class Sender:
                     layers=turn.layers,
                 )
             )
-            if not told:
-                for warning in turn.context.warnings:
-                    await emit(Warned(text=warning))
+            for warning in turn.context.warnings:
+                await emit(Warned(text=warning))
             try:
                 return await self._exchange(turn, emit)
-            except RequestTooLong as error:
+            except (ProviderError, ReplyError) as error:
+                problem = {"where": "provider", "problem": mend_text(str(error))}
+                await self._session.note(PROBLEM, problem)
+                if not isinstance(error, RequestTooLong):
+                    raise
                 turn = await turn.overflowed()
-                told = False
                 await emit(Retried(reason=str(error)))
-            except ProviderError as error:
-                await self._session.note(PROBLEM, {"where": "provider", "problem": str(error)})
-                raise
 
     async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
         target = self._session.target(turn.context.target)
@@ -88,16 +90,19 @@ class Sender:
                         if first is None and isinstance(event, BlockStarted):
                             first = anyio.current_time() - began
                         await emit(event)
-        except anyio.get_cancelled_exc_class():
+            for event in incoming.end():
+                await emit(event)
+        except RequestTooLong:
+            raise  # it is made anew: what was said of it is void
+        except BaseException as error:
+            stopped = isinstance(error, anyio.get_cancelled_exc_class())
             with anyio.CancelScope(shield=True):
-                await self._keep_partial(turn, incoming, STOPPED)
+                await self._keep_partial(turn, incoming, STOPPED if stopped else BROKE_OFF)
             raise
-        for event in incoming.end():
-            await emit(event)
         reply = incoming.reply
         if reply is None:
             problem = "the answer broke off"
-            if not await self._keep_partial(turn, incoming, "broke_off"):
+            if not await self._keep_partial(turn, incoming, BROKE_OFF):
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
@@ -160,7 +165,7 @@ class _Incoming:
     def take(self, piece: Piece) -> list[Event]:
         match piece:
             case Reply():
-                self.reply = piece
+                self.reply = _with_own_ids(piece)
                 return []
             case ReadingPiece(done=done, total=total, cached=cached):
                 self._read = piece
@@ -202,9 +207,26 @@ class _Incoming:
         """What can be kept of it: words. Half a call is none."""
         kept: list[Block] = []
         for run in self._runs:
-            text = "".join(run.texts)
+            text = mend_text("".join(run.texts))
             if run.kind == "text" and text.strip():
                 kept.append(Text(text))
             elif run.kind == "thinking" and text.strip():
                 kept.append(Thinking(text=text))
         return tuple(kept) if any(isinstance(block, Text) for block in kept) else ()
+
+
+def _with_own_ids(reply: Reply) -> Reply:
+    """The reply with an id of its own for every call: some servers give one to several, and a
+    result is known by nothing else."""
+    taken: set[str] = set()
+    blocks: list[Block] = []
+    for block in reply.blocks:
+        if isinstance(block, ToolCall):
+            own, number = block.id, 1
+            while own in taken:
+                number += 1
+                own = f"{block.id}-{number}"
+            taken.add(own)
+            block = block if own == block.id else replace(block, id=own)
+        blocks.append(block)
+    return replace(reply, blocks=tuple(blocks))

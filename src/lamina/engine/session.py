@@ -208,7 +208,7 @@ class Session:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
         async with self._turns.lock:
-            return await waiting.give_up(self._record, why)
+            return await waiting.give_up(self._record, self.hooks, why)
 
     # -- what stays ------------------------------------------------------------------------------
 

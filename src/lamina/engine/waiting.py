@@ -4,12 +4,17 @@ Law: what a tool gave is written down as soon as it is there, so that it is not 
 """
 
 from lamina.codec import mend_text
+from lamina.engine.hooking import run_message_hooks
+from lamina.engine.hooks import Hooks
 from lamina.engine.keeping import Record
 from lamina.errors import TurnState, UsageError
 from lamina.journal import awaits_results
-from lamina.values.entry import DecisionEntry, LeaveEntry, MessageEntry, ResultEntry
+from lamina.values.entry import CustomEntry, DecisionEntry, LeaveEntry, MessageEntry, ResultEntry
 from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.tool import Decision, OfferedTool
+
+# Entries that say what went wrong.
+PROBLEM = "lamina.problem"
 
 
 def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
@@ -61,9 +66,9 @@ def _require(record: Record, call_id: str) -> None:
         raise TurnState(f"no call {call_id!r} waits; those that do: {waiting!r}")
 
 
-async def give_up(record: Record, why: str) -> bool:
-    """Ends a turn whose calls wait: what ran keeps its result, the rest gets `why` as its own.
-    False if none waits."""
+async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
+    """Ends a turn whose calls wait: what ran keeps its result, as hooks want it kept, the rest gets
+    `why` as its own. False if none waits."""
     state = record.state
     if not awaits_results(state) or state.open_request is not None:
         return False
@@ -74,7 +79,10 @@ async def give_up(record: Record, why: str) -> bool:
     )
     pen = record.pen()
     message = Message(role="tool", blocks=blocks, id=pen.next_id())
+    message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
     pen.write(MessageEntry, message=message)
+    for warning in warnings:
+        pen.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
     pen.write(LeaveEntry)
     await record.keep(pen.written, pen.state)
     return True

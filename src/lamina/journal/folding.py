@@ -54,7 +54,6 @@ from lamina.values.patch import (
     op_reason,
 )
 from lamina.values.settings import Settings
-from lamina.values.tool import Decision
 from lamina.values.usage import Usage
 
 # No request has more; a figure above it is a fault.
@@ -105,7 +104,7 @@ class State(Struct, frozen=True, kw_only=True):
     called_by: str = ""
     # Of the calls that wait: what has run already, and what was decided.
     results: Mapping[str, ToolResult] = {}
-    decisions: Mapping[str, Decision] = {}
+    decisions: Mapping[str, DecisionEntry] = {}
     # Tools that run unasked in this session, with the digest of the definition that was allowed.
     allowed: Mapping[ItemId, str] = {}
     # Whether the provider refused a request of this turn as too long.
@@ -243,7 +242,7 @@ def fold(state: State, entry: Entry) -> State:
 
 
 def _decide(state: State, entry: DecisionEntry) -> State:
-    state = replace(state, decisions={**state.decisions, entry.call_id: entry.decision})
+    state = replace(state, decisions={**state.decisions, entry.call_id: entry})
     if entry.decision != "allow_session":
         return state
     return replace(state, allowed={**state.allowed, entry.tool: entry.digest})

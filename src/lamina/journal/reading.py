@@ -134,6 +134,8 @@ class _Reader:
         self.lost = 0
         self._before: Line | None = None
         self._goes_on = False
+        # Whether the write under way is the copy of a session: it has gaps in its ids.
+        self._copies = False
         self._leaf: str | None = None
 
     def take(self, found: Line | Damage) -> None:
@@ -212,7 +214,11 @@ class _Reader:
 
     def _check_write(self, found: Line) -> None:
         before = self._before
-        self._goes_on = bool(self.awaited and not found.skip and found.more == self.awaited - 1)
+        follows = self._copies or before is None or _follows(found.entry.id, before.entry.id)
+        fits = not found.skip and found.more == self.awaited - 1
+        self._goes_on = bool(self.awaited and fits and follows)
+        if not self._goes_on:
+            self._copies = len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
             detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)
@@ -225,7 +231,7 @@ class _Reader:
         if number is None:
             return
         missing = number - self.last - 1 - found.skip
-        # Inside of one write ids may be left out: a copy of one path has those of that path only.
+        # Ids may be left out inside of a copy: that of one path has those of that path only.
         if missing > 0 and not self._goes_on:
             first, end = self.last + 1, number - found.skip - 1
             which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
@@ -265,3 +271,8 @@ class _Reader:
 def _stand_in(entry: Entry) -> SessionEntry:
     """A header for a session whose own was lost; its id is filled in at the end."""
     return SessionEntry(id="000000", parent=None, at=entry.at, session="")
+
+
+def _follows(entry: str, before: str) -> bool:
+    number, last = entry_number(entry), entry_number(before)
+    return number is None or last is None or number == last + 1

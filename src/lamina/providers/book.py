@@ -12,20 +12,22 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from lamina.errors import InvalidSetting, UnknownTarget
+from lamina.errors import InvalidSetting, ModelMissing, UnknownModel, UnknownTarget
 from lamina.ports import TokenCounter, Wire
 from lamina.providers.tokens import counter_for
 from lamina.values.settings import CacheRules, Target
 
-DEFAULT_TARGET = "openai:gpt-5"
+DEFAULT_TARGET = "local:smollm2-135m"
+LOCAL = "local"
 
 
 class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the book says of the models that fit `match`; the file explains the fields."""
 
     match: str
-    wire: Literal["openai", "anthropic", "gemini"]
+    wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
     encoding: str
     window: Annotated[int, Meta(gt=0)]
     max_output: Annotated[int, Meta(gt=0)]
@@ -39,6 +41,7 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     token_factor: Annotated[float, Meta(gt=0)] = 1.0
     lifetime_s: float | None = None
     explicit: bool = False
+    keeps_answers: bool = False
 
 
 class _File(Struct):
@@ -59,11 +62,13 @@ class ModelBook:
     def find(self, name: str) -> Target:
         """The target of that name.
 
+        A model file that is gone has a target all the same: journals name it.
+
         Raises:
             UnknownTarget: no such provider, or no model named.
         """
         if found := self._found.get(name):
-            return found
+            return _as_here(found) if found.provider == LOCAL else found
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
             raise UnknownTarget(name, tuple(self._facts))
@@ -73,10 +78,14 @@ class ModelBook:
             for each in self._facts[provider]
             if model == each.match or fnmatchcase(model, each.match)
         )
+        if provider == LOCAL and facts.match == "*" != model:
+            _check_local(name, model)
         found = self._found[name] = Target(
             provider=provider,
             model=model,
             wire=facts.wire,
+            input_price=facts.input,
+            output_price=facts.output,
             window=facts.window,
             max_output=facts.max_output,
             encoding=facts.encoding,
@@ -87,11 +96,12 @@ class ModelBook:
                 step=facts.step,
                 lifetime_s=facts.lifetime_s,
                 explicit=facts.explicit,
+                keeps_answers=facts.keeps_answers,
                 read_price=facts.read,
                 write_price=facts.write,
             ),
         )
-        return found
+        return _as_here(found) if provider == LOCAL else found
 
     def names(self) -> list[str]:
         """Every provider and model pattern of the book, as targets."""
@@ -102,11 +112,57 @@ class ModelBook:
         ]
 
     def counter(self, target: Target) -> TokenCounter:
-        return counter_for(target)
+        """Counts as the target does: exactly, if its vocabulary is on this machine."""
+        if target.provider != LOCAL:
+            return counter_for(target)
+        path = _find_file(target.model)
+        # A target that counted exactly may have lost its file since.
+        return _file_counter(path) or counter_for(replace(target, exact_tokens=False))
 
     def wire(self, target: Target) -> Wire:
         """The encoder of the target's wire, imported when it is first needed."""
         return cast(Wire, import_module(f"lamina.providers.{target.wire}"))
+
+
+def _check_local(name: str, model: str) -> None:
+    from lamina.providers.local.catalogue import CATALOGUE, is_path
+
+    if model not in CATALOGUE and not is_path(model):
+        raise UnknownModel(name, tuple(CATALOGUE))
+
+
+def _as_here(target: Target) -> Target:
+    """The target with what the model's own file says, if it is on this machine. Not remembered:
+    files come and go."""
+    from lamina.providers.local.catalogue import CATALOGUE
+    from lamina.providers.local.gguf import context_length
+
+    path = _find_file(target.model)
+    known = CATALOGUE.get(target.model)
+    context = (context_length(path) if path else None) or (known.context if known else None)
+    window = min(target.window, context or target.window)
+    return replace(
+        target,
+        window=window,
+        max_output=min(target.max_output, max(1, window // 2)),
+        # Encoding and factor stay those of the estimate, for when the file is gone.
+        exact_tokens=_file_counter(path) is not None,
+    )
+
+
+def _find_file(model: str) -> Path | None:
+    from lamina.providers.local.catalogue import find_model
+
+    try:
+        return find_model(model)
+    except ModelMissing:
+        return None
+
+
+def _file_counter(path: Path | None) -> TokenCounter | None:
+    from lamina.providers.local.vocabulary import counter_for_model
+
+    return counter_for_model(path) if path else None
 
 
 def load_book(override: str | None = None) -> ModelBook:

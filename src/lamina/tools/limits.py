@@ -1,0 +1,23 @@
+"""How long a tool may take and how much it may say.
+
+Law: what is cut says so, and how much it was."""
+
+MOST_CHARACTERS = 100_000
+CALL_SECONDS = 60.0
+
+
+def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
+    """The text, or its beginning and end with a note between them; never longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    note = f"\n[… cut here: {len(text):,} characters in all, at most {limit:,} are shown …]\n"
+    room = limit - len(note)
+    if room < 2:
+        return text[:limit]
+    # Results open with what they are about; their end tells how it came out.
+    tail = room // 4
+    return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
+
+
+def say_seconds(seconds: float) -> str:
+    return f"{seconds:g} s"

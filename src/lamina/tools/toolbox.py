@@ -1,0 +1,112 @@
+"""All the tools of a session as one host.
+
+Law: the order stays: hosts as they were given, and each in its own. A name means one tool, or none.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from difflib import get_close_matches
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from lamina.errors import UsageError
+from lamina.ports import ToolHost
+from lamina.schemas import check_schema
+from lamina.tools.offering import without_duplicates
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset, Withheld
+
+
+class Toolbox:
+    """Several tool hosts as one. Hosts that have to be opened are opened with it (`async with`)
+    and closed in reverse."""
+
+    def __init__(self, *hosts: ToolHost) -> None:
+        self._hosts = hosts
+        self._stack: AsyncExitStack | None = None
+        self._homes: dict[str, ToolHost] = {}
+        # By the digest of the definition: to check a schema takes its time.
+        self._checked: dict[str, str | None] = {}
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            for host in self._hosts:
+                if isinstance(host, AbstractAsyncContextManager):
+                    await stack.enter_async_context(host)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        stack, self._stack = self._stack, None
+        self._homes = {}
+        return await stack.__aexit__(kind, error, trace) if stack else None
+
+    async def toolset(self) -> Toolset:
+        """What all hosts offer.
+
+        Raises:
+            UsageError: a host has to be opened, and the toolbox is not open.
+        """
+        if self._stack is None and any(map(_has_to_be_opened, self._hosts)):
+            raise UsageError("this toolbox is not open; use `async with` around it")
+        found: dict[int, Toolset] = {}
+
+        async def ask(at: int, host: ToolHost) -> None:
+            found[at] = await host.toolset()
+
+        async with anyio.create_task_group() as tasks:
+            for at, host in enumerate(self._hosts):
+                tasks.start_soon(ask, at, host)
+        sets = [found[at] for at in range(len(self._hosts))]
+        problems = {
+            id(tool): problem
+            for each in sets
+            for tool in each.tools
+            if (problem := self._check(tool))
+        }
+        usable = [tool for each in sets for tool in each.tools if id(tool) not in problems]
+        whole = without_duplicates(usable)
+        kept = {id(tool) for tool in whole.tools}
+        self._homes = {
+            tool.definition.name: host
+            for host, each in zip(self._hosts, sets, strict=True)
+            for tool in each.tools
+            if id(tool) in kept
+        }
+        invalid = [
+            Withheld(
+                what=tool.label or tool.definition.name,
+                reason="invalid",
+                detail=f"the schema of its arguments cannot be used: {problems[id(tool)]}",
+            )
+            for each in sets
+            for tool in each.tools
+            if id(tool) in problems
+        ]
+        reported = [held for each in sets for held in each.withheld]
+        return Toolset(tools=whole.tools, withheld=(*reported, *invalid, *whole.withheld))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        if name not in self._homes:
+            await self.toolset()
+        host = self._homes.get(name)
+        if host is not None:
+            return await host.call(name, arguments)
+        near = get_close_matches(name, self._homes, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return ToolOutput(text=f"There is no tool {name!r}{hint}", is_error=True)
+
+    def _check(self, tool: OfferedTool) -> str | None:
+        if tool.digest not in self._checked:
+            self._checked[tool.digest] = check_schema(tool.definition.parameters)
+        return self._checked[tool.digest]
+
+
+def _has_to_be_opened(host: ToolHost) -> bool:
+    return isinstance(host, AbstractAsyncContextManager)

@@ -1,0 +1,124 @@
+"""The file of MCP servers: one bad entry costs one server, and secrets are not shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.errors import UsageError
+from lamina.tools.config import ServerConfig, ToolConfig, parse_servers, read_servers
+
+HERE = Path("/home/ada/mcp.json")
+
+
+def entry(raw: Any, **environ: str) -> ServerConfig:
+    config = parse_servers(json.dumps({"mcpServers": {"s": raw}}).encode(), HERE, environ)
+    assert config.problems == ()
+    return config.servers[0]
+
+
+def problem(raw: Any, **environ: str) -> str:
+    config = parse_servers(json.dumps({"mcpServers": {"s": raw}}).encode(), HERE, environ)
+    assert config.servers == ()
+    (held,) = config.problems
+    assert (held.what, held.reason) == ("s", "invalid")
+    assert "'/home/ada/mcp.json'" in held.detail
+    return held.detail
+
+
+def test_a_command_is_read_with_all_that_goes_with_it() -> None:
+    tools = {"rm": {"disabled": True, "autoApprove": 1}, "ls": {"permission": "free"}}
+    read = entry(
+        {
+            "command": "npx",
+            "args": ["-y", "${PACKAGE}", "$HOME"],
+            "env": {"TOKEN": "${env:TOKEN}", "MODE": "${MODE:-fast}"},
+            "cwd": "work",
+            "timeout": 5,
+            "tools": tools,
+            "alwaysAllow": ["another program's"],
+        },
+        PACKAGE="server",
+        TOKEN="t0p",
+    )
+    assert read.args == ("-y", "server", "$HOME")
+    assert read.env == {"TOKEN": "t0p", "MODE": "fast"}
+    assert read.cwd == "/home/ada/work"
+    assert read.timeout == 5.0
+    assert read.tools == {"rm": ToolConfig(disabled=True), "ls": ToolConfig(permission="free")}
+    assert (read.permission_of("ls"), read.permission_of("rm")) == ("free", "required")
+    assert "t0p" not in repr(read)
+
+
+def test_an_address_is_read_with_its_headers() -> None:
+    headers = {"Authorization": "Bearer ${KEY}"}
+    raw = {"type": "http", "url": "https://${HOST}/mcp", "headers": headers}
+    read = entry(raw, KEY="k", HOST="example.org")
+    assert (read.url, read.headers) == ("https://example.org/mcp", {"Authorization": "Bearer k"})
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({}, "the entry has neither 'command' nor 'url'"),
+        ({"command": "a", "url": "http://b"}, "the entry has both a 'command' and a 'url'"),
+        (
+            {"command": 5},
+            "not of the right form: Expected `str | null`, got `int` - at `$.command`",
+        ),
+        ([], "not of the right form: Expected `object`, got `array`"),
+        ({"command": "a", "args": "-y"}, "Expected `array`, got `str` - at `$.args`"),
+        ({"command": "a", "timeout": 0}, "'timeout' is a number of seconds above 0, not 0.0"),
+        (
+            {"command": "a", "permission": "always"},
+            "Invalid enum value 'always' - at `$.permission`",
+        ),
+        ({"url": "http://a/sse", "type": "sse"}, "only streamable HTTP is spoken here"),
+        (
+            {"command": "a", "env": {"K": "${MISSING}"}},
+            "the variable MISSING that 'env.K' asks for",
+        ),
+        ({"command": "${input:key}"}, "${input:key} in 'command' is nothing that Lamina knows"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_says_why(raw: Any, said: str) -> None:
+    assert said in problem(raw)
+
+
+def test_a_bad_entry_costs_no_other_server_and_a_disabled_one_is_not_read() -> None:
+    raw = {"a": {"command": "x"}, "b": {}, "c": {"disabled": True, "command": "${NO}"}, "": {}}
+    config = parse_servers(json.dumps({"mcpServers": raw}).encode(), HERE, {})
+    assert [each.name for each in config.servers] == ["a"]
+    assert [each.what for each in config.problems] == ["b", "a server without a name"]
+
+
+def test_the_form_of_vs_code_and_a_mark_in_front_are_read() -> None:
+    data = b"\xef\xbb\xbf" + json.dumps({"servers": {"a": {"command": "x"}}, "inputs": []}).encode()
+    assert [each.name for each in parse_servers(data, HERE, {}).servers] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (
+            b'{\n  "mcpServers": {,}\n}',
+            r"'/home/ada/mcp.json' is not JSON: .* at line 2, column 18",
+        ),
+        (b"", "is not JSON"),
+        (b"\xff", "is not JSON"),
+        (b"[]", "names no MCP servers"),
+        (b"{}", "names no MCP servers"),
+        (b'{"mcpServers": []}', "names no MCP servers"),
+    ],
+)
+def test_a_file_that_is_none_says_where_and_what_to_do(data: bytes, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_servers(data, HERE, {})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nope.json' cannot be read: No such file"):
+        read_servers(tmp_path / "nope.json")
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "${WHAT}"}}}')
+    assert read_servers(tmp_path / "mcp.json", {"WHAT": "ls"}).servers[0].command == "ls"
