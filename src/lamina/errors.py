@@ -15,6 +15,8 @@
     ├── ReplyError              a provider's reply could not be read
     ├── ProviderError           a provider did not answer
     │   ├── RequestTooLong      it says that the request does not fit its window
+    │   ├── ProviderBusy        it is overloaded or throttles; later it may answer
+    │   ├── KeyMissing          there is no key for it, or it was refused
     │   └── ModelMissing        the embedded model or its runtime is not on this machine
     ├── HookError               a hook failed, was too slow or returned something that cannot be
     │   └── MessageDropped      a message hook dropped the user's message; nothing is sent
@@ -144,6 +146,20 @@ class RequestTooLong(ProviderError):
         super().__init__(problem)
         self.tokens = tokens
         self.window = window
+
+
+class ProviderBusy(ProviderError):
+    """Worth trying again, after `retry_after` seconds if the provider said so."""
+
+    code = "provider_busy"
+
+    def __init__(self, problem: str, retry_after: float | None = None) -> None:
+        super().__init__(problem)
+        self.retry_after = retry_after
+
+
+class KeyMissing(ProviderError):
+    code = "key_missing"
 
 
 class ModelMissing(ProviderError):

@@ -42,6 +42,8 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lifetime_s: float | None = None
     explicit: bool = False
     keeps_answers: bool = False
+    base_url: str = ""
+    key_env: str = ""
 
 
 class _File(Struct):
@@ -84,6 +86,8 @@ class ModelBook:
             provider=provider,
             model=model,
             wire=facts.wire,
+            base_url=facts.base_url,
+            key_env=facts.key_env,
             input_price=facts.input,
             output_price=facts.output,
             window=facts.window,

@@ -118,6 +118,9 @@ class Target(Struct, frozen=True, kw_only=True):
     # US dollars per million tokens of fresh input and of output.
     input_price: float = 0.0
     output_price: float = 0.0
+    # Where it is reached, if not where its SDK looks, and the environment variable with its key.
+    base_url: str = ""
+    key_env: str = ""
 
     @property
     def name(self) -> str:

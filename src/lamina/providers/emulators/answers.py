@@ -1,0 +1,102 @@
+"""Where an emulator's answers come from: an echo, a script, or the embedded model."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from lamina.errors import UsageError
+from lamina.ports import Provider
+from lamina.values.piece import TextPiece
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A request as an answer needs it: who said what, and the names of the tools."""
+
+    messages: tuple[tuple[Literal["system", "user", "assistant", "tool"], str], ...]
+    tools: tuple[str, ...] = ()
+    max_tokens: int = 256
+
+    @property
+    def question(self) -> str:
+        return next((text for role, text in reversed(self.messages) if role == "user"), "")
+
+
+class SaidCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Said(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An answer. `pieces` splits the text as it is streamed; without them, at white space."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[SaidCall, ...] = ()
+
+    def pieces(self) -> list[str]:
+        words = self.text.split(" ")
+        return [word if at == 0 else f" {word}" for at, word in enumerate(words) if word or at]
+
+
+class Answers(Protocol):
+    async def answer(self, asked: Asked) -> Said: ...
+
+
+class Echo:
+    """Says again what was asked, shortened."""
+
+    async def answer(self, asked: Asked) -> Said:
+        question = " ".join(asked.question.split())
+        shown = question if len(question) <= 200 else f"{question[:199]}…"
+        return Said(text=f"You said: {shown}")
+
+
+class Scripted:
+    """Answers in order; after the last one it begins again."""
+
+    def __init__(self, answers: Iterable[Said | str]) -> None:
+        self._answers = [Said(text=each) if isinstance(each, str) else each for each in answers]
+        self._next = 0
+        if not self._answers:
+            raise UsageError("a script of answers needs at least one")
+
+    async def answer(self, asked: Asked) -> Said:  # noqa: ARG002
+        said = self._answers[self._next % len(self._answers)]
+        self._next += 1
+        return said
+
+
+def read_answers(path: Path) -> Scripted:
+    """Answers from a JSON list of texts or of `{text, thinking, calls}`.
+
+    Raises:
+        UsageError: the file is not such a list.
+    """
+    try:
+        return Scripted(msgspec.json.decode(path.read_bytes(), type=list[str | Said]))
+    except OSError as error:
+        raise UsageError(f"cannot read the answers {str(path)!r}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{str(path)!r} is not a list of answers: {error}") from error
+
+
+class FromModel:
+    """Asks a model, which knows no tools."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    async def answer(self, asked: Asked) -> Said:
+        pieces: AsyncIterator[Any] = self._provider.stream(self._body(asked))
+        said = [piece.text async for piece in pieces if isinstance(piece, TextPiece)]
+        return Said(text="".join(said))
+
+    def _body(self, asked: Asked) -> Mapping[str, Any]:
+        roles = {"system": "system", "assistant": "assistant"}
+        messages: Sequence[dict[str, str]] = [
+            {"role": roles.get(role, "user"), "content": text} for role, text in asked.messages
+        ]
+        return {"messages": messages, "max_tokens": asked.max_tokens, "temperature": 0.0}

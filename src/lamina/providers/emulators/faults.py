@@ -1,0 +1,74 @@
+"""Faults on demand: what a provider may do to its clients."""
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from lamina.errors import UsageError
+
+FaultKind = Literal[
+    "429", "500", "503", "529", "401", "overflow", "throttle", "html", "empty", "cut", "silent",
+    "slow", "hang", "reset",
+]  # fmt: skip
+KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+EXPLAINED: dict[FaultKind, str] = {
+    "429": "too many requests, with retry-after",
+    "500": "an error of the server",
+    "503": "not available",
+    "529": "overloaded",
+    "401": "the key is refused",
+    "overflow": "the request is too long for the model, as the vendor says it",
+    "throttle": "tokens per minute are used up: no overflow, though it sounds like one",
+    "html": "a web page with status 200, as a proxy sends it",
+    "empty": "status 200 and nothing",
+    "cut": "the stream breaks in the middle of the answer",
+    "silent": "the stream ends cleanly, but without its terminator",
+    "slow": "a second between pieces",
+    "hang": "no answer at all",
+    "reset": "the connection is closed before the answer",
+}
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """`kind` happens to the next `times` requests, after `skip` that go well."""
+
+    kind: FaultKind
+    times: int = 1
+    skip: int = 0
+    retry_after: float = 0.05
+
+
+def parse_fault(text: str) -> Fault:
+    """`KIND`, `KIND*TIMES` or `KIND*TIMES@SKIP`, as on the command line.
+
+    Raises:
+        UsageError: it is of another form.
+    """
+    head, _, skip = text.partition("@")
+    kind, _, times = head.partition("*")
+    if kind not in KINDS or not (times or "1").isdigit() or not (skip or "0").isdigit():
+        raise UsageError(f"a fault is KIND, KIND*TIMES or KIND*TIMES@SKIP, not {text!r}; kinds: "
+                         f"{', '.join(KINDS)}")  # fmt: skip
+    return Fault(kind=kind, times=int(times or 1), skip=int(skip or 0))
+
+
+class Faults:
+    """The faults that are still to come, in order."""
+
+    def __init__(self, faults: Iterable[Fault] = ()) -> None:
+        self._waiting: list[FaultKind | None] = []
+        self._after: dict[FaultKind, float] = {}
+        for fault in faults:
+            self.add(fault)
+
+    def add(self, fault: Fault) -> None:
+        self._waiting += [None] * fault.skip + [fault.kind] * fault.times
+        self._after[fault.kind] = fault.retry_after
+
+    def next(self) -> FaultKind | None:
+        """What happens to the request that came in now."""
+        return self._waiting.pop(0) if self._waiting else None
+
+    def retry_after(self, kind: FaultKind) -> float:
+        return self._after.get(kind, 0.05)
