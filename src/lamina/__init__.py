@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lamina.engine.hooks import Drop, Hooks
+    from lamina.engine.runner import AgentRunner, Answer, ChatRunner
     from lamina.engine.session import Session
     from lamina.engine.turn import Turn
     from lamina.errors import BudgetError, LaminaError, PrefixMoved
+    from lamina.stores.jsonl import JsonlStore
     from lamina.stores.memory import MemoryStore
+    from lamina.tools.functions import tool
     from lamina.values.envelope import Options
     from lamina.values.item import (
         Item,
@@ -27,9 +31,13 @@ if TYPE_CHECKING:
     from lamina.values.message import ToolDefinition, ToolResult, ToolText
     from lamina.values.settings import Settings
     from lamina.wiring import attach, open_session
+    from lamina.wiring.running import open_agent, open_chat
 
 # Resolved on first use: `import lamina` stays cheap.
 _HOMES = {
+    "AgentRunner": "lamina.engine.runner",
+    "Answer": "lamina.engine.runner",
+    "ChatRunner": "lamina.engine.runner",
     "Session": "lamina.engine.session",
     "Turn": "lamina.engine.turn",
     "BudgetError": "lamina.errors",
@@ -52,11 +60,17 @@ _HOMES = {
     "ToolText": "lamina.values.message",
     "Settings": "lamina.values.settings",
     "attach": "lamina.wiring",
+    "open_agent": "lamina.wiring.running",
+    "open_chat": "lamina.wiring.running",
+    "tool": "lamina.tools.functions",
     "open_session": "lamina.wiring",
 }
 
 __all__ = [
+    "AgentRunner",
+    "Answer",
     "BudgetError",
+    "ChatRunner",
     "Drop",
     "Hooks",
     "Item",
@@ -74,9 +88,12 @@ __all__ = [
     "attach",
     "item_id",
     "note_id",
+    "open_agent",
+    "open_chat",
     "open_session",
     "query_id",
     "selection_id",
+    "tool",
     "tool_id",
     "url_id",
 ]

@@ -151,14 +151,36 @@ async def make_session(folder: Path) -> Path:
     return default_store(folder).path_of("my-chat")
 
 
+def test_a_model_is_talked_to_as_shown(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model_cache: Path,
+) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "approach.md").write_text("Come in at high water.\n")
+    anyio.run(find_block("open_agent")["talk"])
+    shown = capsys.readouterr().out
+    assert "Requested(" in shown
+    assert "answered" in shown
+
+
+# What a person would type.
+TYPED = {"lamina chat": "/help\n"}
+
+
 def test_the_commands_that_the_readme_shows_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_cache: Path
 ) -> None:
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
     (tmp_path / "notes").mkdir()
     (tmp_path / "chats").mkdir()
     (tmp_path / "notes" / "vim.md").write_text("u undoes.\n")
     (tmp_path / "notes" / "rules.md").write_text("Be brief.\n")
+    (tmp_path / "notes" / "berths.md").write_text("A berth costs 4 a night.\n")
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
     (tmp_path / "chat.md").write_text("**user**: hi\n\n**ai**: hello\n")
     old = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")
@@ -178,6 +200,7 @@ def test_the_commands_that_the_readme_shows_exist(
         done = subprocess.run(
             line.replace("lamina", str(command), 1),
             shell=True, cwd=tmp_path, capture_output=True, text=True, check=False,
+            input=next((typed for begins, typed in TYPED.items() if line.startswith(begins)), ""),
         )  # fmt: skip
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         assert done.stdout.strip()

@@ -1,0 +1,126 @@
+"""Who answers for a target: the embedded model, or a vendor through its own SDK.
+
+Law: keys come from the environment or the system's keyring, and go to the SDK and nowhere else.
+"""
+
+import os
+from importlib import import_module
+
+import anyio
+
+from lamina.errors import InvalidSetting, KeyMissing, ProviderError
+from lamina.ports import Provider
+from lamina.values.settings import Target
+
+SLOTS = 4
+COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
+# The service under which the system's keyring holds keys, by provider.
+KEYRING = "lamina"
+# The SDK of each wire, and the extra that brings it.
+_SDKS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
+
+
+class Clients:
+    """Who answers for a target. An embedded model is loaded when it is first asked, once for all
+    sessions of the process; `slots` of them are served at a time. Each slot takes memory for a
+    whole window: `window` makes it smaller than the target's own, and the sessions' setting of that
+    name should say the same."""
+
+    def __init__(self, *, slots: int | None = None, window: int | None = None) -> None:
+        self._slots = slots or _slots_wanted()
+        self._window = window
+        self._found: dict[str, Provider] = {}
+
+    async def provider(self, target: Target) -> Provider:
+        """The provider of a target.
+
+        Raises:
+            ModelMissing: the embedded model is not on this machine.
+            KeyMissing: there is no key for the vendor.
+            ProviderError: its SDK is not installed, or nobody knows where it is.
+        """
+        if target.name not in self._found:
+            local = target.wire == "llamacpp"
+            found = await self._embedded(target) if local else _connect(target)
+            self._found[target.name] = found
+        return self._found[target.name]
+
+    async def _embedded(self, target: Target) -> Provider:
+        from lamina.providers.local.catalogue import find_model
+        from lamina.providers.local.client import EmbeddedModel
+        from lamina.providers.local.serving import Serving, serve
+
+        path = await anyio.to_thread.run_sync(find_model, target.model)
+        window = min(target.window, self._window or target.window)
+        serving = Serving(path=path, window=window, slots=self._slots)
+        return EmbeddedModel(await serve(serving))
+
+
+def _connect(target: Target) -> Provider:
+    sdk = _SDKS[target.wire]
+    url = target.base_url or (
+        os.environ.get(COMPATIBLE_URL, "") if target.provider == "compatible" else ""
+    )
+    if target.provider == "compatible" and not url:
+        raise ProviderError(
+            f"where is the server of {target.name!r}? Set {COMPATIBLE_URL}=http://host:port/v1, or "
+            f"name it in your models file (LAMINA_MODELS) with its `base_url`"
+        )
+    key = find_key(target, needed=not url)
+    try:
+        module = import_module(f"lamina.providers.clients.{target.wire}")
+        provider: Provider = module.connect(_at(target, url), key)
+    except ImportError as error:
+        raise ProviderError(
+            f"the SDK {sdk!r} is not installed: pip install 'lamina[{target.wire}]'"
+        ) from error
+    return provider
+
+
+def _at(target: Target, url: str) -> Target:
+    from msgspec.structs import replace
+
+    return replace(target, base_url=url) if url else target
+
+
+def find_key(target: Target, *, needed: bool = True) -> str:
+    """The key for a target.
+
+    Raises:
+        KeyMissing: it is needed and not to be found.
+    """
+    name = target.key_env or f"{target.provider.upper()}_API_KEY"
+    others = ("GOOGLE_API_KEY",) if target.wire == "gemini" else ()
+    for each in (name, *others):
+        if key := os.environ.get(each, "").strip():
+            return key
+    if key := _from_keyring(target.provider):
+        return key
+    if needed:
+        raise KeyMissing(
+            f"there is no key for {target.provider!r}: set {name}, or keep it in the system's "
+            f"keyring (keyring set {KEYRING} {target.provider})"
+        )
+    return ""
+
+
+def _from_keyring(provider: str) -> str:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        return ""
+    try:
+        return keyring.get_password(KEYRING, provider) or ""
+    except KeyringError:
+        # None that works here, as on a server: the environment is the other way.
+        return ""
+
+
+def _slots_wanted() -> int:
+    given = os.environ.get("LAMINA_SLOTS", "")
+    if not given:
+        return SLOTS
+    if not given.isdigit() or int(given) < 1:
+        raise InvalidSetting("LAMINA_SLOTS", given, "must be a number from 1 on")
+    return int(given)
