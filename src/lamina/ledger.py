@@ -16,7 +16,8 @@ def cost_of(usage: Usage, target: Target) -> float:
     """What a request cost, in US dollars."""
     fresh = max(0, usage.input - usage.cached - usage.written)
     read = usage.cached * target.cache.read_price
-    written = usage.written * target.cache.write_price
+    briefly = max(0, usage.written - usage.written_long) * target.cache.write_price
+    written = briefly + usage.written_long * target.cache.long_write_price
     paid = (fresh + read + written) * target.input_price + usage.output * target.output_price
     return paid / 1_000_000
 
@@ -109,10 +110,12 @@ def expected_cached(tokens: int, written: int, rules: CacheRules) -> int:
 def judge_cache(
     agreement: Agreement, written: int, elapsed: float | None, rules: CacheRules, usage: Usage,
     factor: float, *, same_cache: bool = True, held: int | None = None,
+    explicit_before: bool = False,
 ) -> CacheVerdict:  # fmt: skip
     """What it means that the provider reported so many cached tokens. Counts are ours scaled by
     `factor`; a difference within 5% or one step is none. `held` is what a server that keeps answers
-    has of the request before and its answer, as it counted them itself."""
+    has of the request before and its answer, as it counted them itself. Of a cache made by hand at
+    least its tokens are read; `explicit_before` says that the request before had one."""
     expired = elapsed is not None and rules.lifetime_s is not None and elapsed > rules.lifetime_s
     scaled = expected_cached(round(agreement.tokens * factor), round(written * factor), rules)
     expected = 0 if agreement.first or expired or not same_cache else scaled
@@ -120,6 +123,11 @@ def judge_cache(
     surely = expected
     if held is not None and expected and not agreement.broke:
         expected = max(expected, min(held, usage.input - 1))
+    if usage.explicit:
+        expected = surely = min(usage.explicit, usage.input)
+    elif explicit_before:
+        # What stood in it was sent whole now; nobody else has kept it.
+        expected = surely = 0
 
     def verdict(meaning: str, detail: str) -> CacheVerdict:
         return CacheVerdict(expected=expected, reported=reported, meaning=meaning, detail=detail)  # type: ignore[arg-type]
@@ -127,6 +135,10 @@ def judge_cache(
     if not usage.cache_reported:
         return verdict("not_reported", "the provider said nothing of its cache")
     slack = max(rules.step, 16, round(0.05 * max(expected, reported)))
+    if usage.explicit and reported >= expected - slack:
+        return verdict("as_expected", "the explicit cache was read")
+    if explicit_before and same_cache and not usage.explicit and reported <= slack:
+        return verdict("lifetime_passed", "the explicit cache was not used again: all was sent")
     if abs(reported - expected) <= slack:
         if agreement.first:
             return verdict("nothing_sent_before", "the first request of this session")
@@ -154,6 +166,11 @@ def judge_cache(
         return verdict("more_than_expected", why)
     if elapsed is not None and rules.lifetime_s is not None and elapsed > 0.8 * rules.lifetime_s:
         return verdict("lifetime_passed", _expiry(elapsed, rules))
+    if rules.keeps_answers:
+        # One server with memory of its own: there is no elsewhere.
+        return verdict(
+            "lifetime_passed", "the model was started anew since, or its memory served others"
+        )
     return verdict(
         "routed_elsewhere",
         f"the bytes agree and are {elapsed or 0:.0f} s old: the request met another machine, "

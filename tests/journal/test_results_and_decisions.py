@@ -31,26 +31,26 @@ from lamina.values.tool import Decision, ToolOutput
 TOOL = ItemId("tool:fake/find")
 
 
-class Path_:
+class Trail:
     """Entries one behind the other."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.add(SessionEntry, session="s", settings=Settings(target="fake:small"))
 
-    def add(self, kind: Any, **fields: Any) -> "Path_":
+    def add(self, kind: Any, **fields: Any) -> "Trail":
         parent = self.entries[-1].id if self.entries else None
         number = f"{len(self.entries):06x}"
         self.entries.append(kind(id=number, parent=parent, at=1.0, **fields))
         return self
 
-    def message(self, role: Any, *blocks: Any) -> "Path_":
+    def message(self, role: Any, *blocks: Any) -> "Trail":
         return self.add(MessageEntry, message=Message(role=role, blocks=blocks, id="m"))
 
-    def result(self, call: str, text: str) -> "Path_":
+    def result(self, call: str, text: str) -> "Trail":
         return self.add(ResultEntry, result=ToolResult(call_id=call, name="find", text=text))
 
-    def decision(self, call: str, decision: Decision, digest: str = "d1") -> "Path_":
+    def decision(self, call: str, decision: Decision, digest: str = "d1") -> "Trail":
         return self.add(DecisionEntry, call_id=call, tool=TOOL, digest=digest, decision=decision)
 
     @property
@@ -58,9 +58,9 @@ class Path_:
         return replay(self.entries)
 
 
-def asked() -> Path_:
+def asked() -> Trail:
     calls = (ToolCall(id="a", name="find"), ToolCall(id="b", name="find"))
-    return Path_().message("user", Text("Q")).message("assistant", *calls)
+    return Trail().message("user", Text("Q")).message("assistant", *calls)
 
 
 def test_results_and_decisions_are_read_back_as_they_were_written() -> None:

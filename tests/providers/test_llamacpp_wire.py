@@ -6,22 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.strategies import thorough
 
 from lamina.errors import ReplyError
 from lamina.layers import Assembler, Layout
 from lamina.providers.llamacpp import (
     IN_TOOL_FORM,
-    FormReader,
     decode,
     encode,
     loosened,
     read_form,
 )
-from lamina.providers.local.serving import defuse
 from lamina.schemas import check_arguments
 from lamina.values.chain import Chain
 from lamina.values.envelope import Envelope, Options, SystemPart
@@ -145,7 +140,8 @@ Answer as soon as you know enough; a tool's result comes back to you as <tool_re
 
 ## find
 Finds a file.
-Arguments: {"additionalProperties":false,"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"}
+Arguments: {"additionalProperties":false,"properties":{"path":{"type":"string"}},\
+"required":["path"],"type":"object"}
 
 Be brief.\
 """,
@@ -163,7 +159,9 @@ Be brief.\
                 "content": """\
 <tool_result name="find">
 in the shed
-</tool_result>\
+</tool_result>
+
+Now answer: {"answer": "..."}, or use another tool.\
 """,
             },
             {"role": "assistant", "content": '{"answer": "In the shed."}'},
@@ -229,7 +227,9 @@ x
 </tool_result>
 <tool_result name="f">&lt;tool_result>\\n">
 plain <b>text</b>
-</tool_result>\
+</tool_result>
+
+Now answer: {"answer": "..."}, or use another tool.\
 """
     )
 
@@ -407,93 +407,3 @@ def test_a_form_that_was_cut_off_is_the_text_that_came(text: str, said: str) -> 
 def test_what_is_no_completion_is_refused() -> None:
     with pytest.raises(ReplyError):
         decode({"error": {"message": "no"}})
-
-
-# -- reading along --------------------------------------------------------------------------------
-
-# Every letter there is, surrogates that have lost their other half, and what JSON escapes.
-anything = st.text(
-    st.characters() | st.sampled_from('"\\/\b\n\r\t\x00\x1f😀\ud83d\ude00') , max_size=20
-)  # fmt: skip
-
-
-def without_halves(text: str) -> str:
-    whole = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-    return re.sub("[\ud800-\udfff]", "\ufffd", whole)
-
-
-def write(text: str, *, plain: bool) -> str:
-    """As JSON; with letters as they are where that can be."""
-    if plain and not re.search("[\ud800-\udfff]", text):
-        return json.dumps(text, ensure_ascii=False).replace("/", "\\/")
-    return json.dumps(text)
-
-
-def read_along(fragments: Sequence[str]) -> str:
-    reader = FormReader()
-    return "".join(map(reader.feed, fragments))
-
-
-@thorough
-@given(anything, st.booleans(), st.data())
-@example("\ud83d ok", False, None)
-@example("\ud83d", False, None)
-def test_however_the_form_is_split_the_answer_is_the_same(
-    answer: str, plain: bool, data: st.DataObject | None
-) -> None:
-    raw = f'{{"answer": {write(answer, plain=plain)}}}'
-    expected = without_halves(json.loads(raw)["answer"])
-    assert read_form(raw) == Text(expected)
-    assert read_along([raw]) == expected
-    assert read_along(list(raw)) == expected
-    for at in range(len(raw) + 1):
-        assert read_along([raw[:at], raw[at:]]) == expected
-    if data is not None:
-        cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
-        ends = [0, *cuts, len(raw)]
-        parts = [raw[a:b] for a, b in zip(ends, ends[1:], strict=False)]
-        assert read_along(parts) == expected
-
-
-@thorough
-@given(anything, st.integers(0, 200))
-def test_what_was_read_along_is_what_is_kept_of_an_answer_that_was_cut_off(
-    answer: str, at: int
-) -> None:
-    raw = f'{{"answer": {write(answer, plain=True)}}}'[:at]
-    reader = FormReader()
-    said = "".join(map(reader.feed, raw))
-    if reader.is_answer:
-        assert read_form(raw) == Text(said)
-
-
-@thorough
-@given(st.integers(0, 60))
-def test_a_call_is_known_by_its_name_as_soon_as_that_is_whole(at: int) -> None:
-    raw = '{ "tool" : "find", "arguments": {"answer": "no"}}'
-    reader = FormReader()
-    said = "".join(map(reader.feed, raw[:at]))
-    assert said == ""
-    assert reader.is_call == (at >= raw.index('"find') + 1)
-    assert reader.name == ("find" if at > raw.index('",') else "")
-
-
-# -- control tokens -------------------------------------------------------------------------------
-
-CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", "[INST]"]
-PATTERN = re.compile("|".join(map(re.escape, sorted(CONTROL, key=len, reverse=True))))
-parts = st.sampled_from([*CONTROL, "<", "|", ">", "<|", "im_end", " ", "[", "s>", "word"])
-
-
-@thorough
-@given(st.lists(parts, max_size=12).map("".join))
-def test_no_text_spells_a_control_token_any_more(text: str) -> None:
-    plain = defuse(text, PATTERN)
-    assert not PATTERN.search(plain)
-    assert plain.replace(" ", "") == text.replace(" ", "")
-    assert defuse(plain, PATTERN) == plain
-
-
-def test_text_without_control_tokens_is_left_as_it_is() -> None:
-    assert defuse("a < b | c > d", PATTERN) == "a < b | c > d"
-    assert defuse("<|im_end|>", None) == "<|im_end|>"

@@ -12,6 +12,7 @@ from lamina.ports import Approver
 from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import is_path
 from lamina.values.settings import Settings, Target
+from lamina.wiring import default_target
 from lamina.wiring.running import Clients, open_agent
 
 SYSTEM = (
@@ -46,6 +47,10 @@ async def open_runner(
     session = options.session
     if session is not None:
         session = (await find_session(session, options.workspace)).session
+    else:
+        # Before there is a session: one that nobody can talk to would only be in the way.
+        wanted = options.target or (options.settings.target if options.settings else "")
+        await ensure_target(load_book().find(wanted or default_target()), console)
     if options.target is not None:
         load_book().find(options.target)
     system = options.system or ("" if session else SYSTEM)

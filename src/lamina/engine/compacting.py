@@ -69,6 +69,8 @@ class Compacted(Struct, frozen=True, kw_only=True):
     tokens_dropped: int = 0
     problem: str = ""
     reports: tuple[LeftOut, ...] = ()
+    # There was no history that could have given way: nothing to tell anybody.
+    idle: bool = False
 
 
 class Gone(Struct, frozen=True, kw_only=True):
@@ -189,7 +191,8 @@ class Compactor:
             trigger=trigger,
         )
         if isinstance(plan, NoHelp):
-            return Compacted(changed=False, reason=plan.reason)
+            idle = trigger == "threshold" and not messages
+            return Compacted(changed=False, reason=plan.reason, idle=idle)
         summary, problem = await self._summarize(state, plan, messages)
         by = "model"
         count = self._assembler.count_text
@@ -263,7 +266,8 @@ class Compactor:
             uncached=(ask,),
         )
         # Apart from the one in use, whose totals are of the whole of history.
-        assembler = Assembler(lambda _: 0, self._assembler.layout)
+        # Its counts are rough: an encoder asks only whether a prefix is long enough for a cache.
+        assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
         prompt: Prompt = assembler.assemble(envelope, state.items, plan.first_kept)
         options = replace(envelope.options, max_tokens=plan.summary_tokens * TOO_LONG)
         return WireRequest(
@@ -272,6 +276,8 @@ class Compactor:
             options=options,
             blobs=await self._blobs(prompt),
             cache_key=self._cache_key,
+            cache_ttl=state.settings.cache_ttl,
+            explicit_cache=state.settings.explicit_cache,
         )
 
     def _evict(self, state: State, plan: CompactionPlan, summary: int) -> tuple[Any, ...]:
@@ -314,7 +320,9 @@ def said_of(compacted: Compacted | None) -> tuple[str, ...]:
     said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
         compacted.problem
     )
-    return said if compacted.changed else (*said, f"compaction would not help: {compacted.reason}")
+    if compacted.changed or compacted.idle:
+        return said
+    return (*said, f"compaction would not help: {compacted.reason}")
 
 
 def boundary_of(

@@ -16,8 +16,8 @@ from lamina.values.entry import RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
-from lamina.values.settings import CacheRules, Promotion, Settings, Target
-from lamina.values.usage import Usage
+from lamina.values.settings import CacheRules, Promotion, Settings, Target, cache_rules
+from lamina.values.wire import Reply
 
 
 class Workbench:
@@ -121,15 +121,15 @@ class Workbench:
             uncached=then.uncached,
         )
 
-    def judge(self, state: State, request: RequestEntry, usage: Usage) -> CacheVerdict:
-        """What the provider's cache figures mean."""
+    def judge(self, state: State, request: RequestEntry, reply: Reply) -> CacheVerdict:
+        """What the provider's cache figures mean, and what it says of them itself."""
+        usage = reply.usage
         target = self.book.find(request.target)
         last = state.last_sent
-        lifetime = state.settings.cache_lifetime_s
-        rules = target.cache if lifetime is None else replace(target.cache, lifetime_s=lifetime)
+        rules = cache_rules(state.settings, target)
         # What the provider counts, over what we counted: the truest factor for this request.
         factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
-        return judge_cache(
+        verdict = judge_cache(
             request.context.agreement,
             last.cached_tokens if last else 0,
             request.at - last.at if last else None,
@@ -138,7 +138,11 @@ class Workbench:
             factor,
             same_cache=last is not None and last.target == request.target,
             held=_held(state, rules),
+            explicit_before=state.last_usage is not None and bool(state.last_usage.explicit),
         )
+        if not reply.missed or verdict.meaning == "as_expected":
+            return verdict
+        return replace(verdict, detail=f"{verdict.detail}; the provider says: {reply.missed}")
 
 
 def _held(state: State, rules: CacheRules) -> int | None:
@@ -150,3 +154,11 @@ def _held(state: State, rules: CacheRules) -> int | None:
     if last.cached_tokens < last.tokens:
         return None
     return usage.input + max(0, usage.output - 1)
+
+
+def previous_reply(state: State, target: Target) -> str:
+    """What the target's provider calls its last answer on this path."""
+    last = state.last_sent
+    if last is None or last.target.partition(":")[0] != target.provider:
+        return ""
+    return state.last_reply

@@ -37,7 +37,7 @@ from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
-from lamina.values.settings import Target
+from lamina.values.settings import Target, cache_rules
 
 # New items that would not all fit even by themselves may take this share of what tools and L1
 # leave: history and the library are not wiped out for them.
@@ -294,9 +294,7 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
         return Boundary(kind="tools_change", reason="; ".join(state.reasons))
     if any(op.startswith("system_") for op in state.moved_by):
         return Boundary(kind="system_change", reason="; ".join(state.reasons))
-    lifetime = state.settings.cache_lifetime_s
-    if lifetime is None:
-        lifetime = target.cache.lifetime_s
+    lifetime = cache_rules(state.settings, target).lifetime_s
     if lifetime is not None and (now - last.at > lifetime or not lifetime):
         reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
         return Boundary(kind="expired", reason=reason)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lamina.engine.laying import previous_reply
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, begin_mended, fold_mended, path_to
 from lamina.layers import Assembler, Layout
@@ -236,12 +237,16 @@ def wire_request(recorded: Recorded, book: TargetBook, blobs: Mapping[str, bytes
     header, request = recorded.session, recorded.listed.request
     # A fork begins with requests that were sent under the name of what it was forked from.
     older = bool(header.forked_from) and request.at < header.at
+    target = book.find(request.target)
     return WireRequest(
         prompt=recorded.prompt,
-        target=book.find(request.target),
+        target=target,
         options=recorded.state.envelope.options,
         blobs=blobs,
         cache_key=header.forked_from if older else header.session,
+        cache_ttl=recorded.state.settings.cache_ttl,
+        previous=previous_reply(recorded.state, target),
+        explicit_cache=recorded.state.settings.explicit_cache,
     )
 
 

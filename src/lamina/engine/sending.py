@@ -97,7 +97,9 @@ class Sender:
         except BaseException as error:
             stopped = isinstance(error, anyio.get_cancelled_exc_class())
             with anyio.CancelScope(shield=True):
-                await self._keep_partial(turn, incoming, STOPPED if stopped else BROKE_OFF)
+                kept = await self._keep_partial(turn, incoming, STOPPED if stopped else BROKE_OFF)
+                if kept and stopped:
+                    await self._tell_cost(turn, incoming, emit)
             raise
         reply = incoming.reply
         if reply is None:
@@ -124,6 +126,13 @@ class Sender:
         for warning in committed.warnings[len(turn.context.warnings) :]:
             await emit(Warned(text=warning))
         return committed
+
+    async def _tell_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
+        """Tells what a stopped answer cost, as far as that is known; nobody may be listening."""
+        usage = incoming.reply.usage if incoming.reply else incoming.usage()
+        cost = cost_of(usage, self._session.target(turn.context.target))
+        with anyio.move_on_after(1):
+            await emit(Reported(request=turn.id, usage=usage, cost=cost))
 
     async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
         """Keeps the words that came of an answer that will not be complete. False if none did: then

@@ -24,7 +24,7 @@ from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_me
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
-from lamina.engine.laying import Workbench
+from lamina.engine.laying import Workbench, previous_reply
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
 from lamina.engine.recording import Plan, sizes_of
 from lamina.engine.turn import Committed, Turn
@@ -95,6 +95,8 @@ class Turns:
                 await run_context_hooks(
                     self._hooks, "before_agent_start", pen, target=chosen.name, message=message
                 )
+                # They ran for the question, not for this request: a retry goes back to here.
+                pen.began_at = pen.state.leaf
             found = await self._hydrator.hydrate(attach, pen.state)
             return await self._ask(
                 pen, chosen, message, found, tool_texts, (*self._untold, *warnings)
@@ -151,7 +153,7 @@ class Turns:
         async with self.lock:
             state = self._record.state
             self._require_open(request)
-            verdict = self._bench.judge(state, request, reply.usage)
+            verdict = self._bench.judge(state, request, reply)
             pen = self._record.pen()
             message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
             message, warnings = await run_message_hooks(
@@ -166,6 +168,8 @@ class Turns:
                 model=reply.model,
                 verdict=verdict,
                 warnings=warnings,
+                provider_id=reply.id,
+                missed=reply.missed,
             )
             await self._record.keep(pen.written, pen.state)
             self._bench.remember(request, prompt, state)
@@ -429,12 +433,16 @@ class Turns:
         kept: tuple[Attachment, ...],
         message: Message | None = None,
     ) -> Turn:
+        state = self._record.state
         wire_request = WireRequest(
             prompt=prompt,
             target=target,
-            options=self._record.state.envelope.options,
+            options=state.envelope.options,
             blobs=await self._blobs(prompt),
             cache_key=self._record.id,
+            cache_ttl=state.settings.cache_ttl,
+            previous=previous_reply(state, target),
+            explicit_cache=state.settings.explicit_cache,
         )
         wire = self._bench.book.wire(target)
         return Turn(

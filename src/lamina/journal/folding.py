@@ -115,6 +115,8 @@ class State(Struct, frozen=True, kw_only=True):
     last_sent: RequestEntry | None = None
     # What the provider said it cost.
     last_usage: Usage | None = None
+    # What the provider calls its answer.
+    last_reply: str = ""
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, Standing] = {}
     # Reasons recorded on this path since the last request that was sent, and the ops they are of.
@@ -343,6 +345,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         open_at=None,
         last_sent=request,
         last_usage=entry.usage,
+        last_reply=entry.provider_id,
         sent_standing=standing,
         reasons=state.reasons[reasons:],
         moved_by=state.moved_by[moved_by:],

@@ -6,6 +6,7 @@ from lamina.wiring.opening import (
     attach,
     data_folder,
     default_store,
+    default_target,
     open_session,
 )
 
@@ -14,5 +15,6 @@ __all__ = [
     "attach",
     "data_folder",
     "default_store",
+    "default_target",
     "open_session",
 ]

@@ -90,6 +90,11 @@ def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = N
     return JsonlStore(data_folder() / file_stem(workspace.name))
 
 
+def default_target() -> str:
+    """Whom a session talks to if nothing is said: LAMINA_TARGET, or the embedded model."""
+    return os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+
+
 async def open_session(
     session: str | None = None,
     *,
@@ -138,7 +143,7 @@ async def open_session(
     if known := bool(session and await store.has(session)):
         opened = await store.open(session or "")
     else:
-        name = target or chosen.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+        name = target or chosen.target or default_target()
         book.find(name)
         header = start_entry(
             session or token_hex(8),
@@ -164,7 +169,7 @@ async def open_session(
         try:
             if not session_opened.settings.target:
                 # The header is lost, and with it whom the session talks to.
-                name = target or chosen.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+                name = target or chosen.target or default_target()
                 with contextlib.suppress(UnknownTarget):
                     await session_opened.change(target=name)
             await _apply_given(session_opened, parts, offered, included, settings, target, options)

@@ -81,11 +81,10 @@ def test_those_who_wait_are_served_in_order() -> None:
                 served.append(name)
                 await anyio.lowlevel.checkpoint()
 
-        async with anyio.create_task_group() as group:
-            async with slots.of("first"):
-                for name in "abcdef":
-                    group.start_soon(work, name)
-                    await anyio.wait_all_tasks_blocked()
+        async with anyio.create_task_group() as group, slots.of("first"):
+            for name in "abcdef":
+                group.start_soon(work, name)
+                await anyio.wait_all_tasks_blocked()
         assert served == list("abcdef")
 
     anyio.run(body)

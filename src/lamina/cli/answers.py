@@ -1,0 +1,242 @@
+"""Answers and the requests behind them as plain data, for `ask --json` and `rpc`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.cli.log import describe
+from lamina.engine.calling import Wanted
+from lamina.engine.recorder import Listed, Recorded, list_requests, rebuild_request
+from lamina.engine.runner import Answer
+from lamina.engine.session import Session
+from lamina.engine.tree import labels_of
+from lamina.journal import Journal
+from lamina.ports import TargetBook
+from lamina.values.item import ITEM_KINDS
+from lamina.values.prompt import LAYERS, Layer, Prompt, Segment
+from lamina.values.request import Agreement, LeftOut, RequestContext
+from lamina.values.usage import Usage
+
+SUMMARY = 200
+
+
+class Shares(Struct):
+    """Tokens of a layer, how many of them a cache served, and how many it could have served."""
+
+    tokens: int = 0
+    cached: int = 0
+    agree: int = 0
+
+
+def leading_cached(tokens: int, agreement: Agreement, usage: Usage | None) -> int:
+    """How many leading tokens of a prompt came from a cache. A cache serves a prefix and nothing
+    else, so one number says it all: what the provider reported, in our tokens; or, where it
+    reported nothing, what agrees with the request before."""
+    if usage is None or not usage.cache_reported or not usage.input:
+        return min(tokens, agreement.tokens)
+    return min(tokens, round(usage.cached * tokens / usage.input))
+
+
+def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[dict[str, Any]]:
+    """Each layer with its tokens, and how many are among the first `cached` ones on the wire and
+    among the first `agree` ones, which are the same bytes as in the request before. L1-L5 are
+    always there, tools only if there are any."""
+    shares: dict[Layer, Shares] = {layer: Shares() for layer in LAYERS}
+    at = 0
+    for segment in prompt:
+        share = shares[segment.layer]
+        share.tokens += segment.tokens
+        share.cached += max(0, min(cached - at, segment.tokens))
+        share.agree += max(0, min(agree - at, segment.tokens))
+        at += segment.tokens
+    return [
+        {"id": layer, "tokens": share.tokens, "cached": share.cached, "agree": share.agree}
+        for layer, share in shares.items()
+        if layer != "tools" or share.tokens
+    ]
+
+
+def describe_items(context: RequestContext) -> list[dict[str, Any]]:
+    """What a request was built from, and then what is not in it."""
+    out = {each.what for each in context.left_out}
+    rows = [
+        {
+            "id": item.item,
+            "label": item.label,
+            "placement": item.placement,
+            "tokens": item.tokens,
+            "reason": item.reason,
+        }
+        for item in context.items
+        if not (item.placement == "left_out" and item.item in out)
+    ]
+    return rows + [
+        {
+            "id": each.what,
+            "label": label_left_out(each),
+            "placement": "left_out",
+            "tokens": each.tokens,
+            "reason": each.reason,
+            "detail": each.detail,
+        }
+        for each in context.left_out
+    ]
+
+
+def label_left_out(each: LeftOut) -> str:
+    """`what` is an item's id, or the name of something that never became an item."""
+    kind, _, key = each.what.partition(":")
+    return key if kind in ITEM_KINDS and key else each.what
+
+
+def describe_usage(usage: Usage) -> dict[str, int]:
+    return {"input": usage.input, "cached": usage.cached, "output": usage.output}
+
+
+def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -> dict[str, Any]:
+    """What `ask --json` prints. Usage and cost are of the whole turn; layers and context are those
+    of its last request."""
+    turn = answer.turn
+    layers: list[dict[str, Any]] = []
+    context: list[dict[str, Any]] = []
+    if turn is not None:
+        cached = leading_cached(turn.prompt.tokens, turn.context.agreement, turn.usage)
+        layers = describe_layers(turn.prompt, cached, turn.context.agreement.tokens)
+        context = describe_items(turn.context)
+    return {
+        "session": session.id,
+        "answer": answer.text,
+        "ending": answer.ending,
+        "target": turn.context.target if turn else session.settings.target,
+        "usage": describe_usage(answer.usage),
+        "cost": answer.cost,
+        "requests": answer.requests,
+        "layers": layers,
+        "context": context,
+        "verdict": msgspec.to_builtins(turn.verdict) if turn else None,
+        "warnings": list(warnings),
+    }
+
+
+def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
+    """What `prompt` and `resume` give over rpc."""
+    return {
+        "answer": answer.text,
+        "ending": answer.ending,
+        "usage": describe_usage(answer.usage),
+        "session": session.id,
+        "request": answer.turn.id if answer.turn else None,
+        "waiting": describe_waiting(answer.waiting),
+    }
+
+
+def describe_waiting(waiting: Sequence[Wanted]) -> list[dict[str, Any]]:
+    return [
+        {"call": msgspec.to_builtins(each.call), "tool": msgspec.to_builtins(each.tool)}
+        for each in waiting
+    ]
+
+
+# -- the session --------------------------------------------------------------------------------
+
+
+def describe_tree(session: Session) -> dict[str, Any]:
+    """Every entry in order of writing, with the branch that is active."""
+    entries = session.entries
+    active = {entry.id for entry in session.path}
+    labels = labels_of(entries)
+    rows = []
+    for entry in entries:
+        kind, said = describe(entry)
+        first = (said.splitlines() or [""])[0]
+        rows.append(
+            {
+                "id": entry.id,
+                "parent": entry.parent,
+                "kind": kind,
+                "summary": first if len(first) <= SUMMARY else f"{first[: SUMMARY - 1]}…",
+                "active": entry.id in active,
+                "label": labels.get(entry.id, ""),
+            }
+        )
+    return {"leaf": session.state.leaf, "entries": rows}
+
+
+def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[str, Any]:
+    """The last request of the active path, rebuilt from the journal; also while it is under way.
+    `problems` says why it may not be what was sent."""
+    recorded = _last_request(session, book)
+    if recorded is None:
+        return _nothing_sent(full)
+    listed, prompt = recorded.listed, recorded.prompt
+    context = listed.request.context
+    usage = listed.reply.usage if listed.reply else None
+    cached = leading_cached(prompt.tokens if prompt else 0, context.agreement, usage)
+    plain = msgspec.to_builtins(context)
+    described = {
+        "request": listed.request.id,
+        "target": context.target,
+        "layers": describe_layers(prompt or (), cached, context.agreement.tokens),
+        "items": plain.get("items", []),
+        "left_out": plain.get("left_out", []),
+        "boundaries": plain.get("boundaries", []),
+        "agreement": _agreement(context.agreement),
+        "fit": plain.get("fit", {}),
+        "usage": describe_usage(usage) if usage else None,
+        "verdict": msgspec.to_builtins(listed.reply.verdict) if listed.reply else None,
+        "problems": list(recorded.problems),
+    }
+    if full:
+        described["segments"] = [_segment(each) for each in prompt or ()]
+    return described
+
+
+def _last_request(session: Session, book: TargetBook) -> Recorded | None:
+    entries = {entry.id: entry for entry in session.entries}
+    journal = Journal(entries=entries, leaf=session.state.leaf)
+    requests = list_requests(journal)
+    last: Listed | None = next((each for each in reversed(requests.listed) if each.active), None)
+    return rebuild_request(journal, requests, last, book) if last else None
+
+
+def _nothing_sent(full: bool) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "request": None,
+        "target": None,
+        "layers": describe_layers(Prompt(), 0, 0),
+        "items": [],
+        "left_out": [],
+        "boundaries": [],
+        "agreement": _agreement(Agreement(first=True)),
+        "fit": {},
+        "usage": None,
+        "verdict": None,
+        "problems": [],
+    }
+    return described | ({"segments": []} if full else {})
+
+
+def _agreement(agreement: Agreement) -> Mapping[str, Any]:
+    """With all of its fields: a client should not have to know what is left out when it is zero."""
+    return {
+        "first": agreement.first,
+        "segments": agreement.segments,
+        "tokens": agreement.tokens,
+        "reprocessed": agreement.reprocessed,
+        "broke": msgspec.to_builtins(agreement.broke),
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "layer": segment.layer,
+        "role": segment.role,
+        "message": segment.message,
+        "source": segment.source,
+        "tokens": segment.tokens,
+        "cached": segment.cached,
+        "digest": segment.digest,
+        "content": msgspec.to_builtins(segment.content),
+    }

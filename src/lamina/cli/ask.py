@@ -1,0 +1,165 @@
+"""`lamina ask`: one question, its answer on standard output and nothing else there.
+
+Laws: standard output holds the answer, or one JSON object; all else is said on standard error. What
+came of an answer is kept, whatever stops it. Nobody is asked anything: a tool that would need a
+person's word is denied, or allowed by `--allow-tools` for each call once, which leaves the
+session's own settings as they are.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+
+from lamina.cli.answers import describe_answer
+from lamina.cli.running import RunOptions, open_runner
+from lamina.cli.stdio import is_piped, own_output, read_text, stoppable
+from lamina.cli.voice import Voice
+from lamina.codec import require_text
+from lamina.engine.runner import AgentRunner, Answer
+from lamina.errors import UsageError
+from lamina.text import escape_content
+from lamina.values.item import Wanted
+from lamina.values.message import ToolCall
+from lamina.values.patch import Display, OptionsSet
+from lamina.values.tool import Decision, OfferedTool
+
+STDIN = "-"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is asked, and how. Without a `text` the turn that was left in the middle goes on."""
+
+    text: str | None
+    attach: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    allow_tools: bool = False
+    as_json: bool = False
+    max_tokens: int | None = None
+
+
+def read_question(question: str | None, stdin: TextIO | None) -> str:
+    """The question with what is piped beside it, which stands under it as a block that cannot close
+    itself. `-`, or no question at all, means that what is piped is the question.
+
+    Raises:
+        UsageError: nothing is asked, or nothing that can be sent.
+    """
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    if question == STDIN or (question is None and is_piped(stdin)):
+        question = read_text(stdin, say)
+        if not question.strip():
+            raise UsageError("standard input is empty: there is no question")
+        return question
+    if question is None or not question.strip():
+        raise UsageError(
+            "give a question, '-' to read it from standard input, or --session ID --resume"
+        )
+    # Before a session is made for it.
+    require_text(question, "the question")
+    given = read_text(stdin, say) if is_piped(stdin) else ""
+    if not given.strip():
+        return question
+    return f"{question}\n\n<stdin>\n{escape_content(given, 'stdin').rstrip()}\n</stdin>"
+
+
+async def ask(asked: Asked, options: RunOptions) -> int:
+    """Asks, and gives the exit code."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    with own_output() as out:
+        voice = Voice(out, console, quiet=asked.as_json)
+        try:
+            return await _ask(asked, options, voice, console)
+        finally:
+            # Also in front of the line that says what went wrong.
+            voice.end_line()
+
+
+async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
+    code = 1
+    async with stoppable() as stop:
+        approver = Allowing() if asked.allow_tools else Denying(voice)
+        runner = await open_runner(options, console, approver=approver)
+        async with runner:
+            voice.on_gone = stop.abort = runner.abort
+            if options.session is None:
+                voice.say(f"session {runner.session.id}")
+            code = finish(await converse(runner, asked, voice), runner, asked, voice)
+    if stop.signal is not None:
+        voice.end_line()
+        return stop.exit_code
+    return code
+
+
+async def converse(runner: AgentRunner, asked: Asked, voice: Voice) -> Answer:
+    """Puts the question, or goes on with the one that was left.
+
+    Raises:
+        TurnState: there is nothing to go on with.
+    """
+    session = runner.session
+    if asked.max_tokens not in (None, session.envelope.options.max_tokens):
+        await limit_answers(runner, asked.max_tokens)
+    if asked.text is None:
+        return await runner.go_on(on_event=voice.hear)
+    if session.interrupted or session.waiting:
+        voice.warn(
+            "the last question of this session was left without an answer; it is put aside for "
+            "this one (--resume would have gone on with it)"
+        )
+    wanted = attachments(asked.attach, asked.essential)
+    return await runner.run(asked.text, attach=wanted, on_event=voice.hear)
+
+
+def finish(answer: Answer, runner: AgentRunner, asked: Asked, voice: Voice) -> int:
+    """Says what the turn came to, and gives the exit code."""
+    session = runner.session
+    if asked.as_json:
+        described = describe_answer(answer, session, voice.warnings)
+        voice.print(msgspec.json.format(msgspec.json.encode(described), indent=2).decode())
+    else:
+        voice.compare(answer)
+    voice.end_line()
+    if answer.ending == "aborted":
+        kept = "what came of the answer is kept" if answer.text else "nothing came of the answer"
+        left = session.interrupted or session.waiting
+        hint = f"; lamina ask --session {session.id} --resume asks again" if left else ""
+        voice.say(f"stopped: {kept}{hint}")
+    voice.close(answer, session.id)
+    return 0 if answer.ending == "answered" else 1
+
+
+async def limit_answers(runner: AgentRunner, tokens: int | None) -> None:
+    """Limits the session's answers, from the next one on."""
+    title = f"Answers of at most {tokens:,} tokens"
+    op = OptionsSet(max_tokens=tokens)
+    await runner.session.apply("lamina.cli", op, display=Display(title=title))
+
+
+def attachments(attach: Sequence[str], essential: Sequence[str]) -> list[str | Wanted]:
+    return [*attach, *(Wanted(what=path, essential=True) for path in essential)]
+
+
+class Allowing:
+    """Lets every call run, once: nothing is allowed for longer than this command."""
+
+    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:  # noqa: ARG002
+        return "allow_once"
+
+
+class Denying:
+    """Denies what a person would have to allow, and says how to allow it."""
+
+    def __init__(self, voice: Voice) -> None:
+        self._voice = voice
+
+    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
+        name = tool.label or call.name
+        self._voice.warn(f"denied {name}: nobody can be asked here; --allow-tools lets tools run")
+        return "deny"

@@ -1,0 +1,59 @@
+"""A chat on a real terminal with a model that plays a script: `python -m tests.cli.scripted_chat`."""
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+from tests.cli.chats import TARGET, answer
+from tests.fakes.providers import ProviderFake, ProvidersFake, calling
+from tests.fakes.tools import ToolHostFake, tool
+
+from lamina.cli.chat import connected, signals
+from lamina.cli.chatting.asking import KeyboardApprover
+from lamina.cli.chatting.conversation import Chat
+from lamina.cli.chatting.screen import open_screen
+from lamina.engine.runner import AgentRunner
+from lamina.values.piece import Piece, ReadingPiece
+from lamina.values.usage import Usage
+from lamina.wiring import open_session
+from lamina.workspace.folder import FolderWorkspace
+
+LONG = "\n".join(f"{number}. The berth number {number} is free." for number in range(1, 61))
+EVIL = "Evil \x1b[2J\x1b]0;owned\x07 and &#27;[31m."
+
+
+class Slow(ProviderFake):
+    """A word at a time, as models speak."""
+
+    async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        async for piece in super().stream(body):
+            await anyio.sleep(0.01)
+            yield piece
+
+
+async def main() -> int:
+    wipe = calling(("c1", "wipe", {"path": "/harbour"}), usage=Usage(input=10, output=1))
+    provider = Slow(
+        answer(LONG),
+        wipe,
+        answer("Wiped."),
+        [ReadingPiece(done=512, total=3_210), *answer("It will not end")[:-1], anyio.Event()],
+        [ReadingPiece(done=512, total=3_210), anyio.Event()],
+        answer(EVIL),
+    )
+    screen = open_screen()
+    approver = KeyboardApprover(screen)
+    session = await open_session(target=TARGET, workspace=Path())
+    host = ToolHostFake(tool("wipe", "required"))
+    async with AgentRunner(session, ProvidersFake(provider), host, approver=approver) as runner:
+        workspace = FolderWorkspace(Path())
+        chat = Chat(runner, screen, approver, workspace=workspace, root=Path())
+        async with connected(chat):
+            with signals(chat):
+                return await chat.talk()
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main))

@@ -1,0 +1,99 @@
+"""What a request costs, and caches that keep answers, too."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.engine.scenes import Scene
+from tests.fakes.book import SMALL
+from tests.fakes.providers import saying
+from tests.fakes.sessions import run, words
+from tests.strategies import thorough
+
+from lamina.ledger import cost_of, judge_cache
+from lamina.values.event import Reported
+from lamina.values.request import Agreement, Break, CacheVerdict
+from lamina.values.settings import CacheRules
+from lamina.values.usage import Usage
+
+PRICED = replace(
+    SMALL, input_price=3.0, output_price=15.0, cache=CacheRules(read_price=0.1, write_price=1.25)
+)
+KEEPS = CacheRules(lifetime_s=None, keeps_answers=True)
+figures = st.integers(0, 10**7)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(), 0.0),
+        (Usage(input=1_000_000), 3.0),
+        (Usage(input=1_000_000, cached=1_000_000), 0.3),
+        (Usage(input=1_000_000, written=1_000_000), 3.75),
+        (Usage(output=1_000_000), 15.0),
+        (Usage(input=1_000_000, cached=500_000, written=250_000, output=100_000), 3.3375),
+    ],
+)
+def test_what_was_cached_costs_less_and_what_was_written_more(usage: Usage, dollars: float) -> None:
+    assert cost_of(usage, PRICED) == pytest.approx(dollars)
+
+
+@thorough
+@given(figures, figures, figures, figures)
+def test_no_figures_of_a_provider_make_a_cost_below_nothing(
+    input: int, cached: int, written: int, output: int
+) -> None:
+    usage = Usage(input=input, cached=cached, written=written, output=output)
+    assert cost_of(usage, PRICED) >= 0
+    assert cost_of(usage, SMALL) == 0
+
+
+def judge(reported: int, *, held: int | None = 1_180, agree: int = 1_000,
+          broke: Break | None = None, input: int = 1_300) -> CacheVerdict:  # fmt: skip
+    agreement = Agreement(tokens=agree, segments=3, broke=broke)
+    usage = Usage(input=input, cached=reported, output=10)
+    return judge_cache(agreement, agree, 5.0, KEEPS, usage, 1.0, held=held)
+
+
+def test_an_answer_that_is_still_held_is_expected_to_be_found() -> None:
+    verdict = judge(1_180)
+    assert (verdict.meaning, verdict.expected) == ("as_expected", 1_180)
+
+
+def test_an_answer_that_is_read_again_is_no_fault() -> None:
+    verdict = judge(1_000)
+    assert (verdict.meaning, verdict.expected) == ("as_expected", 1_180)
+    assert "read again" in verdict.detail
+
+
+def test_less_than_was_sent_means_that_the_server_lost_it_whatever_is_held() -> None:
+    assert judge(200).meaning == "lifetime_passed"
+
+
+def test_no_more_is_held_than_the_request_has() -> None:
+    assert judge(1_099, held=5_000, input=1_100).expected == 1_099
+
+
+def test_behind_a_break_nothing_of_the_answer_counts() -> None:
+    moved = Break(layer="L1", segment=0, source="system", reason="new")
+    verdict = judge(400, agree=400, broke=moved)
+    assert (verdict.meaning, verdict.expected) == ("prefix_moved", 400)
+
+
+def test_where_answers_are_not_kept_nothing_changes() -> None:
+    assert judge(1_000, held=None).expected == 1_000
+
+
+def test_a_session_expects_the_answer_it_was_given_and_one_token_less() -> None:
+    async def body() -> None:
+        target = replace(SMALL, cache=KEEPS)
+        first = saying(words(400, "answer"), usage=Usage(input=100, cached=0, output=400))
+        second = saying("Nine.", usage=Usage(input=520, cached=499, output=2))
+        async with Scene(first, second, chat=True, target=target) as scene:
+            await scene.ask(words(95, "question"))
+            await scene.ask("Which berth?")
+            (reported,) = scene.told(Reported)
+            assert reported.verdict.expected == 499
+            assert reported.verdict.meaning == "as_expected"
+
+    run(body())
