@@ -1,7 +1,7 @@
 """What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lamina.journal import Journal
 from lamina.values.entry import Entry, SessionEntry
@@ -175,6 +175,15 @@ class Provider(Protocol):
             RequestTooLong: the model says that the request does not fit its window.
             ProviderError: there is no answer, and why.
         """
+        ...
+
+
+@runtime_checkable
+class KeepsSessions(Protocol):
+    """A provider, or several, that keep something of a session while it is open."""
+
+    async def let_go(self, session: str) -> None:
+        """The session is closed."""
         ...
 
 

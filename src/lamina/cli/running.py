@@ -63,8 +63,9 @@ async def open_runner(
         mcp=options.mcp,
         approver=approver,
         max_requests=options.max_requests,
-        # One person, one conversation: a slot more would cost memory for nothing.
-        providers=Clients(slots=1),
+        # One person, one conversation: a slot more would cost memory for nothing. What the model
+        # read is kept for the next command, as the session is.
+        providers=Clients(slots=1, remember=True),
     )
     try:
         await ensure_target(runner.session.target(), console)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.cli.plain import plain
+from lamina.cli.escaping import visible
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals, Change
 from lamina.tools.config import read_servers
@@ -41,11 +41,11 @@ def show_tools(toolset: Toolset, as_json: bool) -> str:
     for tool in toolset.tools:
         first = (tool.definition.description.strip().splitlines() or [""])[0]
         shown = first if len(first) <= SHOWN else f"{first[: SHOWN - 1]}…"
-        table.add_row(plain(tool.definition.name), tool.permission, Styled(plain(shown)))
+        table.add_row(visible(tool.definition.name), tool.permission, Styled(visible(shown)))
     if toolset.tools:
         console.print(table, highlight=False)
     for held in toolset.withheld:
-        said = f" {plain(held.what)}: {plain(held.detail)}"
+        said = f" {visible(held.what)}: {visible(held.detail)}"
         console.print(Styled.assemble(("not offered:", "yellow"), said))
     if not toolset.tools and not toolset.withheld:
         console.print("The file names no servers.")
@@ -71,7 +71,7 @@ def _describe(change: Change) -> str:
         if before != after:
             lines += [f"  {what}:"]
             found = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
-            lines += [f"    {plain(line)}" for line in list(found)[2:]]
+            lines += [f"    {visible(line)}" for line in list(found)[2:]]
     return "\n".join(lines)
 
 

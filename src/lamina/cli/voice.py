@@ -6,7 +6,6 @@ wait until it is sure that no call follows them: only then are they the answer. 
 or a tool says can steer a terminal.
 """
 
-import re
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -14,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.status import Status
 
+from lamina.cli.escaping import visible
 from lamina.engine.runner import Answer
 from lamina.values.event import (
     BlockDelta,
@@ -29,7 +29,6 @@ from lamina.values.event import (
 )
 
 WIDTH = 200
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Voice:
@@ -144,7 +143,7 @@ class Voice:
         """Writes on the stream of the answer; once nobody reads it, the turn is to stop."""
         if self._gone or not text:
             return
-        shown = _CONTROLS.sub("", text) if self._terminal else text
+        shown = visible(text) if self._terminal else text
         try:
             self._out.write(shown)
             self._out.flush()
@@ -178,7 +177,7 @@ class Voice:
         self._rest()
         if self._open_line and self._terminal and self._console.is_terminal:
             self.print("\n")
-        shown = _CONTROLS.sub("", " ".join(line.splitlines()))
+        shown = visible(" ".join(line.splitlines()))
         self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
     def close(self, answer: Answer, session: str) -> None:
@@ -198,5 +197,5 @@ class Voice:
 
 
 def _shortened(line: str) -> str:
-    line = _CONTROLS.sub("", " ".join(line.split()))
+    line = visible(" ".join(line.split()))
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

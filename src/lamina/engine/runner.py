@@ -20,7 +20,7 @@ from lamina.engine.sending import Emit, Sender
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import TurnState, UsageError
-from lamina.ports import Approver, Providers, ToolHost
+from lamina.ports import Approver, KeepsSessions, Providers, ToolHost
 from lamina.values.event import Decided, Ended, Ending, Event, Reported, Warned
 from lamina.values.message import ToolResult
 from lamina.values.tool import Decision, OfferedTool, Toolset
@@ -53,6 +53,7 @@ class ChatRunner:
 
     def __init__(self, session: Session, providers: Providers) -> None:
         self.session = session
+        self._providers = providers
         self._sender = Sender(session, providers)
         self._scope: anyio.CancelScope | None = None
         self._tally = _Tally()
@@ -71,7 +72,11 @@ class ChatRunner:
 
     async def close(self) -> None:
         """Closes the session."""
-        await self.session.close()
+        try:
+            if isinstance(self._providers, KeepsSessions):
+                await self._providers.let_go(self.session.id)
+        finally:
+            await self.session.close()
 
     @property
     def running(self) -> bool:
@@ -263,6 +268,10 @@ class AgentRunner(ChatRunner):
         finally:
             await self.close()
 
+    async def toolset(self) -> Toolset:
+        """What can be called now, and what is withheld and why."""
+        return await self._tools.toolset()
+
     def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
         """Says something while a turn is under way. `steer`: with the next request, once the tools
         that run now are done. `follow_up`: after the answer. Said while nothing runs, it waits for
@@ -355,8 +364,9 @@ class AgentRunner(ChatRunner):
         self._offered = {tool.definition.name: tool for tool in toolset.tools}
         for each in toolset.withheld:
             # Once a session: a server that is down should not be news on every turn.
-            if each.detail not in self._said:
-                self._said.add(each.detail)
+            known = f"{each.what} {each.reason}"
+            if known not in self._said:
+                self._said.add(known)
                 await self._emit(Warned(text=f"{each.what}: {each.detail}"))
         return toolset
 

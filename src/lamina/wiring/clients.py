@@ -9,7 +9,7 @@ from importlib import import_module
 import anyio
 
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
-from lamina.ports import Provider
+from lamina.ports import KeepsSessions, Provider
 from lamina.values.settings import Target
 
 SLOTS = 4
@@ -24,11 +24,15 @@ class Clients:
     """Who answers for a target. An embedded model is loaded when it is first asked, once for all
     sessions of the process; `slots` of them are served at a time. Each slot takes memory for a
     whole window: `window` makes it smaller than the target's own, and the sessions' setting of that
-    name should say the same."""
+    name should say the same. With `remember`, what it read of a session is kept in the cache folder
+    when the session is closed or gives way to another, and need not be read again."""
 
-    def __init__(self, *, slots: int | None = None, window: int | None = None) -> None:
+    def __init__(
+        self, *, slots: int | None = None, window: int | None = None, remember: bool = False
+    ) -> None:
         self._slots = slots or _slots_wanted()
         self._window = window
+        self._remember = remember
         self._found: dict[str, Provider] = {}
 
     async def provider(self, target: Target) -> Provider:
@@ -45,14 +49,21 @@ class Clients:
             self._found[target.name] = found
         return self._found[target.name]
 
+    async def let_go(self, session: str) -> None:
+        """The session is closed: what is kept for it may be put away."""
+        for each in self._found.values():
+            if isinstance(each, KeepsSessions):
+                await each.let_go(session)
+
     async def _embedded(self, target: Target) -> Provider:
-        from lamina.providers.local.catalogue import find_model
+        from lamina.providers.local.catalogue import cache_folder, find_model
         from lamina.providers.local.client import EmbeddedModel
         from lamina.providers.local.serving import Serving, serve
 
         path = await anyio.to_thread.run_sync(find_model, target.model)
         window = min(target.window, self._window or target.window)
-        serving = Serving(path=path, window=window, slots=self._slots)
+        memory = cache_folder() / "slots" if self._remember else None
+        serving = Serving(path=path, window=window, slots=self._slots, memory=memory)
         return EmbeddedModel(await serve(serving))
 
 

@@ -13,8 +13,8 @@ from lamina.providers.local.slots import Slots
 
 
 async def slot_of(slots: Slots, session: str) -> int:
-    async with slots.of(session) as slot:
-        return slot
+    async with slots.of(session) as seat:
+        return seat.number
 
 
 def test_a_session_keeps_its_slot() -> None:
@@ -59,7 +59,7 @@ def test_two_requests_of_one_session_take_turns() -> None:
 
         async def work(name: str) -> None:
             async with slots.of("a") as slot:
-                order.append(f"{name} has {slot}")
+                order.append(f"{name} has {slot.number}")
                 await anyio.lowlevel.checkpoint()
                 order.append(f"{name} done")
 
@@ -175,7 +175,8 @@ def test_nobody_shares_a_slot_and_everybody_is_served(
             with anyio.CancelScope() as scope:
                 if gives_up:
                     scope.cancel()
-                async with slots.of(session) as slot:
+                async with slots.of(session) as seat:
+                    slot = seat.number
                     using[slot] += 1
                     sessions[session] += 1
                     assert using[slot] == sessions[session] == 1

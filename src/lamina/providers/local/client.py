@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import anyio
 import msgspec
 
 from lamina.errors import ProviderError, RequestTooLong
 from lamina.providers.llamacpp import IN_TOOL_FORM, FormReader, decode, loosened
 from lamina.providers.local.serving import Loaded, defuse
+from lamina.providers.local.slots import Seat
 from lamina.values.piece import CallPiece, Piece, ReadingPiece, TextPiece, ThinkingPiece
 
 DATA = "data: "
@@ -27,14 +29,58 @@ class EmbeddedModel:
 
     async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
         sent = self._wire_body(body)
-        async with self._loaded.slots.of(str(body.get("session", ""))) as slot:
-            sent["id_slot"] = slot
+        session = str(body.get("session", ""))
+        async with self._loaded.slots.of(session) as seat:
+            sent["id_slot"] = seat.number
+            if seat.fresh:
+                await self._recall(seat, session)
             try:
                 async for piece in self._ask(sent):
                     yield piece
             except _NoGrammar:
                 async for piece in self._ask(loosened(sent)):
                     yield piece
+
+    async def let_go(self, session: str) -> None:
+        """Keeps what was read of a session on disk, if that is wanted, and gives its slot back."""
+        if not self._loaded.slots.has(session):
+            return
+        async with self._loaded.slots.of(session) as seat:
+            if not seat.fresh:
+                await self._remember(seat.number, session)
+        self._loaded.slots.leave(session)
+
+    async def _recall(self, seat: Seat, session: str) -> None:
+        """Puts what is remembered of a session into a slot that was another's, and keeps what was
+        that other's."""
+        memory = self._loaded.memory
+        if memory is None:
+            return
+        if seat.taken_from:
+            await self._remember(seat.number, seat.taken_from)
+        if session and memory.has(session) and not await self._act(seat.number, "restore", session):
+            memory.drop(session)
+
+    async def _remember(self, slot: int, session: str) -> None:
+        memory = self._loaded.memory
+        if memory is None or not session:
+            return
+        if await self._act(slot, "save", session):
+            await anyio.to_thread.run_sync(memory.tidy)
+        else:
+            memory.drop(session)
+
+    async def _act(self, slot: int, action: str, session: str) -> bool:
+        """Has llama.cpp save or restore a slot. False if it could not: then it is read again."""
+        import httpx2
+
+        assert self._loaded.memory is not None
+        named = {"filename": self._loaded.memory.name_of(session)}
+        try:
+            done = await self._http().post(f"/slots/{slot}?action={action}", json=named)
+        except httpx2.HTTPError:
+            return False
+        return bool(done.status_code == 200)
 
     def _wire_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         messages = [
@@ -50,7 +96,7 @@ class EmbeddedModel:
             "return_progress": True,
         }
 
-    async def _ask(self, body: dict[str, Any]) -> AsyncIterator[Piece]:
+    def _http(self) -> Any:
         import httpx2
 
         if self._client is None:
@@ -62,9 +108,14 @@ class EmbeddedModel:
                 timeout=None,
                 limits=httpx2.Limits(max_keepalive_connections=0),
             )
+        return self._client
+
+    async def _ask(self, body: dict[str, Any]) -> AsyncIterator[Piece]:
+        import httpx2
+
         answer = _Answer(in_form="response_format" in body)
         try:
-            async with self._client.stream("POST", "/v1/chat/completions", json=body) as response:
+            async with self._http().stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != 200:
                     raise _refusal(await response.aread(), response.status_code)
                 async for line in response.aiter_lines():

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from lamina.errors import ModelMissing, ProviderError
 from lamina.providers.local.gguf import read_metadata
+from lamina.providers.local.memory import Memory
 from lamina.providers.local.slots import Slots
 
 # A request can be stopped between batches: small ones, or stopping takes ten seconds.
@@ -29,6 +30,8 @@ class Serving(Struct, frozen=True, kw_only=True):
     path: Path
     window: int
     slots: int = 4
+    # Where what was read of sessions is kept between turns and processes; None: nowhere.
+    memory: Path | None = None
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -43,6 +46,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     key: str
     slots: Slots
     control: re.Pattern[str] | None
+    memory: Memory | None = None
 
 
 _loaded: dict[Serving, Loaded] = {}
@@ -81,6 +85,10 @@ def _load(serving: Serving) -> Loaded:
     params.ctx_shift = False
     params.n_cache_reuse = 0
     params.cache_ram_mib = 0
+    memory = Memory(serving.memory, serving.path) if serving.memory else None
+    if memory:
+        params.slot_save_path = f"{memory.folder}{os.sep}"
+        params.endpoint_slots = True
     key = token_hex(16)
     params.api_keys = [key]
     threads = os.environ.get("LAMINA_THREADS")
@@ -98,6 +106,7 @@ def _load(serving: Serving) -> Loaded:
         key=key,
         slots=Slots(serving.slots),
         control=control,
+        memory=memory,
     )
 
 

@@ -9,6 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+from msgspec import Struct
+
+
+class Seat(Struct, frozen=True, kw_only=True):
+    """A slot for one request; `fresh` if the session did not have it before, but perhaps another,
+    from which it was `taken_from`."""
+
+    number: int
+    fresh: bool = False
+    taken_from: str | None = None
 
 
 class _Wish:
@@ -16,7 +26,7 @@ class _Wish:
 
     def __init__(self, session: str) -> None:
         self.session = session
-        self.slot: int | None = None
+        self.seat: Seat | None = None
         self.granted = anyio.Event()
 
 
@@ -29,42 +39,54 @@ class Slots:
         self._wishes: list[_Wish] = []
 
     @asynccontextmanager
-    async def of(self, session: str) -> AsyncIterator[int]:
+    async def of(self, session: str) -> AsyncIterator[Seat]:
         """The slot of a session, for one request at a time."""
         wish = _Wish(session)
         self._wishes.append(wish)
         self._grant()
         try:
             await wish.granted.wait()
-            assert wish.slot is not None
-            yield wish.slot
+            assert wish.seat is not None
+            yield wish.seat
         finally:
             # Stopped while it waited, it may have been given one by now.
-            if wish.slot is None:
+            if wish.seat is None:
                 self._wishes.remove(wish)
             else:
-                self._busy.discard(wish.slot)
+                self._busy.discard(wish.seat.number)
                 self._grant()
+
+    def has(self, session: str) -> bool:
+        """Whether a session has a slot, and with it what the model read of it."""
+        return session in self._owned
+
+    def leave(self, session: str) -> None:
+        """Gives a session's slot to whoever comes next."""
+        if (slot := self._owned.get(session)) is not None and slot not in self._busy:
+            del self._owned[session]
+            self._free.append(slot)
+            self._grant()
 
     def _grant(self) -> None:
         """Gives out what is there. It is handed over, not left lying about: who comes back at once
         must not be faster than those who wait."""
         for wish in list(self._wishes):
-            if (slot := self._find(wish.session)) is None:
+            if (seat := self._find(wish.session)) is None:
                 continue
             self._wishes.remove(wish)
-            self._owned[wish.session] = wish.slot = slot
+            wish.seat = seat
+            self._owned[wish.session] = seat.number
             self._owned.move_to_end(wish.session)
-            self._busy.add(slot)
+            self._busy.add(seat.number)
             wish.granted.set()
 
-    def _find(self, session: str) -> int | None:
+    def _find(self, session: str) -> Seat | None:
         if (own := self._owned.get(session)) is not None:
-            return None if own in self._busy else own
+            return None if own in self._busy else Seat(number=own)
         if self._free:
-            return self._free.pop()
+            return Seat(number=self._free.pop(), fresh=True)
         for other, slot in self._owned.items():
             if slot not in self._busy:
                 del self._owned[other]
-                return slot
+                return Seat(number=slot, fresh=True, taken_from=other)
         return None

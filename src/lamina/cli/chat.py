@@ -1,0 +1,162 @@
+"""`lamina chat`: a conversation with a model, on a terminal or through a pipe."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import anyio
+from msgspec import Struct
+
+from lamina.cli.chatting.asking import KeyboardApprover
+from lamina.cli.chatting.conversation import Chat
+from lamina.cli.chatting.mentions import inside
+from lamina.cli.chatting.paths import Paths
+from lamina.cli.chatting.screen import Screen, open_screen
+from lamina.cli.chatting.source import open_lines
+from lamina.cli.running import RunOptions, open_runner
+from lamina.engine.runner import AgentRunner
+from lamina.errors import LaminaError, UsageError
+from lamina.ports import Approver, JournalStore, WorkspaceSource
+from lamina.values.entry import MessageEntry
+from lamina.values.patch import OptionsSet
+from lamina.values.request import LeftOut
+from lamina.values.settings import Settings
+from lamina.wiring import default_store
+from lamina.workspace.folder import FolderWorkspace
+
+HISTORY = "chat_history"
+
+
+class ChatOptions(Struct, frozen=True, kw_only=True):
+    """How a person wants to talk. `latest` is the latest session, instead of one by name."""
+
+    workspace: Path = Path()
+    session: str | None = None
+    latest: bool = False
+    target: str | None = None
+    attach: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    system: str = ""
+    mcp: Path | None = None
+    window: int | None = None
+    max_tokens: int | None = None
+
+
+async def run_chat(options: ChatOptions) -> int:
+    """Talks until somebody leaves; the exit code.
+
+    Raises:
+        UsageError: something to be attached cannot be read.
+        SessionBusy: the session is open elsewhere.
+    """
+    screen = open_screen()
+    workspace = FolderWorkspace(options.workspace)
+    attached = await read_attached(options, workspace)
+    approver = KeyboardApprover(screen)
+    runner = await _open(options, screen, approver)
+    async with runner:
+        chat = Chat(
+            runner, screen, approver,
+            workspace=workspace, root=options.workspace, attached=attached,
+        )  # fmt: skip
+        async with connected(chat):
+            with signals(chat):
+                return await chat.talk()
+
+
+async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> AgentRunner:
+    session = options.session
+    if options.latest and (session := await find_latest(default_store(options.workspace))) is None:
+        screen.tell("there is no session here to go on with: this is a new one")
+    new = session is None
+    runner = await open_runner(
+        RunOptions(
+            workspace=options.workspace,
+            session=session,
+            target=options.target,
+            system=options.system,
+            mcp=options.mcp,
+            settings=Settings(window=options.window) if new and options.window else None,
+        ),
+        screen.err,
+        approver=approver,
+    )
+    try:
+        # A session that is there keeps its other settings.
+        if not new and options.window and runner.session.settings.window != options.window:
+            await runner.session.change(window=options.window)
+        limit = options.max_tokens
+        if limit and runner.session.envelope.options.max_tokens != limit:
+            await runner.session.apply("lamina.chat", OptionsSet(max_tokens=limit))
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await runner.close()
+        raise
+    return runner
+
+
+async def read_attached(options: ChatOptions, workspace: WorkspaceSource) -> dict[str, bool]:
+    """What is attached from the beginning, and whether it is essential.
+
+    Raises:
+        UsageError: something of it cannot be read.
+    """
+    attached = dict.fromkeys(options.attach, False) | dict.fromkeys(options.essential, True)
+    attached = {inside(path, options.workspace): vital for path, vital in attached.items()}
+    for path in attached:
+        found = await workspace.read(path, "attached")
+        if isinstance(found, LeftOut):
+            raise UsageError(f"cannot attach: {found.detail}")
+    return attached
+
+
+async def find_latest(store: JournalStore) -> str | None:
+    """The session that was written last, if anything was said in it."""
+    for session in await store.sessions():
+        try:
+            journal = await store.read(session)
+        except LaminaError:
+            continue
+        if any(isinstance(entry, MessageEntry) for entry in journal.entries.values()):
+            return session
+    return None
+
+
+@asynccontextmanager
+async def connected(chat: Chat) -> AsyncIterator[None]:
+    """Gives a chat the keyboard, or else the lines of standard input."""
+    if not chat.screen.live:
+        async with open_lines() as lines:
+            chat.listen_to(lines)
+            yield
+        return
+    from lamina.cli.chatting.completing import ChatCompleter
+    from lamina.cli.chatting.keyboard import Keyboard
+
+    completer = ChatCompleter(Paths(chat.root), chat.commands.arguments)
+    folder = default_store(chat.root).folder
+    chat.listen_to(Keyboard(folder / HISTORY, completer, chat.toolbar))
+    yield
+
+
+@contextmanager
+def signals(chat: Chat) -> Iterator[None]:
+    """Ctrl-C interrupts what runs; what ends a process ends the chat, with everything kept."""
+    loop = asyncio.get_running_loop()
+
+    def take(number: int, _frame: object) -> None:
+        if number == signal.SIGINT:
+            loop.call_soon_threadsafe(chat.interrupt)
+        else:
+            loop.call_soon_threadsafe(chat.end, 128 + number)
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    wanted = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.signal(number, take) for number in wanted}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,298 @@
+"""The commands of the chat: what each one does. `table` says what they are called with."""
+
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from lamina.cli.chatting.choosing import (
+    NONE,
+    TYPES,
+    allowed,
+    choices_of,
+    is_option,
+    parse_setting,
+    write_value,
+)
+from lamina.cli.chatting.mentions import inside
+from lamina.cli.chatting.opening import why_no_answer
+from lamina.cli.chatting.showing import (
+    last_request,
+    questions_of,
+    show_help,
+    show_log,
+    show_request,
+    show_settings,
+    show_tools,
+    show_tree,
+)
+from lamina.cli.chatting.table import ALSO, COMMANDS, near
+from lamina.cli.escaping import one_line
+from lamina.cli.running import ensure_target
+from lamina.engine.tree import name_of
+from lamina.errors import InvalidSetting, UsageError
+from lamina.providers.book import load_book
+from lamina.providers.local.catalogue import CATALOGUE
+from lamina.values.item import key_of
+from lamina.values.patch import OptionsSet
+from lamina.values.request import LeftOut
+
+if TYPE_CHECKING:
+    from lamina.cli.chatting.conversation import Chat
+
+LOG_LINES = 15
+
+
+class Commands:
+    """Each method named `do_NAME` is the command `/NAME`; it gets the text behind the name,
+    if there may be any."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self._chat = chat
+
+    async def run(self, line: str) -> None:
+        """Does what a line that begins with a slash says.
+
+        Raises:
+            UsageError: there is no such command, or it is called otherwise.
+        """
+        name, _, rest = line[1:].strip().partition(" ")
+        name = ALSO.get(name, name)
+        if name not in COMMANDS:
+            meant = " or ".join(f"/{each}" for each in near(name))
+            hint = f"did you mean {meant}?" if meant else "/help lists them."
+            raise UsageError(f"no command /{name}; {hint} // sends a message that begins with /")
+        do = getattr(self, f"do_{name}")
+        if COMMANDS[name].usage:
+            await do(rest.strip())
+        elif rest.strip():
+            raise UsageError(f"/{name} takes nothing behind it")
+        else:
+            await do()
+
+    def arguments(self, name: str, words: list[str]) -> Iterable[tuple[str, str]]:
+        """What may stand at the last of `words`, with what it is; for completion."""
+        session = self._chat.session
+        first = len(words) == 1
+        match name:
+            case "context" if first:
+                return [("--full", "every segment as it was sent")]
+            case "attach":
+                return [("--essential", "never left out for want of room")]
+            case "detach":
+                return [*((path, "attached") for path in self._chat.attached), ("all", "")]
+            case "unpin":
+                return [(key_of(item), "pinned") for item in session.state.pinned]
+            case "branch" | "label" if first:
+                found = reversed(questions_of(session))
+                return [(entry.id, one_line(entry.message.text, 60)) for entry in found]
+            case "model" if first:
+                here = [(f"local:{model.name}", model.title) for model in CATALOGUE.values()]
+                return here + [(each, "") for each in load_book().names() if "*" not in each]
+            case "settings" if first:
+                return [(each, allowed(each)) for each in TYPES]
+            case "settings" if len(words) == 2:
+                return [(each, "") for each in choices_of(words[0])]
+        return ()
+
+    # -- what was sent ---------------------------------------------------------------------------
+
+    async def do_context(self, rest: str) -> None:
+        if rest not in ("", "--full"):
+            raise UsageError(_usage("context"))
+        recorded = last_request(self._chat.session)
+        if recorded is None:
+            self._tell("nothing was sent yet on this path")
+            return
+        self._chat.screen.show(show_request(recorded, full=bool(rest)))
+
+    async def do_compact(self) -> None:
+        self._tell("summarising …")
+        done = await self._chat.session.compact()
+        if not done.changed:
+            self._tell(f"nothing was compacted: {done.reason}")
+            return
+        self._tell(
+            f"{done.messages} messages ({done.tokens_dropped:,} tokens) gave way to a summary "
+            f"by {done.by}; the journal keeps them"
+        )
+        if done.problem:
+            self._chat.screen.warn(done.problem)
+
+    # -- attachments -----------------------------------------------------------------------------
+
+    async def do_attach(self, rest: str) -> None:
+        words = _words(rest)
+        essential = "--essential" in words
+        paths = [self._path(word) for word in words if word != "--essential"]
+        if not paths:
+            self._list_attached()
+            return
+        for path in paths:
+            found = await self._chat.workspace.read(path, "attached")
+            if isinstance(found, LeftOut):
+                self._chat.fail(f"not attached: {found.detail}")
+                continue
+            self._chat.attached[path] = essential
+            size = f"{len(found.item.content):,} characters" if found.item.content else "an image"
+            self._tell(f"attached {path} ({size}{', essential' * essential}) until /detach")
+
+    async def do_detach(self, rest: str) -> None:
+        words = _words(rest)
+        attached = self._chat.attached
+        if not words and len(attached) > 1:
+            self._list_attached()
+            raise UsageError(_usage("detach"))
+        paths = list(attached) if words in ([], ["all"]) else [self._path(word) for word in words]
+        if not paths:
+            self._tell("nothing is attached")
+        for path in paths:
+            if attached.pop(path, None) is None:
+                raise UsageError(f"{path} is not attached; /attach lists what is")
+            self._tell(f"{path} is attached no longer; what was sent of it stays in history")
+
+    async def do_pin(self, rest: str) -> None:
+        session = self._chat.session
+        for path in map(self._path, _words(rest)):
+            new = await session.pin(path)
+            self._tell(f"pinned {path}" if new else f"{path} was pinned already")
+        if not rest:
+            pinned = ", ".join(key_of(item) for item in session.state.pinned)
+            self._tell(f"pinned: {pinned}" if pinned else "nothing is pinned; /pin PATH pins")
+
+    async def do_unpin(self, rest: str) -> None:
+        words = _words(rest)
+        if not words:
+            raise UsageError(_usage("unpin"))
+        for path in map(self._path, words):
+            if not await self._chat.session.unpin(path):
+                raise UsageError(f"{path} is not pinned; /pin lists what is")
+            self._tell(f"{path} is pinned no longer")
+
+    def _list_attached(self) -> None:
+        listed = [f"{path}{' (essential)' * vital}" for path, vital in self._chat.attached.items()]
+        self._tell("attached: " + ", ".join(listed) if listed else "nothing is attached")
+
+    def _path(self, word: str) -> str:
+        return inside(word.removeprefix("@"), self._chat.root)
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    async def do_tree(self) -> None:
+        self._chat.screen.show(show_tree(self._chat.session, self._chat.screen.width))
+
+    async def do_branch(self, rest: str) -> None:
+        if not rest:
+            raise UsageError(f"{_usage('branch')}; /tree lists the questions")
+        position = await self._chat.session.navigate(rest)
+        if not position.text:
+            self._tell(f"the session goes on behind {position.entry}")
+            return
+        self._chat.offered = position.text
+        self._tell("the session goes on in front of that question; edit it and press Enter")
+        if not self._chat.screen.live:
+            self._tell(f"it was: {one_line(position.text)}")
+
+    async def do_label(self, rest: str) -> None:
+        entry, _, text = rest.partition(" ")
+        if not entry:
+            raise UsageError(_usage("label"))
+        await self._chat.session.label(entry, text)
+        self._tell(f"{entry} is called {text.strip()!r}" if text.strip() else "label taken away")
+
+    async def do_resume(self) -> None:
+        await self._chat.go_on()
+
+    async def do_name(self, rest: str) -> None:
+        session = self._chat.session
+        if rest:
+            await session.rename(rest)
+        self._tell(f"{one_line(name_of(session.entries) or '(no name)')} · session {session.id}")
+
+    async def do_log(self, rest: str) -> None:
+        if rest and not rest.isdigit():
+            raise UsageError(_usage("log"))
+        count = max(1, int(rest or LOG_LINES))
+        self._chat.screen.show(show_log(self._chat.session, count, self._chat.screen.width))
+
+    # -- settings --------------------------------------------------------------------------------
+
+    async def do_model(self, rest: str) -> None:
+        session = self._chat.session
+        if not rest:
+            target = session.target()
+            self._tell(f"{target.name} · window {target.window:,} · {_price(target.input_price)}")
+            return
+        target = session.target(rest)
+        await ensure_target(target, self._chat.screen.err)
+        await session.change(target=target.name)
+        if problem := await why_no_answer(target):
+            self._tell(f"the session is for {target.name} from now on")
+            self._chat.screen.warn(problem)
+        else:
+            told = "answers from now on; its cache knows nothing of this session"
+            self._tell(f"{target.name} {told}")
+
+    async def do_settings(self, rest: str) -> None:
+        chat = self._chat
+        if not rest:
+            chat.screen.show(show_settings(chat.session))
+            return
+        name, _, text = rest.partition(" ")
+        if not text.strip():
+            raise UsageError(f"what should {name} be? {_usage('settings')}")
+        value = parse_setting(name, text.strip())
+        if name == "target":
+            await self.do_model(text.strip())
+            return
+        if is_option(name):
+            await self._set_option(name, value)
+        else:
+            await chat.session.change(**{name: value})
+        self._tell(f"{name} is {write_value(value)} from the next message on")
+
+    async def _set_option(self, name: str, value: object) -> None:
+        if value is None:
+            raise InvalidSetting(name, NONE, "cannot be taken away again; give a value")
+        given: dict[str, Any] = {name: value}
+        # Refused here, it is refused in the setting's own words.
+        replace(self._chat.session.envelope.options, **given)
+        await self._chat.session.apply("lamina.chat", OptionsSet(**given))
+
+    async def do_tools(self) -> None:
+        session, screen = self._chat.session, self._chat.screen
+        toolset = await self._chat.runner.toolset()
+        screen.show(show_tools(toolset, list(session.state.allowed), screen.width))
+
+    # -- the chat --------------------------------------------------------------------------------
+
+    async def do_help(self) -> None:
+        self._chat.screen.show(show_help())
+
+    async def do_quit(self) -> None:
+        self._chat.leaving = True
+
+    def _tell(self, text: str) -> None:
+        self._chat.screen.tell(text)
+
+
+def _usage(name: str) -> str:
+    command = COMMANDS[name]
+    return f"use it as /{name} {command.usage}"
+
+
+def _words(text: str) -> list[str]:
+    """What stands behind a command, in words; quotes keep spaces.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}; close the quote, or leave it out") from error
+
+
+def _price(per_million: float) -> str:
+    return f"${per_million:g} a million tokens" if per_million else "free"

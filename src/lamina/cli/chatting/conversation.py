@@ -1,0 +1,268 @@
+"""The chat: messages in, answers out, until somebody leaves.
+
+Laws: an error is a line and the chat goes on. Ctrl-C stops what runs, not the chat. Whatever ends
+the chat, the session is kept and closed.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+from lamina.cli.chatting.asking import KeyboardApprover
+from lamina.cli.chatting.commands import Commands
+from lamina.cli.chatting.drawing import Drawing
+from lamina.cli.chatting.mentions import find_mentions
+from lamina.cli.chatting.opening import greet
+from lamina.cli.chatting.screen import Screen, quiet_keys
+from lamina.cli.chatting.source import Interrupted, Silence, Source
+from lamina.cli.chatting.status import Spent, cache_line, status_line, sum_reports
+from lamina.cli.escaping import one_line
+from lamina.engine.calling import single_errors
+from lamina.engine.runner import AgentRunner, Answer, Listener
+from lamina.engine.tree import name_of
+from lamina.errors import LaminaError
+from lamina.ports import WorkspaceSource
+from lamina.values.entry import ReplyEntry
+from lamina.values.item import Wanted
+
+HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
+# Why an answer ended, where a person should know.
+STOPS = {
+    "length": "(cut off: the answer reached its limit; /settings max_tokens changes it)",
+    "repetition": "(stopped: the model began to say the same over and over)",
+}
+INTERRUPTED = 130
+
+
+class Chat:
+    """One session in a conversation with one person. `attached` stays attached until it is taken
+    away: paths, and whether they are essential."""
+
+    def __init__(
+        self,
+        runner: AgentRunner,
+        screen: Screen,
+        approver: KeyboardApprover,
+        *,
+        workspace: WorkspaceSource,
+        root: Path,
+        attached: dict[str, bool] | None = None,
+    ) -> None:
+        self.runner = runner
+        self.session = runner.session
+        self.screen = screen
+        self.workspace = workspace
+        self.root = root
+        self.attached = attached if attached is not None else {}
+        self.commands = Commands(self)
+        # What the next line begins with, to be edited.
+        self.offered = ""
+        self.leaving = False
+        self._code = 0
+        self._said: set[str] = set()
+        self._asked: set[str] = set()
+        self._everything = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None
+        self._approver = approver
+        approver.stop = runner.abort
+        self._source: Source = Silence()
+        # Made once per prompt, for it is drawn at every key.
+        self._toolbar = ""
+
+    # -- from outside ----------------------------------------------------------------------------
+
+    def listen_to(self, source: Source) -> None:
+        """Where messages and decisions come from."""
+        self._source = self._approver.source = source
+
+    async def talk(self) -> int:
+        """Talks until somebody leaves; the exit code."""
+        try:
+            return await self._talk()
+        except OSError:
+            # Nobody is there any more to be told.
+            if self._code:
+                return self._code
+            raise
+
+    async def _talk(self) -> int:
+        with self._everything:
+            self._said.update(f"journal: {each}" for each in self.session.damage)
+            await greet(self.session, self.screen)
+            await self._converse()
+            self._say_goodbye()
+        return self._code
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stops what runs; where nothing can be redrawn, all of it."""
+        if not self.screen.live:
+            self.end(INTERRUPTED)
+        elif self.runner.abort():
+            return
+        elif self._scope is not None:
+            self._scope.cancel()
+        else:
+            # Nothing runs and nobody is asked: a key that came a moment too late means nothing.
+            self._source.interrupt()
+
+    def end(self, code: int) -> None:
+        """Ends the chat from outside; what came of an answer is kept."""
+        self._code = code
+        self._everything.cancel()
+
+    def fail(self, problem: str) -> None:
+        """Says what went wrong; where nobody watches, the exit code says so as well."""
+        self.screen.fail(problem)
+        if not self.screen.live:
+            self._code = 1
+
+    def toolbar(self) -> str:
+        """What stands below the line that is typed."""
+        return self._toolbar
+
+    def _describe(self) -> str:
+        session = self.session
+        used = session.state.last_sent.tokens if session.state.last_sent else 0
+        parts = [session.settings.target, f"{used:,} of {self._window():,} tokens"]
+        if self.attached:
+            parts.append(f"{len(self.attached)} attached")
+        if session.state.pinned:
+            parts.append(f"{len(session.state.pinned)} pinned")
+        told = " · ".join(parts)
+        # The name gets the room that is left.
+        name = name_of(session.entries) or session.id
+        return f"{one_line(name, max(8, self.screen.width - len(told) - 4))} · {told}"
+
+    # -- the conversation ------------------------------------------------------------------------
+
+    async def _converse(self) -> None:
+        warned = False
+        while not self.leaving:
+            offered, self.offered = self.offered, ""
+            self._toolbar = self._describe()
+            try:
+                line = await self._source.read(offered)
+            except EOFError:
+                return
+            except Interrupted:
+                if warned:
+                    return
+                warned = True
+                self.screen.tell(HOW_TO_QUIT)
+                continue
+            warned = False
+            if line.strip():
+                await self.take(line)
+
+    async def take(self, line: str) -> None:
+        """Does what a line says: a command, or a message."""
+        try:
+            with self._interruptible():
+                if line.startswith("/") and not line.startswith("//"):
+                    await self.commands.run(line)
+                else:
+                    await self.ask(line[1:] if line.startswith("//") else line)
+        except LaminaError as error:
+            self.fail(str(error))
+        except OSError:
+            # The terminal is gone, or the disk: there is nothing to go on with.
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.fail(f"{type(error).__name__}: {error} (a bug in Lamina; the session is kept)")
+        if self.screen.live:
+            self.screen.tell("")
+
+    async def ask(self, text: str) -> None:
+        """Sends a message, with what is attached and mentioned."""
+        found = await find_mentions(text, self.workspace, self.root)
+        for name in found.unknown:
+            self.screen.tell(f"@{name} is not a file here; it is sent as text")
+        attach = [Wanted(what=path, essential=vital) for path, vital in self.attached.items()]
+        attach += [Wanted(what=path) for path in found.paths if path not in self.attached]
+        await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
+
+    async def go_on(self) -> None:
+        """Goes on with a turn that was left in the middle."""
+        await self._turn(lambda listen: self.runner.go_on(on_event=listen))
+
+    # -- a turn ----------------------------------------------------------------------------------
+
+    async def _turn(self, begin: Callable[[Listener], Awaitable[Answer]]) -> None:
+        drawing = self._approver.drawing = Drawing(self.screen, self._said)
+        answer: Answer | None = None
+        with quiet_keys(self.screen), single_errors():
+            async with anyio.create_task_group() as group:
+                group.start_soon(drawing.keep_drawing)
+                try:
+                    answer = await begin(drawing.take)
+                except LaminaError as error:
+                    drawing.finish()
+                    self.fail(str(error))
+                    self._say_what_is_left()
+                finally:
+                    group.cancel_scope.cancel()
+                    drawing.finish()
+        if answer is not None:
+            self._conclude(answer, drawing)
+        self._asked.add(self.session.settings.target)
+
+    def _conclude(self, answer: Answer, drawing: Drawing) -> None:
+        """What is to be said when a turn is over."""
+        tell = self.screen.tell
+        spent = sum_reports(drawing.reports) if drawing.reports else None
+        if answer.ending == "aborted":
+            if self.session.interrupted:
+                tell("(stopped before the first word; /resume sends the question again)")
+            else:
+                tell("(stopped)")
+            spent = spent or self._spent_on(answer)
+        elif answer.ending == "answered":
+            if not answer.text.strip():
+                tell("(the model said nothing)")
+            if answer.turn and (stop := STOPS.get(answer.turn.stop)):
+                tell(stop)
+        else:
+            tell("(left in the middle; /resume goes on, or ask something else)")
+        if spent:
+            tell(status_line(spent))
+        verdict = drawing.reports[-1].verdict if drawing.reports else None
+        anew = (
+            self.session.target().provider == "local"
+            and self.session.settings.target not in self._asked
+        )
+        if line := cache_line(verdict, loaded_anew=anew):
+            tell(f"cache: {line}")
+
+    def _say_what_is_left(self) -> None:
+        if self.session.interrupted or self.session.waiting:
+            self.screen.tell("the question is kept: /resume sends it again, or ask something else")
+
+    def _spent_on(self, answer: Answer) -> Spent | None:
+        """What is known of the cost of an answer that was stopped."""
+        if answer.turn is None:
+            return None
+        for entry in reversed(self.session.path):
+            if isinstance(entry, ReplyEntry) and entry.request == answer.turn.id:
+                return Spent(usage=entry.usage) if entry.usage.input else None
+        return None
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        with anyio.CancelScope() as self._scope:
+            try:
+                yield
+            finally:
+                stopped, self._scope = self._scope.cancel_called, None
+        if stopped:
+            self.screen.tell("(stopped)")
+
+    def _window(self) -> int:
+        return self.session.settings.window or self.session.target().window
+
+    def _say_goodbye(self) -> None:
+        if self.screen.live and self.session.state.last_sent:
+            self.screen.tell(f"kept as {self.session.id}; `lamina chat --continue` goes on with it")

@@ -1,0 +1,79 @@
+"""`@path` in a message: what it means, and how it is written.
+
+Law: a mention stays in the text as it was typed; what it names is attached beside it.
+"""
+
+import re
+from pathlib import Path, PurePath
+
+from msgspec import Struct
+
+from lamina.ports import WorkspaceSource
+from lamina.values.request import LeftOut
+
+# Behind a space or an opening bracket: an address like a@b.c mentions nothing.
+_MENTION = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]+)"|([^\s"]+))', re.MULTILINE)
+_UNFINISHED = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]*)|([^\s"]*))$')
+# What may follow a path in a sentence.
+_TRAILING = ".,;:!?)]}'…"
+
+
+class Mentioned(Struct, frozen=True, kw_only=True):
+    """What a message attaches, and mentions that name nothing that could be attached."""
+
+    paths: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Mentioned:
+    """What the mentions of a message name. What looks like a path and cannot be read is attached
+    all the same: the request then says why it is left out."""
+    paths: list[str] = []
+    unknown: list[str] = []
+    for found in _MENTION.finditer(text):
+        quoted, bare = found.groups()
+        said = quoted or bare
+        spellings = [said] if quoted else _spellings(said)
+        for spelling in spellings:
+            path = inside(spelling, root)
+            if not isinstance(await workspace.read(path, "attached"), LeftOut):
+                break
+        else:
+            path = inside(spellings[-1], root)
+            if not (quoted or "/" in path or PurePath(path).suffix):
+                unknown.append(spellings[-1])
+                continue
+        if path not in paths:
+            paths.append(path)
+    return Mentioned(paths=tuple(paths), unknown=tuple(unknown))
+
+
+def _spellings(said: str) -> list[str]:
+    """A bare mention as it stands, and without what ends the sentence around it."""
+    shorter = said.rstrip(_TRAILING)
+    return [said, shorter] if shorter and shorter != said else [said]
+
+
+def unfinished_mention(text: str) -> tuple[str, int] | None:
+    """The mention that is being typed at the end of `text`: what it says so far, and how many
+    characters it takes with its mark."""
+    found = _UNFINISHED.search(text)
+    if found is None:
+        return None
+    return found[1] or found[2] or "", len(found[0])
+
+
+def mention(path: str) -> str:
+    """A path as it is mentioned."""
+    plain = not re.search(r'[\s"]', path) and path == path.rstrip(_TRAILING)
+    return f"@{path}" if plain else f'@"{path}"'
+
+
+def inside(path: str, root: Path) -> str:
+    """A path as the workspace names it, also if it was given from the root of the machine."""
+    given = Path(path).expanduser() if path.startswith("~/") else Path(path)
+    if given.is_absolute():
+        for base in (root.absolute(), root.resolve()):
+            if given.is_relative_to(base):
+                return given.relative_to(base).as_posix()
+    return path

@@ -1,0 +1,75 @@
+"""The paths of a workspace, for completion.
+
+Law: looking takes a bounded time however large the folder is; near files are found first.
+"""
+
+import os
+import time
+from collections import deque
+from pathlib import Path
+
+SKIPPED = {"node_modules", "__pycache__"}
+MOST, SECONDS = 20_000, 0.5
+# For so long a list is good enough.
+FRESH_S = 3.0
+
+
+def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
+    """Files below `root` by their paths, folder by folder from the top; hidden ones and links are
+    left out, and so is what cannot be looked at in time."""
+    found: list[str] = []
+    waiting = deque([""])
+    end = time.monotonic() + seconds
+    seen = 0
+    while waiting:
+        folder = waiting.popleft()
+        try:
+            entries = os.scandir(root / folder)
+        except OSError:
+            continue
+        inner: list[str] = []
+        files: list[str] = []
+        with entries:
+            for entry in entries:
+                seen += 1
+                if seen > most or time.monotonic() > end:
+                    waiting.clear()
+                    break
+                if entry.name.startswith(".") or entry.name in SKIPPED or entry.is_symlink():
+                    continue
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                (inner if entry.is_dir(follow_symlinks=False) else files).append(path)
+        found += sorted(files)
+        if waiting or seen <= most:
+            waiting += sorted(inner)
+    return found
+
+
+def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
+    """The paths that hold `wanted` in any case: first those whose name begins with it, then those
+    whose name holds it."""
+    sought = wanted.casefold()
+    ranked: list[tuple[int, int, str]] = []
+    for path in paths:
+        whole = path.casefold()
+        name = whole.rpartition("/")[2]
+        if sought not in whole:
+            continue
+        rank = 0 if name.startswith(sought) else 1 if sought in name else 2
+        ranked.append((rank, path.count("/"), path))
+    return [path for *_, path in sorted(ranked)[:most]]
+
+
+class Paths:
+    """The paths of one folder, looked up again when they are no longer fresh."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._found: list[str] = []
+        self._at = float("-inf")
+
+    def match(self, wanted: str) -> list[str]:
+        if time.monotonic() - self._at > FRESH_S:
+            self._found = scan(self._root)
+            self._at = time.monotonic()
+        return match(self._found, wanted)

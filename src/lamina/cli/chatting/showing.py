@@ -1,0 +1,236 @@
+"""What the commands show: requests, the tree, settings and tools, as tables of a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import ConsoleRenderable, Group
+from rich.table import Table
+from rich.text import Text
+
+from lamina.cli.answers import describe_layers, leading_cached
+from lamina.cli.chatting.choosing import list_settings
+from lamina.cli.chatting.table import COMMANDS
+from lamina.cli.difference import NAMES
+from lamina.cli.escaping import one_line, visible
+from lamina.cli.log import describe
+from lamina.cli.recorder import PLACES
+from lamina.engine.recorder import Recorded, list_requests, rebuild_request
+from lamina.engine.session import Session
+from lamina.engine.tree import labels_of
+from lamina.journal import Journal
+from lamina.providers.book import load_book
+from lamina.values.entry import Entry, MessageEntry
+from lamina.values.prompt import Segment
+from lamina.values.request import RequestContext
+from lamina.values.tool import Toolset
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        # What must be copied or compared stays whole; the last column takes the rest.
+        made.add_column(
+            name, justify="right" if name in right else "left", overflow="fold",
+            no_wrap=name in right,
+        )  # fmt: skip
+    return made
+
+
+def show_help() -> ConsoleRenderable:
+    made = table("command", "what it does")
+    made.show_header = False
+    for command in COMMANDS.values():
+        made.add_row(f"/{command.name} {command.usage}".rstrip(), command.about)
+    made.add_row("@path", 'attach a file to one message; or @"a b.md"')
+    made.add_row("//text", "a message that begins with a slash")
+    made.add_row("Esc Enter", "a new line; Ctrl-C stops an answer, Ctrl-D leaves")
+    return made
+
+
+# -- the last request ---------------------------------------------------------------------------
+
+
+def last_request(session: Session) -> Recorded | None:
+    """The last request on the path, rebuilt from the journal."""
+    entries = {entry.id: entry for entry in session.entries}
+    journal = Journal(entries=entries, leaf=session.state.leaf)
+    requests = list_requests(journal)
+    last = next((each for each in reversed(requests.listed) if each.active), None)
+    return rebuild_request(journal, requests, last, load_book()) if last else None
+
+
+def show_request(recorded: Recorded, *, full: bool) -> ConsoleRenderable:
+    """What a request was made of."""
+    listed, prompt = recorded.listed, recorded.prompt
+    context = listed.request.context
+    fit = context.fit
+    parts: list[ConsoleRenderable] = [
+        Text(
+            f"request {listed.number} to {context.target}: {listed.request.tokens:,} of "
+            f"{fit.available:,} tokens ({fit.reserve:,} more are kept for the answer)"
+        )
+    ]
+    parts += [Text(f"! {problem}", style="yellow") for problem in recorded.problems]
+    if prompt is not None:
+        usage = listed.reply.usage if listed.reply else None
+        layers = table("layer", "tokens", "cached", right=("tokens", "cached"))
+        cached = leading_cached(prompt.tokens, context.agreement, usage)
+        for row in describe_layers(prompt, cached, context.agreement.tokens):
+            layers.add_row(NAMES[row["id"]], f"{row['tokens']:,}", f"{row['cached']:,}")
+        parts += [Text(), layers]
+    parts += _agreement(context)
+    parts += _items(context)
+    parts += [Text(f"! {visible(each)}", style="yellow") for each in context.warnings]
+    if full and prompt is not None:
+        parts += _segments(prompt)
+    elif prompt is not None:
+        parts += [Text(), Text("/context --full shows every segment as it was sent", style="dim")]
+    return Group(*parts)
+
+
+def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
+    lines = [f"boundary: {each.reason}" for each in context.boundaries]
+    agreement = context.agreement
+    if not agreement.first:
+        lines.append(
+            f"{agreement.tokens:,} tokens are those of the request before, "
+            f"{agreement.reprocessed:,} are new"
+        )
+    if broke := agreement.broke:
+        lines.append(f"the prefix moved at {broke.source} ({broke.layer}): {broke.reason}")
+    return [Text(), *(Text(visible(line)) for line in lines)] if lines else []
+
+
+def _items(context: RequestContext) -> list[ConsoleRenderable]:
+    parts: list[ConsoleRenderable] = []
+    if context.items:
+        items = table("item", "tokens", "stands in", "why", right=("tokens",))
+        for item in context.items:
+            why = ", ".join(filter(None, ("essential" * item.essential, item.reason)))
+            items.add_row(
+                visible(item.label), f"{item.tokens:,}", PLACES[item.placement], visible(why)
+            )
+        parts += [Text(), items]
+    if context.left_out:
+        out = table("left out", "reason", "detail")
+        for each in context.left_out:
+            out.add_row(visible(each.what), each.reason, visible(each.detail))
+        parts += [Text(), out]
+    return parts
+
+
+def _segments(prompt: Iterable[Segment]) -> list[ConsoleRenderable]:
+    parts: list[ConsoleRenderable] = []
+    for _, run in groupby(prompt, lambda segment: (segment.layer, segment.message)):
+        for segment in run:
+            kept = "" if segment.cached else ", this request only"
+            head = (
+                f"{segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens"
+            )
+            parts += [Text(), Text(visible(head + kept), style="bold")]
+            said = segment.text
+            if not said:
+                _, said = type(segment.content).__name__, repr(segment.content)
+            parts.append(Text(visible(said.strip("\n"))))
+    return parts
+
+
+# -- the tree -----------------------------------------------------------------------------------
+
+
+def questions_of(session: Session) -> list[MessageEntry]:
+    """All questions in order of asking, on every branch."""
+    return [
+        entry
+        for entry in session.entries
+        if isinstance(entry, MessageEntry) and entry.message.role == "user"
+    ]
+
+
+def show_tree(session: Session, width: int) -> ConsoleRenderable:
+    """Questions with those asked behind them: what goes on stays in line, branches are set in."""
+    entries = {entry.id: entry for entry in session.entries}
+    active = {entry.id for entry in session.path}
+    labels = labels_of(session.entries)
+    behind: dict[str, list[MessageEntry]] = {}
+    for question in questions_of(session):
+        behind.setdefault(_asked_before(question, entries), []).append(question)
+    lines: list[Text] = []
+    waiting = _pile(behind.get("", []), 0, active)
+    while waiting:
+        question, depth = waiting.pop()
+        lines.append(_question(question, depth, question.id in active, labels, width))
+        waiting += _pile(behind.get(question.id, []), depth, active)
+    if not lines:
+        return Text("nothing was asked yet", style="dim")
+    return Group(*lines, Text("* is the active branch; /branch ENTRY asks one anew", style="dim"))
+
+
+def _pile(
+    questions: list[MessageEntry], depth: int, active: set[str]
+) -> list[tuple[MessageEntry, int]]:
+    """Questions with how far they are set in, the first one on top; the one that the session goes
+    on with comes last and stays in line."""
+    pile = sorted(questions, key=lambda each: each.id in active)
+    return [(each, depth + (place > 0)) for place, each in enumerate(reversed(pile))]
+
+
+def _asked_before(question: Entry, entries: Mapping[str, Entry]) -> str:
+    at = entries.get(question.parent or "")
+    while at is not None:
+        if isinstance(at, MessageEntry) and at.message.role == "user":
+            return at.id
+        at = entries.get(at.parent or "")
+    return ""
+
+
+def _question(
+    entry: MessageEntry, depth: int, active: bool, labels: Mapping[str, str], width: int
+) -> Text:
+    label = f"  «{one_line(labels[entry.id])}»" if entry.id in labels else ""
+    head = f"{'* ' if active else '  '}{'   ' * depth}{entry.id}  "
+    said = one_line(entry.message.text, max(20, width - len(head) - len(label)))
+    return Text(f"{head}{said}{label}", style="" if active else "dim")
+
+
+# -- the rest -----------------------------------------------------------------------------------
+
+
+def show_settings(session: Session) -> ConsoleRenderable:
+    made = table("setting", "value")
+    for name, value, changed in list_settings(session.settings, session.envelope.options):
+        made.add_row(name, visible(value), style="bold" if changed else "")
+    return Group(made, Text("in bold: not as it is by default", style="dim"))
+
+
+def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleRenderable:
+    parts: list[ConsoleRenderable] = []
+    if toolset.tools:
+        made = table("tool", "before it runs", "what it does")
+        for tool in toolset.tools:
+            asked = "you are asked" if tool.permission == "required" else "nobody is asked"
+            if tool.id in allowed:
+                asked = "allowed for this session"
+            about = one_line(tool.definition.description, width)
+            made.add_row(one_line(tool.label or tool.definition.name), asked, about)
+        parts.append(made)
+    else:
+        parts.append(Text("no tools: --mcp FILE brings those of MCP servers", style="dim"))
+    for each in toolset.withheld:
+        told = f"! withheld: {one_line(each.what)} ({each.reason}): {one_line(each.detail)}"
+        parts.append(Text(told, style="yellow"))
+    return Group(*parts)
+
+
+def show_log(session: Session, count: int, width: int) -> ConsoleRenderable:
+    """The last entries of the path, a line each."""
+    path = session.path
+    lines: list[Text] = []
+    if len(path) > count:
+        told = f"{len(path) - count:,} earlier entries; `lamina log {session.id}` shows all"
+        lines.append(Text(told, style="dim"))
+    for entry in path[-count:]:
+        kind, said = describe(entry)
+        head = f"{entry.id}  {kind:<10} "
+        lines.append(Text(head + one_line(said, max(20, width - len(head)))))
+    return Group(*lines)

@@ -1,0 +1,98 @@
+"""Where messages come from: what the chat needs of a keyboard, and a pipe or a file as one."""
+
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from lamina.cli.stdio import incoming
+
+
+class Interrupted(Exception):
+    """Ctrl-C where a message was wanted."""
+
+
+class Source(Protocol):
+    async def read(self, default: str = "", /) -> str:
+        """The next message; `default` is offered to be edited.
+
+        Raises:
+            EOFError: there are no more.
+            Interrupted: Ctrl-C.
+        """
+        ...
+
+    async def choose(self, question: str, answers: Mapping[str, str], /) -> str | None:
+        """One of the keys of `answers`; None if there is nobody to answer.
+
+        Raises:
+            Interrupted: Ctrl-C.
+        """
+        ...
+
+    def interrupt(self) -> bool:
+        """Makes a `read` that waits raise `Interrupted`. False if none waits."""
+        ...
+
+
+class Silence:
+    """Nobody says anything."""
+
+    async def read(self, _default: str = "", /) -> str:
+        raise EOFError
+
+    async def choose(self, _question: str, _answers: Mapping[str, str], /) -> str | None:
+        return None
+
+    def interrupt(self) -> bool:
+        return False
+
+
+class Lines:
+    """A message a line. A question is answered by the next line, by its key or its word; any other
+    line is no answer and stays the next message."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._lines: deque[str] = deque()
+        self._rest = b""
+        self._ended = False
+
+    async def read(self, _default: str = "", /) -> str:
+        while not self._lines and not self._ended:
+            await self._take()
+        if not self._lines:
+            raise EOFError
+        return self._lines.popleft()
+
+    async def choose(self, _question: str, answers: Mapping[str, str], /) -> str | None:
+        try:
+            line = await self.read()
+        except EOFError:
+            return None
+        said = line.strip().lower()
+        for key, word in answers.items():
+            if said in (key, word):
+                return key
+        self._lines.appendleft(line)
+        return None
+
+    def interrupt(self) -> bool:
+        return False
+
+    async def _take(self) -> None:
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            self._ended = True
+            chunk = b"\n" if self._rest else b""
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        self._lines += [line.decode("utf-8", "replace").removesuffix("\r") for line in whole]
+
+
+@asynccontextmanager
+async def open_lines() -> AsyncIterator[Lines]:
+    """Standard input, line by line."""
+    async with incoming(sys.stdin.fileno()) as chunks:
+        yield Lines(chunks)

@@ -1,0 +1,179 @@
+"""A terminal with somebody in front of it: a program in it, keys that are typed, and its screen."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pexpect
+import pyte
+
+PROMPT = "› "
+# How long anything may take; a machine that does much else is slow.
+PATIENCE_S = 60.0
+ASKS_FOR_CURSOR = b"\x1b[6n"
+
+
+class Terminal:
+    """Runs `command` in a pseudo-terminal. What scrolled off stays in `everything`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        rows: int = 24,
+        columns: int = 80,
+    ) -> None:
+        settings = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | dict(env or {})
+        hidden = ("COLUMNS", "LINES", "NO_COLOR", "LAMINA_TARGET")
+        clean = {name: value for name, value in os.environ.items() if name not in hidden}
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.written = b""
+        first, *rest = command
+        self._program = pexpect.spawn(
+            first, rest, cwd=str(cwd), env=clean | settings, dimensions=(rows, columns)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._program.isalive():
+            self._program.kill(signal.SIGKILL)
+        self._program.close(force=True)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> str:
+        """What is on the screen."""
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    @property
+    def everything(self) -> str:
+        """What is on the screen and what scrolled off it."""
+        columns = range(self._screen.columns)
+        above = ["".join(line[x].data for x in columns) for line in self._screen.history.top]
+        return "\n".join(line.rstrip() for line in [*above, *self._screen.display])
+
+    @property
+    def line(self) -> str:
+        """The line that the cursor is on."""
+        return str(self._screen.display[self._screen.cursor.y]).rstrip()
+
+    @property
+    def cursor_is_hidden(self) -> bool:
+        return bool(self._screen.cursor.hidden)
+
+    @property
+    def at_prompt(self) -> bool:
+        return self.line.startswith(PROMPT.strip())
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def wait_for(self, text: str) -> None:
+        """Waits until the text has been shown."""
+        self._wait(lambda: text in self.everything, f"{text!r} to be shown")
+
+    def wait_for_prompt(self) -> None:
+        self._wait(lambda: self.at_prompt, "the prompt")
+
+    def wait_for_words(self, count: int) -> None:
+        """Waits until an answer to the last question has so many words."""
+
+        def has_come() -> bool:
+            lines = self._said(len(self._prompts())).splitlines()
+            # What ends so is no answer yet: the question is being sent or read.
+            words = " ".join(line for line in lines if not line.endswith(" …")).split()
+            return not self.at_prompt and len(words) >= count
+
+        self._wait(has_come, f"{count} words")
+
+    def wait_for_end(self) -> int:
+        """Waits until the program has ended: its exit code, or minus the signal that ended it."""
+        self._wait(lambda: not self._program.isalive(), "the end")
+        if self._program.signalstatus is not None:
+            return -int(self._program.signalstatus)
+        return int(self._program.exitstatus)
+
+    def _said(self, number: int) -> str:
+        """What was shown behind the prompt of that number, up to the next one."""
+        lines = self.everything.splitlines()
+        places = [*self._prompts(lines), len(lines)]
+        return "\n".join(lines[places[number - 1] + 1 : places[number]])
+
+    def _prompts(self, lines: Sequence[str] | None = None) -> list[int]:
+        lines = self.everything.splitlines() if lines is None else lines
+        return [place for place, line in enumerate(lines) if line.startswith(PROMPT.strip())]
+
+    def _wait(self, claim: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not claim():
+            if not self._read() and not claim():
+                raise AssertionError(f"ended while waiting for {what}:\n{self.everything}")
+            assert time.monotonic() < end, f"waited in vain for {what}:\n{self.everything}"
+
+    def _read(self) -> bool:
+        """Takes in what the program wrote, or waits for it a moment. False at its end."""
+        try:
+            data = self._program.read_nonblocking(1 << 16, timeout=0.05)
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            self._program.wait()
+            return False
+        self.written += data
+        self._stream.feed(data)
+        if ASKS_FOR_CURSOR in data:
+            at = self._screen.cursor
+            self._program.send(f"\x1b[{at.y + 1};{at.x + 1}R")
+        return True
+
+    # -- typing ----------------------------------------------------------------------------------
+
+    def type(self, keys: str) -> None:
+        self._program.send(keys)
+
+    def enter(self, text: str) -> int:
+        """Types a line at the prompt and sends it; which prompt that was, counted from 1."""
+        self.wait_for_prompt()
+        number = len(self._prompts())
+        self.type(text)
+        # As a person: Enter follows what can be seen.
+        last = text.split("\n")[-1][-20:]
+        self._wait(lambda: last in self.shown, f"{last!r} to be typed")
+        self.type("\r")
+        return number
+
+    def say(self, text: str) -> str:
+        """Types a line, waits for the next prompt, and gives what was shown in between."""
+        number = self.enter(text)
+        self._wait(lambda: len(self._prompts()) > number and self.at_prompt, "the next prompt")
+        return self._said(number)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._screen.resize(rows, columns)
+        self._program.setwinsize(rows, columns)
+
+    def kill(self, number: int) -> None:
+        self._program.kill(number)
+
+    def hang_up(self) -> int:
+        """Closes the terminal under the program: its exit code."""
+        self._program.ptyproc.fileobj.close()
+        end = time.monotonic() + PATIENCE_S
+        while self._program.isalive():
+            assert time.monotonic() < end, "the program goes on without its terminal"
+            time.sleep(0.05)
+        return int(self._program.exitstatus)
