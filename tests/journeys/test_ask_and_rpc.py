@@ -162,10 +162,10 @@ def test_a_person_asks_twice_in_one_session_and_no_bytes_move(notes: Path) -> No
     assert set(shown) >= {"session", "answer", "usage", "layers", "context", "warnings"}
     assert [each["id"] for each in shown["layers"]] == ["L1", "L2", "L3", "L4", "L5"]
     assert [each["label"] for each in shown["context"]] == ["plan.md"]
-    # The bytes did not move. The model is another process's, so its cache had none of them.
+    # The bytes did not move, and what the model of the other process read of them is there again.
     assert shown["context"][0]["placement"] == "above"
     assert sum(layer["agree"] for layer in shown["layers"]) > 0
-    assert shown["usage"]["cached"] == sum(layer["cached"] for layer in shown["layers"]) == 0
+    assert 0 < sum(layer["cached"] for layer in shown["layers"]) <= shown["usage"]["cached"]
     require_sound(session, notes)
 
 

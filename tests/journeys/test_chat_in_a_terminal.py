@@ -70,7 +70,8 @@ def test_a_person_talks_looks_stops_an_answer_and_comes_back(notes: Path) -> Non
         terminal.wait_for("Say hello. · 4 questions · local:smollm2-135m")
         terminal.wait_for_prompt()
         assert "› Where was that?\n  " in terminal.shown
-        assert "its cache was empty" in terminal.say("Thank you.")
+        # What the model read is there again, though it is another process.
+        assert cached_share(terminal.say("Thank you.")) > 50
         assert cached_share(terminal.say("Goodbye.")) > 50
         terminal.type("\x04")
         assert terminal.wait_for_end() == 0

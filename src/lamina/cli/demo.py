@@ -1,61 +1,47 @@
-"""`lamina demo`: one conversation assembled three ways, drawn turn by turn."""
+"""`lamina demo`: a conversation with the embedded model, assembled three ways and measured.
 
-from collections.abc import Callable, Sequence
+Law: nothing on the screen is made up. Answers are the model's, token figures and times are its own
+counters; `demo_ways` says what is fair. Where the model cannot be had, the same conversation is
+played without one, and the demo has failed.
+"""
+
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
 
-from msgspec import Struct
 from rich.console import Console
+from rich.live import Live
+from rich.padding import Padding
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.cli.script import (
-    EditedWorkspace,
-    Script,
-    ScriptClock,
-    ScriptTurn,
-    read_script,
-    scripted_reply,
+from lamina.cli.demo_bars import BAR, STYLES, draw_bar, draw_legend
+from lamina.cli.demo_scripted import play_scripted
+from lamina.cli.demo_ways import (
+    MAX_TOKENS,
+    Measured,
+    SampleWorkspace,
+    Way,
+    longest_request,
+    open_ways,
+    physical_limit,
 )
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
-from lamina.layers import MESSAGE_TOKENS
-from lamina.ports import WorkspaceSource
-from lamina.providers.book import load_book
-from lamina.stores.memory import MemoryStore
-from lamina.text import render_item
-from lamina.values.item import Item
+from lamina.cli.running import ensure_target
+from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
+from lamina.errors import ModelMissing, RequestTooLong, UsageError
+from lamina.ports import Providers, WorkspaceSource
+from lamina.providers.book import DEFAULT_TARGET, load_book
+from lamina.values.event import BlockDelta, Event, Reading
 from lamina.values.prompt import LAYERS
-from lamina.values.request import LeftOut
-from lamina.values.settings import Settings, Target
-from lamina.wiring import open_session
+from lamina.values.settings import Target
+from lamina.wiring.running import Clients
 from lamina.workspace.folder import FolderWorkspace
 
-BAR = 40
-STYLES = {
-    "tools": "magenta",
-    "L1": "blue",
-    "L2": "cyan",
-    "L3": "green",
-    "L4": "yellow",
-    "L5": "red",
-}
-NAMES = {
-    "L1": "system",
-    "L2": "library",
-    "L3": "this turn",
-    "L4": "history",
-    "L5": "message",
-}
-
-
-class Spent(Struct):
-    """What one way of assembling has cost so far."""
-
-    sent: int = 0
-    reprocessed: int = 0
-    breaks: int = 0
+WAYS = 3
+# The sample needs half of the model's window; the rest would only cost memory.
+SAMPLE_WINDOW = 4_096
+SAMPLE_WRITTEN = "2026-05-04T08:00:00.000Z"
+COUNTED_AS = "openai:gpt-5"
 
 
 def sample_folder() -> Path:
@@ -66,195 +52,212 @@ def sample_script() -> Path:
     return sample_folder() / "conversation.json"
 
 
-async def play_demo(workspace: Path | None, script: Path | None, target: str) -> None:
-    """Plays the conversation; edits in it stay in memory."""
+async def play_demo(
+    workspace: Path | None, script: Path | None, target: str | None, with_model: bool
+) -> bool:
+    """Plays the conversation; False if it had to do without the model.
+
+    Raises:
+        UsageError: the script cannot be read, or nobody here answers for the target.
+    """
     chosen = read_script(script or sample_script())
-    folder = EditedWorkspace(FolderWorkspace(workspace or sample_folder()))
-    await _Demo(Console(), chosen, folder, load_book().find(target)).play()
+    console = Console()
+    book = load_book()
+    folder: WorkspaceSource = FolderWorkspace(workspace or sample_folder())
+    if workspace is None:
+        folder = SampleWorkspace(folder, SAMPLE_WRITTEN)
+    if not with_model:
+        await play_scripted(console, chosen, folder, book.find(target or COUNTED_AS))
+        return True
+    asked = book.find(target or DEFAULT_TARGET)
+    if asked.provider != "local":
+        raise UsageError(
+            f"{asked.name!r} is not a model on this machine; --no-model counts as it would"
+        )
+    window = SAMPLE_WINDOW if workspace is None else asked.window
+    clients = Clients(slots=WAYS, window=window)
+    aside = Console(stderr=True)
+    try:
+        await ensure_target(asked, aside)
+        if console.is_terminal:
+            with console.status("loading the model"):
+                await clients.provider(asked)
+        else:
+            await clients.provider(asked)
+    except ModelMissing as error:
+        aside.print(
+            f"The model cannot be had: {error}\n\n"
+            "Here is the same conversation without one: its answers come from a script, and what "
+            "would be processed again is counted, not measured.",
+            highlight=False,
+        )
+        await play_scripted(console, chosen, folder, book.find(COUNTED_AS))
+        return False
+    # Asked for again: now that its file is here, its counts are exact.
+    await _Demo(console, chosen, folder, book.find(asked.name), clients, window).play()
+    return True
 
 
 class _Demo:
     def __init__(
-        self, console: Console, script: Script, folder: EditedWorkspace, target: Target
-    ) -> None:
-        self.console = console
-        self.script = script
-        self.folder = folder
-        self.target = target
-        self.clock = ScriptClock()
-        self.spent = {name: Spent() for name in ("lazy", "eager", "naive")}
-        self.naive = _Naive(script.system, folder, target)
-        self.scale = 1.0
+        self, console: Console, script: Script, source: WorkspaceSource, target: Target,
+        providers: Providers, window: int,
+    ) -> None:  # fmt: skip
+        self._console = console
+        self._script = script
+        self._source = source
+        self._folder = EditedWorkspace(source)
+        self._target = target
+        self._providers = providers
+        self._window = window
+        self._counter = load_book().counter(target)
+        self._spent: dict[str, list[Measured]] = {}
+        self._scale = 1.0
 
     async def play(self) -> None:
-        title = self.script.title or "A conversation"
-        lifetime = self.target.cache.lifetime_s
-        lives = "as long as its process" if lifetime is None else f"{lifetime / 60:g} minutes"
-        self.console.print(
-            f"\n[bold]{title}[/bold]: {len(self.script.turns)} turns, no model.\n"
-            f"Counted as {self.target.name} does; its cache lives {lives}.\n"
-            f"░ stays where it was sent before   █ is processed again"
+        turns = self._script.turns
+        title = self._script.title or "A conversation"
+        self._console.print(
+            f"\n[bold]{title}[/bold]: {len(turns)} turns with {self._target.name}.\n"
+            f"Lazy, eager and naive each have a slot of their own, cold at the start, and give "
+            f"their\nown answers: the likeliest word, at most {MAX_TOKENS} tokens. All figures are "
+            f"the model's own.\n\n  ░ stays in the cache   █ is processed again",
+            highlight=False,
         )
-        legend = Styled("  ")
-        for layer, name in NAMES.items():
-            legend.append(f"{layer} {name}  ", style=STYLES[layer])
-        self.console.print(legend)
-        count = load_book().counter(self.target).count
-        self.scale = await _longest(self.script, self.folder, count) / BAR
-        lazy, eager = await self._open("lazy"), await self._open("eager")
-        for number, turn in enumerate(self.script.turns, 1):
-            self.clock.time += turn.pause
-            self.folder.edit(turn.edit)
+        self._console.print(draw_legend())
+        longest = await longest_request(self._script, self._source, self._counter.count)
+        self._scale = longest / BAR
+        ways = await open_ways(
+            self._script, self._folder, self._target, self._providers, self._counter, self._window
+        )
+        self._spent = {way.name: [] for way in ways}
+        for number, turn in enumerate(turns, 1):
+            self._folder.edit(turn.edit)
             self._head(number, turn)
-            await self._turn(lazy, "lazy", turn)
-            await self._turn(eager, "eager", turn)
-            await self._naive_turn(turn)
-        self._summary()
-
-    async def _open(self, promotion: Literal["lazy", "eager"]) -> Session:
-        return await open_session(
-            system=self.script.system, target=self.target.name, workspace=self.folder,
-            settings=Settings(promotion=promotion), clock=self.clock, store=MemoryStore(),
-        )  # fmt: skip
+            for way in list(ways):
+                try:
+                    await self._turn(way, turn)
+                except RequestTooLong as error:
+                    # Lamina makes itself smaller; glue has nothing to do it with.
+                    self._console.print(f"  {way.name:<6} drops out: {error}", highlight=False)
+                    ways.remove(way)
+                    del self._spent[way.name]
+        await self._summary()
 
     def _head(self, number: int, turn: ScriptTurn) -> None:
         notes = ", ".join(turn.attach) or "nothing"
-        pause = f", {turn.pause / 60:.0f} minutes later" if turn.pause > 300 else ""
-        edited = f", {', '.join(turn.edit)} edited" if turn.edit else ""
-        self.console.rule(
-            f"[bold]turn {number}[/bold] · attached: {notes}{edited}{pause}", align="left"
-        )
-        self.console.print(f"  [italic]{turn.ask}[/italic]")
+        edited = f" · {', '.join(turn.edit)} was edited" if turn.edit else ""
+        self._console.print()
+        self._console.rule(f"[bold]turn {number}[/bold] · attached: {notes}{edited}", align="left")
+        self._console.print(f"  [bold]{turn.ask}[/bold]", highlight=False)
 
-    async def _turn(self, session: Session, name: str, asked: ScriptTurn) -> None:
-        turn = await session.prepare(asked.ask, attach=asked.attach)
-        expired = any(boundary.kind == "expired" for boundary in turn.context.boundaries)
-        kept = 0 if expired else turn.context.agreement.tokens
-        self._draw(name, _layer_tokens(turn), kept)
-        if name == "lazy":
-            self._explain(turn)
-        self.spent[name].breaks += turn.context.agreement.broke is not None and not expired
-        await turn.commit(scripted_reply(asked.answer))
+    async def _turn(self, way: Way, turn: ScriptTurn) -> None:
+        watch = _Watch(way.name)
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            with Live(watch, console=self._console, transient=True, refresh_per_second=12):
+                measured = await way.ask(turn, watch.take)
+        else:
+            measured = await way.ask(turn, _ignore)
+        self._spent[way.name].append(measured)
+        if way.name == "lazy":
+            self._explain(measured)
+        usage = measured.usage
+        bar = draw_bar(way.name, measured.layers, usage.cached, self._scale)
+        bar.append(f"{usage.input:>7,}", style="dim")
+        bar.append(f"{measured.reprocessed:>14,}")
+        bar.append(f"{measured.first_s:>10.1f} s")
+        self._console.print(bar, soft_wrap=True)
 
-    async def _naive_turn(self, asked: ScriptTurn) -> None:
-        expired = asked.pause > (self.target.cache.lifetime_s or float("inf"))
-        atoms, kept, broke = await self.naive.turn(asked)
-        self.spent["naive"].breaks += broke and not expired
-        self._draw("naive", atoms, 0 if expired else kept)
+    def _explain(self, measured: Measured) -> None:
+        answer = Styled(" ".join(measured.answer.split()), style="italic")
+        self._console.print(Padding(answer, (0, 2), expand=False))
+        sizes: dict[str, int] = dict.fromkeys(LAYERS, 0)
+        for layer, tokens in measured.layers:
+            sizes[layer] += tokens
+        line = Styled(" " * 8)
+        for layer, tokens in sizes.items():
+            if tokens:
+                line.append(f"{layer} {tokens:,}  ", style=STYLES[layer])
+        items = measured.context.items if measured.context else ()
+        told = {
+            "new": [item.label for item in items if item.placement == "message"],
+            "named": [item.label for item in items if item.placement in ("above", "library")],
+        }
+        said = [f"{word}: {', '.join(labels)}" for word, labels in told.items() if labels]
+        self._console.print(line, soft_wrap=True)
+        self._console.print(Styled(" " * 8 + " · ".join(said), style="dim"), soft_wrap=True)
+        heads = f"{'prompt':>{BAR + 19}}{'re-processed':>14}{'first word':>12}"
+        self._console.print(Styled(heads, style="dim"), soft_wrap=True)
 
-    def _draw(self, name: str, layers: Sequence[tuple[str, int]], kept: int) -> None:
-        total = sum(tokens for _, tokens in layers)
-        spent = self.spent[name]
-        spent.sent += total
-        spent.reprocessed += total - kept
-        bar = Styled(f"  {name:<6}")
-        # One scale for all bars, unless one would run over its line.
-        scale = max(self.scale, total / BAR)
-        before = 0
-        for layer, tokens in layers:
-            # What stays in the cache is light, what is processed again is solid.
-            stays = max(0, min(tokens, kept - before))
-            bar.append("░" * _width(stays, scale), style=STYLES[layer])
-            bar.append("█" * _width(tokens - stays, scale), style=STYLES[layer])
-            before += tokens
-        bar.append(" " * max(1, BAR + 12 - len(bar)))
-        bar.append(f"{kept:>5,} stay", style="dim")
-        bar.append(f" {total - kept:>5,} again")
-        self.console.print(bar, soft_wrap=True)
-
-    def _explain(self, turn: Turn) -> None:
-        sizes = {size.layer: size.tokens for size in turn.layers}
-        layers = "  ".join(f"{layer} {sizes[layer]:,}" for layer in LAYERS if sizes[layer])
-        new = [item.label for item in turn.context.items if item.placement == "message"]
-        named = [item.label for item in turn.context.items if item.placement != "message"]
-        parts = [layers]
-        if new:
-            parts.append(f"new: {', '.join(new)}")
-        if named:
-            parts.append(f"named: {', '.join(named)}")
-        parts += [
-            f"boundary: {boundary.reason}"
-            for boundary in turn.context.boundaries
-            if boundary.kind != "first_request"
-        ]
-        for part in parts:
-            self.console.print(f"         [dim]{part}[/dim]", highlight=False)
-
-    def _summary(self) -> None:
-        best = self.spent["lazy"].reprocessed
+    async def _summary(self) -> None:
+        limit = await physical_limit(self._script, self._source, self._counter.count)
+        lazy = self._spent["lazy"]
+        least, soonest = _reprocessed(lazy), _waited(lazy)
         table = Table(title="\nThe whole conversation", title_justify="left")
-        for heading in ("", "tokens sent", "re-processed", "against lazy", "prefix broken"):
-            table.add_column(heading, justify="right" if heading else "left")
-        for name, spent in self.spent.items():
+        heads = (
+            "",
+            "prompt tokens",
+            "re-processed",
+            "over limit",
+            "vs lazy",
+            "first words",
+            "vs lazy",
+        )
+        for heading in heads:
+            table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+        for name, turns in self._spent.items():
+            again, waited = _reprocessed(turns), _waited(turns)
             table.add_row(
                 name,
-                f"{spent.sent:,}",
-                f"{spent.reprocessed:,}",
-                f"{spent.reprocessed / best:.2f}x",
-                f"{spent.breaks}x",
+                f"{sum(each.usage.input for each in turns):,}",
+                f"{again:,}",
+                f"{again / limit:.2f}x",
+                f"{again / least:.2f}x",
+                f"{waited:.1f} s",
+                f"{waited / soonest:.2f}x",
             )
-        self.console.print(table)
-        self.console.print(
+        table.add_row("limit", "", f"{limit:,}", "1.00x", "", "", "", style="dim")
+        self._console.print(table)
+        self._console.print(
             "lazy:  an item stays where it was first sent; later turns only name it\n"
             "eager: an item moves into the system prompt on the turn after it came\n"
-            "naive: every attached note is sent again with every question\n\n"
-            'See one request in full: lamina context "Your question" --attach NOTE.md\n'
+            "naive: every attached note is sent again with every question\n"
+            "limit: the system prompt, each version of a note as sent, and each question, once\n\n"
+            'Ask it yourself: lamina chat; see a request: lamina context "Why?" --attach NOTE.md\n',
+            highlight=False,
         )
 
 
-async def _longest(script: Script, workspace: EditedWorkspace, count: Callable[[str], int]) -> int:
-    """About how many tokens the last request has, for the scale of the bars."""
-    texts = [script.system, *(turn.ask + turn.answer for turn in script.turns)]
-    for path in {path for turn in script.turns for path in turn.attach}:
-        read = await workspace.read(path, "attached")
-        if not isinstance(read, LeftOut):
-            texts.append(render_item(read.item))
-    texts += [content for turn in script.turns for content in turn.edit.values()]
-    return sum(map(count, texts)) + 30 * len(script.turns)
+class _Watch:
+    """What a way is doing right now, for a terminal."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._said = ""
+        self._spinner = Spinner("dots", text=f"{name:<6} reads")
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Reading(done=done, total=total, cached=cached):
+                text = f"{self._name:<6} has read {done - cached:,} of {total - cached:,} tokens"
+                self._spinner.update(text=text)
+            case BlockDelta(text=text):
+                self._said += text
+                self._spinner.update(text=f"{self._name:<6} {' '.join(self._said.split())}")
+            case _:
+                pass
+
+    def __rich__(self) -> Padding:
+        return Padding(self._spinner, (0, 2))
 
 
-def _width(tokens: int, scale: float) -> int:
-    return max(1, round(tokens / scale)) if tokens else 0
+def _ignore(event: Event) -> None:
+    """Where nothing can be redrawn, nothing is drawn before it is known."""
 
 
-def _layer_tokens(turn: Turn) -> list[tuple[str, int]]:
-    """Runs of one layer in wire order, as the bar shows them."""
-    runs: list[tuple[str, int]] = []
-    for segment in turn.prompt:
-        if runs and runs[-1][0] == segment.layer:
-            runs[-1] = (segment.layer, runs[-1][1] + segment.tokens)
-        else:
-            runs.append((segment.layer, segment.tokens))
-    return runs
+def _reprocessed(turns: list[Measured]) -> int:
+    return sum(each.reprocessed for each in turns)
 
 
-class _Naive:
-    """Glue: bare history, then all attached notes and the question in one message."""
-
-    def __init__(self, system: str, workspace: WorkspaceSource, target: Target) -> None:
-        self._workspace = workspace
-        self._count = load_book().counter(target).count
-        self._history: list[tuple[str, str]] = [("L1", system)]
-        self._before: list[tuple[str, str]] = []
-
-    async def turn(self, asked: ScriptTurn) -> tuple[list[tuple[str, int]], int, bool]:
-        notes = []
-        for path in asked.attach:
-            read = await self._workspace.read(path, "attached")
-            if not isinstance(read, LeftOut):
-                notes.append(("L3", _block(read.item)))
-        atoms = [*self._history, *notes, ("L5", asked.ask)]
-        shared = 0
-        for old, new in zip(self._before, atoms, strict=False):
-            if old[1] != new[1]:
-                break
-            shared += 1
-        broke = shared < len(self._before)
-        self._before = atoms
-        self._history += [("L4", asked.ask), ("L4", asked.answer)]
-        sized = [(layer, self._count(text) + MESSAGE_TOKENS) for layer, text in atoms]
-        return sized, sum(tokens for _, tokens in sized[:shared]), broke
-
-
-def _block(item: Item) -> str:
-    return render_item(item)
+def _waited(turns: list[Measured]) -> float:
+    return sum(each.first_s for each in turns)
