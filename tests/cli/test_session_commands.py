@@ -537,3 +537,20 @@ def test_a_full_disk_behind_the_output_is_an_error_of_one_line(notes: Path) -> N
         )  # fmt: skip
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
+
+
+def test_what_was_said_moves_nothing_on_a_terminal_and_stays_whole_for_machines(
+    tmp_path: Path,
+) -> None:
+    async def make() -> None:
+        async with await open_session("odd", workspace=tmp_path) as session:
+            turn = await session.prepare("a\x1b[2Jb\x85c\u202ed")
+            await turn.commit({"choices": [{"message": {"content": "e"}, "finish_reason": "stop"}]})
+
+    anyio.run(make)
+    shown = output("log", "odd", cwd=tmp_path)
+    assert "a\\x1b[2Jb" in shown
+    assert not {"\x1b", "\x85", "\u202e"} & set(shown)
+    entries = json.loads(output("log", "odd", "--json", cwd=tmp_path))["entries"]
+    texts = [e["message"]["blocks"][-1]["text"] for e in entries if e["type"] == "message"]
+    assert texts[0] == "a\x1b[2Jb\x85c\u202ed"

@@ -1,0 +1,122 @@
+"""Commands that show what would be sent, and what is known of whom it is sent to."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import anyio
+import typer
+
+from lamina.cli.escaping import visible
+from lamina.cli.options import text_or_file
+from lamina.values.settings import Settings
+
+app = typer.Typer()
+
+
+@app.command()
+def context(
+    question: Annotated[
+        str | None, typer.Argument(help="What you would ask; '-' reads it from standard input.")
+    ] = None,
+    workspace: Annotated[
+        Path, typer.Option("--workspace", "-w", help="Folder that attached paths are read from.")
+    ] = Path(),
+    attach: Annotated[
+        list[str] | None,
+        typer.Option("--attach", "-a", help="A path in the workspace; may be given often."),
+    ] = None,
+    essential: Annotated[
+        list[str] | None,
+        typer.Option("--essential", help="Like --attach, but never left out for want of room."),
+    ] = None,
+    system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="provider:model, as anthropic:claude-opus-5."),
+    ] = None,
+    promotion: Annotated[
+        Literal["lazy", "eager"], typer.Option(help="Where laid-down items stand.")
+    ] = "lazy",
+    window: Annotated[
+        int | None, typer.Option(help="Tokens of the whole request; the target's own by default.")
+    ] = None,
+    attachment_limit: Annotated[
+        int | None, typer.Option(help="Tokens of all attachments together.")
+    ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option(help="A JSON conversation to play first; see `lamina demo --show-script`."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire form.")] = False,
+    full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
+) -> None:
+    """Print the envelope of a prepared turn: layers, items, what was left out, and why.
+
+    Nothing is sent anywhere.
+    """
+    from lamina.cli.context import Request, show_context
+
+    if question == "-":
+        question = sys.stdin.read()
+    if question is None and script is None:
+        raise typer.BadParameter("give a question, '-' for standard input, or --script")
+    settings = Settings(promotion=promotion, window=window, attachment_limit=attachment_limit)
+    request = Request(
+        question=question,
+        workspace=workspace,
+        attach=tuple(attach or ()),
+        essential=tuple(essential or ()),
+        system=text_or_file(system),
+        target=target,
+        settings=settings,
+        script=script,
+    )
+    shown = anyio.run(show_context, request, as_json, wire, full)
+    typer.echo(shown if as_json or wire else visible(shown))
+
+
+@app.command()
+def demo(
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="Your own folder, with --script.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Your own conversation in the form of --show-script.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The local model; with --no-model, whose counts and cache rules."
+        ),
+    ] = None,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Take the answers from the script, and only count.")
+    ] = False,
+    show_script: Annotated[
+        bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
+    ] = False,
+) -> None:
+    """Talk to the embedded model and measure what it reads again: lazy, eager, naive.
+
+    Five turns over a sample folder take two or three minutes. The model is fetched if it is not
+    here (93 MB, once); if it cannot be had, the conversation is played without it: exit code 1.
+    """
+    from lamina.cli.demo import play_demo, sample_script
+
+    if show_script:
+        typer.echo(sample_script().read_text("utf-8"), nl=False)
+        return
+    if (workspace is None) != (script is None):
+        raise typer.BadParameter("--workspace and --script go together")
+    if not anyio.run(play_demo, workspace, script, target, not no_model):
+        raise typer.Exit(1)
+
+
+@app.command()
+def targets() -> None:
+    """List the providers Lamina knows, with windows and cache rules."""
+    from lamina.cli.targets import show_targets
+
+    show_targets()

