@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lamina.cli.chatting.drawing import Drawing
-from lamina.cli.escaping import one_line, visible
 from lamina.cli.chatting.markdown import draw_markdown, split_blocks, split_finished
 from lamina.cli.chatting.screen import Line, Screen
 from lamina.cli.chatting.tail import Tail
+from lamina.cli.escaping import one_line, visible
 from lamina.values.event import (
     BlockDelta,
     BlockEnded,

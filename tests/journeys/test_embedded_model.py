@@ -1,0 +1,112 @@
+"""The embedded model at work: its own refusal of what is too long, tools, and being stopped."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import lamina
+from lamina.engine.verifying import verify
+from lamina.journal import journal_of
+from lamina.providers.book import load_book
+from lamina.values.event import Called, Event, Ran, Reading, Retried
+from lamina.values.message import ToolCall
+from lamina.values.tool import Decision, OfferedTool
+from lamina.wiring.running import Clients, open_agent, open_chat
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def short_answers(tmp_path: Path, model_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text("[providers.local]\nmax_output = 40\n")
+    monkeypatch.setenv("LAMINA_MODELS", str(path))
+
+
+async def require_sound(chat: lamina.ChatRunner) -> None:
+    verdict = verify(journal_of(chat.session.entries), load_book())
+    assert verdict.sound, verdict
+
+
+async def test_what_the_model_refuses_as_too_long_is_compacted_and_asked_again() -> None:
+    # The session believes in 8,192 tokens; the model was given 700.
+    events: list[Event] = []
+    async with await open_chat(
+        system="You keep the log of a harbour.",
+        providers=Clients(slots=1, window=700),
+        store=lamina.MemoryStore(),
+        settings=lamina.Settings(compaction_keep=200, compaction_summary=150),
+    ) as chat:
+        for number in range(5):
+            boats = ", ".join(f"boat {number}{each} came in at {each}:30" for each in range(12))
+            answer = await chat.run(f"Note that {boats}. Say yes.", on_event=events.append)
+            assert answer.ending == "answered"
+        assert any(isinstance(event, Retried) for event in events)
+        assert chat.session.compactions
+        await require_sound(chat)
+
+
+class Yes:
+    def __init__(self) -> None:
+        self.asked: list[ToolCall] = []
+
+    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
+        self.asked.append(call)
+        return "allow_session"
+
+
+async def test_a_model_without_tools_of_its_own_calls_ours() -> None:
+    def weather(city: str) -> str:
+        """Tells the weather in a city."""
+        return f"It rains in {city}, 12 degrees."
+
+    approver = Yes()
+    events: list[Event] = []
+    async with await open_agent(
+        tools=[weather],
+        approver=approver,
+        max_requests=4,
+        providers=Clients(slots=1, window=2048),
+        store=lamina.MemoryStore(),
+    ) as agent:
+        answer = await agent.run("What is the weather in Oslo?", on_event=events.append)
+        ran = [event.result for event in events if isinstance(event, Ran)]
+        called = [event.call for event in events if isinstance(event, Called)]
+        # Whatever a small model makes of it: what it calls is whole, and every call has its result.
+        assert called
+        assert called[0].name == "weather"
+        assert [result.call_id for result in ran] == [call.id for call in called]
+        assert approver.asked == called[:1]
+        assert answer.ending in ("answered", "limit")
+        assert (await agent.run("Thank you.")).ending in ("answered", "limit")
+
+
+async def test_reading_can_be_stopped_and_the_session_goes_on() -> None:
+    async with await open_chat(
+        providers=Clients(slots=1, window=8192), store=lamina.MemoryStore()
+    ) as chat:
+        long = " ".join(f"Berth {number} is {number} metres long." for number in range(350))
+
+        def stop(event: Event) -> None:
+            if isinstance(event, Reading):
+                chat.abort()
+
+        stopped = await chat.run(long, on_event=stop)
+        assert (stopped.ending, stopped.text) == ("aborted", "")
+        assert chat.session.interrupted
+        with anyio.fail_after(60):
+            assert (await chat.run("Say hello.")).ending == "answered"
+        await require_sound(chat)
+
+
+async def test_a_model_by_its_path(embedded_model: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "my own.gguf"
+    shutil.copy(embedded_model, mine)
+    options: dict[str, Any] = {"store": lamina.MemoryStore(), "target": f"local:{mine}"}
+    async with await open_chat(providers=Clients(slots=1, window=1024), **options) as chat:
+        answer = await chat.run("Say hello.")
+        assert answer.text
+        assert answer.usage.input
