@@ -8,7 +8,10 @@ from typing import Any
 from tests.providers.strict import JSON, Flat, Server, check_image, check_schema, is_text, require
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_KNOWN = {"model", "max_tokens", "messages", "system", "tools", "output_config", "temperature"}
+_KNOWN = {
+    "model", "max_tokens", "messages", "system", "tools", "output_config", "temperature",
+    "diagnostics",
+}  # fmt: skip
 _FIELDS = {
     "text": {"text"},
     "image": {"source"},

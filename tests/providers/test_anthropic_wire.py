@@ -9,6 +9,7 @@ from tests.providers.strict_anthropic import sign
 from tests.providers.vendors import anthropic, open_with
 
 from lamina.engine.turn import Turn
+from lamina.values.envelope import Options
 from lamina.values.message import Message, Text, ToolCall, ToolResult, ToolText
 from lamina.values.patch import MessagesCachedReplace, MessagesUncachedAppend
 from lamina.values.settings import Settings
@@ -200,5 +201,98 @@ def test_arguments_that_are_no_object_are_wrapped(tmp_path: Path) -> None:
         used = [b["input"] for b in blocks_of(turn.request()) if b["type"] == "tool_use"]
         assert used == [{"_raw": '{"cityName": "Os'}, {"_raw": [1]}, {"_raw": '"\\ud83d"'}, {}]
         await exchange(turn, anthropic.answer("Yes."))
+
+    anyio.run(main)
+
+
+def test_the_hour_stands_on_every_marker(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = Settings(cache_ttl="1h")
+        session = await open_with(anthropic, tmp_path, system=LONG, settings=settings)
+        turn = await session.prepare("One?", attach=["api.md"])
+        marks = [b["cache_control"] for b in blocks_of(turn.request()) if "cache_control" in b]
+        assert marks == [{"type": "ephemeral", "ttl": "1h"}] * 2
+        await exchange(turn, anthropic.answer("Yes."))
+
+    anyio.run(main)
+
+
+def test_a_marker_stays_where_the_last_request_ended_if_no_other_would_reach_it(
+    tmp_path: Path,
+) -> None:
+    """With 18 calls at once the end of the results is 37 blocks away, where runs are not counted
+    once."""
+
+    async def main() -> None:
+        session = await open_with(anthropic, tmp_path, system=f"{LONG}End of L1")
+        turn = await session.prepare("First question")
+        await exchange(turn, anthropic.answer("First answer"))
+        turn = await session.prepare("Second one")
+        before = turn.request()
+        calls: list[tuple[str, str, JSON]] = [(f"c-{n}", "clock", {}) for n in range(18)]
+        turn = await exchange(turn, anthropic.calling(*calls))
+        turn = await turn.resume({call: f"noon of {call}" for call, _, _ in calls})
+        after = turn.request()
+        assert marked_texts(before) == ["End of L1", "st answer", "econd one"]
+        assert marked_texts(after) == ["End of L1", "st answer", "econd one", "n of c-17"]
+        # The next step is near again.
+        turn = await exchange(turn, anthropic.calling(("d-1", "clock", {})))
+        turn = await turn.resume({"d-1": "it is one"})
+        assert marked_texts(turn.request()) == ["End of L1", "st answer", "it is one"]
+        await exchange(turn, anthropic.answer("Done."))
+
+    anyio.run(main)
+
+
+def test_with_a_library_four_markers_are_enough_for_eighteen_calls(tmp_path: Path) -> None:
+    async def main() -> None:
+        session = await open_with(anthropic, tmp_path, system=f"{LONG}End of L1")
+        turn = await session.prepare("First question", attach=["api.md"])
+        await exchange(turn, anthropic.answer("First answer"))
+        await session.consolidate("test")
+        turn = await session.prepare("Second one")
+        calls: list[tuple[str, str, JSON]] = [(f"c-{n}", "clock", {}) for n in range(18)]
+        turn = await exchange(turn, anthropic.calling(*calls))
+        turn = await turn.resume({call: f"noon of {call}" for call, _, _ in calls})
+        ends = ["End of L1", "_context>", "econd one", "n of c-17"]
+        assert marked_texts(turn.request()) == ends
+        await exchange(turn, anthropic.answer("Done."))
+
+    anyio.run(main)
+
+
+def test_the_last_answer_is_named_so_that_the_provider_says_what_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        session = await open_with(anthropic, tmp_path)
+        turn = await session.prepare("One?")
+        assert turn.request()["diagnostics"] == {"previous_message_id": None}
+        reason = {"type": "tools_changed", "cache_missed_input_tokens": 5_000}
+        reply = anthropic.answer("Yes.") | {"diagnostics": {"cache_miss_reason": reason}}
+        turn = await exchange(turn, reply | {"id": "msg_one"})
+        assert turn.verdict
+        assert "the provider says: tools_changed, about 5,000 tokens" in turn.verdict.detail
+        turn = await session.prepare("Two?")
+        assert turn.request()["diagnostics"] == {"previous_message_id": "msg_one"}
+        await exchange(turn, anthropic.answer("Yes.") | {"diagnostics": {}})
+        # Another vendor's id means nothing to this one, nor this one's to another.
+        turn = await session.prepare("Three?", target="openai:gpt-4o")
+        assert "diagnostics" not in turn.request()
+        reply = {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
+        await turn.commit(reply)
+        turn = await session.prepare("Four?", target=anthropic.target)
+        assert turn.request()["diagnostics"] == {"previous_message_id": None}
+
+    anyio.run(main)
+
+
+def test_a_schema_reaches_the_wire(tmp_path: Path) -> None:
+    async def main() -> None:
+        schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
+        options = Options(reasoning="low", schema=schema)
+        session = await open_with(anthropic, tmp_path, options=options)
+        turn = await session.prepare("Well?")
+        wanted = {"type": "json_schema", "schema": schema}
+        assert turn.request()["output_config"] == {"effort": "low", "format": wanted}
+        await exchange(turn, anthropic.answer('{"answer": "yes"}'))
 
     anyio.run(main)

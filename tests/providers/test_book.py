@@ -76,7 +76,8 @@ def test_windows(name: str, window: int) -> None:
 def test_cache_rules(name: str, minimum: int, lifetime: float | None, write: float) -> None:
     rules = load_book().find(name).cache
     assert (rules.minimum, rules.lifetime_s, rules.write_price) == (minimum, lifetime, write)
-    assert rules.explicit == name.startswith("anthropic:")
+    # Written at markers only: Anthropic, and OpenAI from GPT-5.6 on.
+    assert rules.explicit == name.startswith(("anthropic:", "openai:gpt-5.6", "openai:gpt-6"))
 
 
 def test_a_model_nobody_knows_takes_what_its_provider_has_in_common() -> None:

@@ -47,9 +47,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("workspace")
 
 
-async def converse(vendor: Vendor, folder: Path, said: Sequence[Said]) -> list[JSON]:
+async def converse(vendor: Vendor, folder: Path, said: Sequence[Said], **given: Any) -> list[JSON]:
     """Every request of the conversation, each accepted by the vendor's server."""
-    session = await open_with(vendor, folder)
+    session = await open_with(vendor, folder, **given)
     requests = []
 
     def send(request: JSON, reply: JSON) -> Any:

@@ -200,7 +200,7 @@ def test_options_reach_the_wire(vendor: Vendor, tmp_path: Path) -> None:
             "generationConfig": {
                 "temperature": 0.5,
                 "maxOutputTokens": 77,
-                "thinkingConfig": {"thinking_level": "HIGH"},
+                "thinkingConfig": {"thinking_budget": 24_576, "include_thoughts": True},
             }
         },
     }

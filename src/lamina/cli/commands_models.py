@@ -1,7 +1,7 @@
-"""Commands about what is on this machine: models, and the tools of MCP servers."""
+"""Commands about what runs on this machine: models, the tools of MCP servers, emulators."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio
 import typer
@@ -91,3 +91,41 @@ def tools_approve(
     from lamina.cli.tools import approve
 
     typer.echo(anyio.run(approve, names or [], everything))
+
+
+@app.command()
+def emulate(
+    vendor: Annotated[
+        Literal["openai", "anthropic", "gemini"], typer.Argument(help="Whose wire to speak.")
+    ],
+    port: Annotated[int, typer.Option(help="On the loopback; 0 takes a free one.")] = 0,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. May be repeated."
+        ),
+    ] = None,
+    answers: Annotated[
+        str, typer.Option(help="'echo', 'model' (the embedded one), or a JSON list of answers.")
+    ] = "echo",
+    list_faults: Annotated[
+        bool, typer.Option("--list-faults", help="Say what can go wrong on demand, and stop.")
+    ] = False,
+) -> None:
+    """Speak a vendor's wire on this machine and account for its prefix cache by its rules.
+
+    Point an application at it to see what it would have paid: a table at the end, and meanwhile at
+    /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
+    lets it fail.
+    """
+    from rich.console import Console
+
+    from lamina.cli.emulate import emulate as serve
+    from lamina.providers.emulators.faults import EXPLAINED
+
+    if list_faults:
+        for kind, said in EXPLAINED.items():
+            typer.echo(f"{kind:<9} {said}")
+        return
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    typer.echo(anyio.run(serve, vendor, port, fault or [], answers, console))

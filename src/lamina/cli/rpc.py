@@ -34,7 +34,7 @@ from lamina.cli.jsonrpc import (
 )
 from lamina.cli.running import RunOptions, ensure_target, open_runner
 from lamina.cli.stdio import incoming, own_descriptors, stoppable
-from lamina.engine.calling import single_errors
+from lamina.engine.grouping import single_errors
 from lamina.engine.runner import AgentRunner, Answer, Delivery
 from lamina.errors import LaminaError, TurnState
 from lamina.ports import TargetBook

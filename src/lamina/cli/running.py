@@ -54,6 +54,9 @@ async def open_runner(
     if options.target is not None:
         load_book().find(options.target)
     system = options.system or ("" if session else SYSTEM)
+    # One person, one conversation: a slot more would cost memory for nothing. What the model read
+    # is kept for the next command, as the session is.
+    clients = Clients(slots=1, remember=True)
     runner = await open_agent(
         session,
         system=system,
@@ -63,10 +66,9 @@ async def open_runner(
         mcp=options.mcp,
         approver=approver,
         max_requests=options.max_requests,
-        # One person, one conversation: a slot more would cost memory for nothing. What the model
-        # read is kept for the next command, as the session is.
-        providers=Clients(slots=1, remember=True),
+        providers=clients,
     )
+    runner.closing.append(clients.aclose)
     try:
         await ensure_target(runner.session.target(), console)
     except BaseException:

@@ -17,7 +17,7 @@ from typing import IO, TextIO
 import anyio
 from anyio.lowlevel import current_token
 
-from lamina.engine.calling import single_errors
+from lamina.engine.grouping import single_errors
 from lamina.errors import UsageError
 
 CHUNK = 1 << 16

@@ -8,7 +8,7 @@ from lamina.providers.book import load_book
 
 def show_targets() -> None:
     book = load_book()
-    table = Table(title=f"Known targets, as of {book.date}; any model name works", box=None)
+    table = Table(title=f"Known targets, as of {book.date}; vendors take any model name", box=None)
     for heading in ("target", "window", "counts", "cached from", "steps", "lifetime",
                     "read", "write"):  # fmt: skip
         table.add_column(heading, justify="left" if heading == "target" else "right", no_wrap=True)

@@ -5,13 +5,13 @@ wrong with a call is its result, for the model to read. Free calls run at once; 
 a person. A result is written down when it is there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import anyio
 import msgspec
 from msgspec import Struct
 
+from lamina.engine.grouping import single_errors
 from lamina.engine.sending import Emit
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
@@ -164,18 +164,6 @@ class Caller:
         with anyio.CancelScope(shield=True):
             await self._session.keep_result(result)
         await self._emit(Ran(result=result, seconds=seconds))
-
-
-@contextmanager
-def single_errors() -> Iterator[None]:
-    """Lets a task group's only error out as itself: callers catch what went wrong, not groups."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]
-        raise error from None
 
 
 def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:

@@ -269,7 +269,9 @@ class Compactor:
         # Its counts are rough: an encoder asks only whether a prefix is long enough for a cache.
         assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
         prompt: Prompt = assembler.assemble(envelope, state.items, plan.first_kept)
-        options = replace(envelope.options, max_tokens=plan.summary_tokens * TOO_LONG)
+        most = plan.summary_tokens * TOO_LONG
+        # A summary is prose, whatever form the session's answers have.
+        options = replace(envelope.options, max_tokens=most, schema=None)
         return WireRequest(
             prompt=prompt,
             target=self._target,

@@ -12,7 +12,7 @@ from lamina.journal import State
 from lamina.layers import Assembler, Layout
 from lamina.ledger import judge_cache
 from lamina.ports import TargetBook
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import Entry, RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
@@ -146,9 +146,12 @@ class Workbench:
 
 
 def _held(state: State, rules: CacheRules) -> int | None:
-    """What a server that keeps answers has of the last request: all of it and the answer, but for
-    its last token, which was said and never read."""
+    """What a provider has of the last request, as it counted it itself: what it said it read and
+    wrote, where it does so at markers. One that keeps answers has all of it and the answer, but
+    for its last token, which was said and never read."""
     last, usage = state.last_sent, state.last_usage
+    if rules.explicit and usage is not None:
+        return usage.cached + usage.written or None
     if not rules.keeps_answers or last is None or usage is None or not usage.input:
         return None
     if last.cached_tokens < last.tokens:
@@ -162,3 +165,10 @@ def previous_reply(state: State, target: Target) -> str:
     if last is None or last.target.partition(":")[0] != target.provider:
         return ""
     return state.last_reply
+
+
+def left_in_cache(request: RequestEntry, base: Entry | None) -> int:
+    """How many leading segments of a request the one before it, `base`, left in the cache."""
+    if not isinstance(base, RequestEntry):
+        return 0
+    return min(request.context.agreement.segments, base.cached_run)

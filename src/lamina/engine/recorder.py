@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.engine.laying import previous_reply
+from lamina.engine.laying import left_in_cache, previous_reply
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, begin_mended, fold_mended, path_to
 from lamina.layers import Assembler, Layout
@@ -246,6 +246,7 @@ def wire_request(recorded: Recorded, book: TargetBook, blobs: Mapping[str, bytes
         cache_key=header.forked_from if older else header.session,
         cache_ttl=recorded.state.settings.cache_ttl,
         previous=previous_reply(recorded.state, target),
+        held=left_in_cache(request, recorded.base.request if recorded.base else None),
         explicit_cache=recorded.state.settings.explicit_cache,
     )
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 import anyio
 from msgspec import Struct
 
-from lamina.engine.calling import Caller, Wanted, single_errors
+from lamina.engine.calling import Caller, Wanted
+from lamina.engine.grouping import single_errors
 from lamina.engine.hydrating import Attachable
 from lamina.engine.sending import Emit, Sender
 from lamina.engine.session import Session
@@ -58,6 +59,8 @@ class ChatRunner:
         self._scope: anyio.CancelScope | None = None
         self._tally = _Tally()
         self._listener: Listener | None = None
+        # What else is to be closed, behind the session.
+        self.closing: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,6 +80,8 @@ class ChatRunner:
                 await self._providers.let_go(self.session.id)
         finally:
             await self.session.close()
+            for close in self.closing:
+                await close()
 
     @property
     def running(self) -> bool:

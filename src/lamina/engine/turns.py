@@ -24,7 +24,7 @@ from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_me
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
-from lamina.engine.laying import Workbench, previous_reply
+from lamina.engine.laying import Workbench, left_in_cache, previous_reply
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
 from lamina.engine.recording import Plan, sizes_of
 from lamina.engine.turn import Committed, Turn
@@ -442,6 +442,7 @@ class Turns:
             cache_key=self._record.id,
             cache_ttl=state.settings.cache_ttl,
             previous=previous_reply(state, target),
+            held=left_in_cache(request, self._record.entries.get(request.base or "")),
             explicit_cache=state.settings.explicit_cache,
         )
         wire = self._bench.book.wire(target)

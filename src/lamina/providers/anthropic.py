@@ -2,7 +2,9 @@
 
 Laws: every segment is one block, whatever markers stand where, so that a block that was cached
 stands unchanged in the next request. Four markers at most: the ends of L1, of L2, of the history
-and of what the turn under way adds to it.
+and of what the turn under way adds to it; where what the last request left in the cache ends out of
+reach of these, one stands there, at need instead of the one at the end of the history. All of a
+request's markers ask for the same lifetime, as a longer one must not stand behind a shorter.
 """
 
 import re
@@ -14,6 +16,7 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.providers.wire import (
     describe_tool,
+    is_blank,
     merge_roles,
     mint_call_id,
     parse_arguments,
@@ -27,7 +30,11 @@ from lamina.values.prompt import Segment
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
-_MARK = {"type": "ephemeral"}
+_MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+# A marker finds what was cached up to so many blocks before it, itself included. Anthropic counts a
+# run of calls or of results once; others who serve its models do not, and neither is it done here.
+_LOOK_BACK = 20
+_MOST = 4
 # The API wants a limit; above this one the SDK refuses to wait for some models without a stream.
 _MAX_TOKENS = 8_192
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
@@ -51,33 +58,49 @@ def encode(request: WireRequest) -> dict[str, Any]:
         for message in merge_roles(messages)
     ]
     _trim_prefill(body["messages"])
+    config: dict[str, Any] = {}
     if options.reasoning is not None:
-        body["output_config"] = {"effort": options.reasoning}
+        config["effort"] = options.reasoning
+    if options.schema is not None:
+        config["format"] = {"type": "json_schema", "schema": options.schema}
+    if config:
+        body["output_config"] = config
     if options.temperature is not None:
         # The SDK's `create` has no such argument any more; the API still takes it.
         body["extra_body"] = {"temperature": options.temperature}
+    if request.previous is not None:
+        # Null asks for what the next request is compared with.
+        body["diagnostics"] = {"previous_message_id": request.previous or None}
     return body
 
 
 def _marks(request: WireRequest) -> set[int]:
-    """The segments (by `id`) that carry a marker. The end of the history has one of its own: the
-    last request's marker stands just before it, but may be more than the 20 blocks of a look-back
-    away from the end of the turn."""
+    """The segments (by `id`) that carry a marker."""
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     history = front + len(prompt.history)
-    ends: dict[str, Segment] = {}
-    tokens = 0
+    ends: dict[str, tuple[int, Segment]] = {}
+    held: tuple[int, Segment] | None = None
+    tokens = blocks = 0
     for index, segment in enumerate(prompt):
         if index == run:
             break
         tokens += segment.tokens
+        blocks += not is_blank(segment)
         # Half the minimum, as our counts are estimates and a marker too early costs nothing.
         if _can_carry(segment) and 2 * tokens >= request.target.cache.minimum:
             place = segment.layer if index < front else "history" if index < history else "turn"
-            ends[place] = segment
+            ends[place] = (blocks, segment)
+            if index < request.held:
+                held = (blocks, segment)
     ends.pop("tools", None)  # L1 follows at once and covers them
-    return {id(segment) for segment in ends.values()}
+    if held is not None:
+        near = min((end - held[0] for end, _ in ends.values() if end >= held[0]), default=0)
+        if near >= _LOOK_BACK:
+            ends["held"] = held
+            if len(ends) > _MOST:
+                ends.pop("history")  # what is new ends behind it, with the turn
+    return {id(segment) for _, segment in ends.values()}
 
 
 def _can_carry(segment: Segment) -> bool:
@@ -94,7 +117,7 @@ def _can_carry(segment: Segment) -> bool:
 def _part(segment: Segment, request: WireRequest, marks: set[int]) -> dict[str, Any]:
     part = _content(segment, request)
     if id(segment) in marks:
-        part["cache_control"] = dict(_MARK)
+        part["cache_control"] = dict(_MARKS[request.cache_ttl])
     return part
 
 
@@ -155,11 +178,26 @@ class _Block(Struct):
     data: str | None = None
 
 
+class _Written(Struct):
+    ephemeral_1h_input_tokens: int | None = None
+
+
 class _Usage(Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: _Written | None = None
+
+
+class _Reason(Struct):
+    type: str
+    cache_missed_input_tokens: int | None = None
+
+
+class _Diagnostics(Struct):
+    # Null while the provider still compares.
+    cache_miss_reason: _Reason | None = None
 
 
 class _Message(Struct):
@@ -168,6 +206,7 @@ class _Message(Struct):
     model: str | None = None
     stop_reason: str | None = None
     usage: _Usage | None = None
+    diagnostics: _Diagnostics | None = None
 
 
 def decode(reply: object) -> Reply:
@@ -211,6 +250,8 @@ def decode(reply: object) -> Reply:
         stop=stop,
         model=mend_text(message.model or ""),
         complete=bool(stop),
+        id=mend_text(message.id or ""),
+        missed=_missed(message.diagnostics),
     )
 
 
@@ -218,10 +259,20 @@ def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage(cache_reported=False)
     cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    split = usage.cache_creation
     return Usage(
         input=(usage.input_tokens or 0) + (cached or 0) + (written or 0),
         cached=cached or 0,
         written=written or 0,
         output=usage.output_tokens or 0,
         cache_reported=cached is not None,
+        written_long=(split.ephemeral_1h_input_tokens or 0) if split else 0,
     )
+
+
+def _missed(diagnostics: _Diagnostics | None) -> str:
+    reason = diagnostics.cache_miss_reason if diagnostics else None
+    if reason is None:
+        return ""
+    tokens = reason.cache_missed_input_tokens
+    return mend_text(reason.type) + (f", about {tokens:,} tokens" if tokens else "")

@@ -40,8 +40,12 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     exact_tokens: bool = False
     token_factor: Annotated[float, Meta(gt=0)] = 1.0
     lifetime_s: float | None = None
+    long_lifetime_s: float | None = None
+    long_write: float = 1.0
     explicit: bool = False
+    storage: Annotated[float, Meta(ge=0)] = 0.0
     keeps_answers: bool = False
+    restricts_tools: bool = False
     base_url: str = ""
     key_env: str = ""
 
@@ -95,6 +99,7 @@ class ModelBook:
             encoding=facts.encoding,
             exact_tokens=facts.exact_tokens,
             token_factor=facts.token_factor,
+            restricts_tools=facts.restricts_tools,
             cache=CacheRules(
                 minimum=facts.minimum,
                 step=facts.step,
@@ -103,6 +108,9 @@ class ModelBook:
                 keeps_answers=facts.keeps_answers,
                 read_price=facts.read,
                 write_price=facts.write,
+                long_lifetime_s=facts.long_lifetime_s,
+                long_write_price=facts.long_write,
+                storage_price=facts.storage,
             ),
         )
         return _as_here(found) if provider == LOCAL else found

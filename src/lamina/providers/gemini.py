@@ -1,4 +1,5 @@
-"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes.
+"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes; for a cache made
+by hand the request says by what it would be known, and our client does the rest.
 
 Law: what the model signed goes back as it came. A signature stands on the part it signs: a
 thought, a call, or a text, behind which we keep it as a thought without words.
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import mend_text
+from lamina.providers.gemini_explicit import PLAN, plan_cache
 from lamina.providers.wire import (
     describe_tool,
     is_minted,
@@ -28,10 +30,14 @@ from lamina.values.prompt import Content, Segment
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
+# Models before the third generation take tokens for a level.
+_BUDGETS = {"minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
+
 
 def encode(request: WireRequest) -> dict[str, Any]:
     """Keyword arguments for `client.models.generate_content`. Bytes are base64 strings, which the
-    SDK takes as well, so that the request is plain JSON."""
+    SDK takes as well, so that the request is plain JSON. Where an explicit cache pays there is one
+    key more, `explicit_cache`, which our own client takes out; it is there by a setting only."""
     tools, system, messages = split_prompt(request.prompt)
     body: dict[str, Any] = {
         "model": request.target.model,
@@ -56,10 +62,23 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if options.max_tokens is not None:
         config["max_output_tokens"] = options.max_tokens
     if options.reasoning is not None:
-        config["thinking_config"] = {"thinking_level": options.reasoning}
+        config["thinking_config"] = _thinking(options.reasoning, request.target.model)
+    if options.schema is not None:
+        config["response_mime_type"] = "application/json"
+        config["response_json_schema"] = options.schema
     if config:
         body["config"] = config
+    if plan := plan_cache(request):
+        body[PLAN] = plan
     return body
+
+
+def _thinking(level: str, model: str) -> dict[str, Any]:
+    if not model.startswith(("gemini-1", "gemini-2")):
+        return {"thinking_level": level, "include_thoughts": True}
+    budget = _BUDGETS.get(level.lower())
+    shown: dict[str, Any] = {"include_thoughts": True}
+    return shown if budget is None else {"thinking_budget": budget} | shown
 
 
 def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str, Any]]:
@@ -173,6 +192,7 @@ def decode(reply: object) -> Reply:
         stop=stop,
         model=mend_text(response.model_version or ""),
         complete=bool(stop),
+        id=mend_text(response.response_id or ""),
     )
 
 

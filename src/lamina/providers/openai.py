@@ -1,6 +1,15 @@
-"""OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM."""
+"""OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM.
+
+Laws: where a marker stands changes nothing else, so that what was cached stands unchanged in the
+next request. Where a cache is written at markers only there are four at most: the ends of L1 and of
+L2, where the request before this one ended, and where the next one goes on; and if one is left,
+where the library ended before it grew. Other servers get nothing that only OpenAI knows.
+"""
 
 from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -9,6 +18,7 @@ from lamina.codec import mend_text
 from lamina.providers.wire import (
     WireMessage,
     describe_tool,
+    is_blank,
     joined_text,
     mint_call_id,
     read_reply,
@@ -17,66 +27,198 @@ from lamina.providers.wire import (
     write_arguments,
 )
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
+from lamina.values.prompt import Segment
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
+
+_MARK = {"mode": "explicit"}
+# The only lifetime there is, but the rules that a session counts on say it.
+_MARKED = {"mode": "explicit", "ttl": "30m"}
+_MOST = 4
+# Counts of ours are estimates where there are tools or pictures.
+_NEARLY = 0.9
+_LONGEST_KEY = 64
+_SCHEMA_NAME = "answer"
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
     """Keyword arguments for `client.chat.completions.create`."""
     tools, system, messages = split_prompt(request.prompt)
+    own = request.target.provider == "openai"
+    marks = _marks(request) if own and request.target.cache.explicit else None
     wire: list[dict[str, Any]] = []
     if system:
-        wire.append({"role": "system", "content": joined_text(system)})
+        wire.append({"role": "system", "content": _system(system, marks)})
     for message in messages:
-        wire.extend(_encode_message(message, request))
+        wire.extend(_encode_message(message, request, marks))
     body: dict[str, Any] = {"model": request.target.model, "messages": wire}
     if tools:
         body["tools"] = [
             {"type": "function", "function": describe_tool(tool, "parameters")} for tool in tools
         ]
+        if request.allowed_tools is not None and request.target.restricts_tools:
+            offered = {tool.name for tool in tools}
+            body["tool_choice"] = _choice([n for n in request.allowed_tools if n in offered])
+    _encode_options(body, request, own=own)
+    if own and request.cache_key:
+        body["prompt_cache_key"] = _short_key(request.cache_key)
+    if marks is not None:
+        # Otherwise what is gone with the next request would be written, too, at a price.
+        body["prompt_cache_options"] = dict(_MARKED)
+    return body
+
+
+def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) -> None:
     options = request.options
     if options.temperature is not None:
         body["temperature"] = options.temperature
     if options.max_tokens is not None:
-        name = "max_completion_tokens" if request.target.provider == "openai" else "max_tokens"
-        body[name] = options.max_tokens
+        body["max_completion_tokens" if own else "max_tokens"] = options.max_tokens
     if options.reasoning is not None:
         body["reasoning_effort"] = options.reasoning
-    if request.cache_key and request.target.provider == "openai":
-        body["prompt_cache_key"] = request.cache_key
-    return body
+    if options.schema is not None:
+        form = {
+            "name": _SCHEMA_NAME,
+            "schema": options.schema,
+            "strict": _is_strict(options.schema),
+        }
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
 
 
-def _encode_message(message: WireMessage, request: WireRequest) -> list[dict[str, Any]]:
-    contents = [segment.content for segment in message.segments]
-    if len(contents) == 1 and isinstance(contents[0], Text):
-        return [{"role": message.role, "content": contents[0].text}]
-    if message.role == "tool":
-        return [
-            {"role": "tool", "tool_call_id": content.call_id, "content": content.text}
-            for content in contents
-            if isinstance(content, ToolResult)
-        ]
-    if message.role == "assistant":
-        wire: dict[str, Any] = {"role": "assistant", "content": joined_text(message.segments)}
-        calls = [content for content in contents if isinstance(content, ToolCall)]
-        if calls:
-            wire["content"] = wire["content"] or None
-            wire["tool_calls"] = [
+def _choice(names: list[str]) -> Any:
+    """A restriction of the tools, which stand unchanged in front of everything."""
+    if not names:
+        return "none"
+    listed = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": listed}}
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether a schema leaves nothing open: only such a one can be enforced."""
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        named = set(schema.get("properties", ()))
+        if schema.get("additionalProperties") is not False or named != set(
+            schema.get("required", ())
+        ):
+            return False
+    return all(map(_is_strict, schema.values()))
+
+
+def _short_key(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else sha256(key.encode()).hexdigest()
+
+
+# -- breakpoints ---------------------------------------------------------------------------------
+
+
+def _marks(request: WireRequest) -> set[int]:
+    """The segments (by `id`) whose end is marked. What was written is found only if it is marked
+    again: so both the end of what the next request begins with is, and where the last one ended,
+    which is in front of the assistant's latest words or where the history ends."""
+    prompt = request.prompt
+    front, run = len(prompt.front), prompt.cached_run()
+    turn = front + len(prompt.history)
+    shown = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
+    ends: dict[str, list[Segment]] = {}
+    stops: list[Segment] = []
+    goes_on = False
+    tokens = last = 0
+    for (index, segment), (_, following) in pairwise([*shown, (len(prompt), None)]):
+        assert segment is not None
+        if index >= run:
+            break
+        goes_on = goes_on and not last < turn <= index
+        last = index
+        tokens += segment.tokens
+        if tokens < _NEARLY * request.target.cache.minimum:
+            continue
+        if index < front:
+            ends[segment.layer] = [*ends.get(segment.layer, ()), segment]
+        elif segment.role == "assistant":
+            goes_on = False
+        elif _ends_message(segment, following):
+            # A run of results and questions is sent at once: it ends where its last one does.
+            stops[-1 if goes_on else len(stops) :] = [segment]
+            goes_on = True
+    # Tools carry none, and L1 follows them at once.
+    marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-2:]]
+    # A library that grew is found by where it ended before.
+    marks += ends.get("L2", ())[-2:-1] if len(marks) < _MOST else []
+    return {id(segment) for segment in marks}
+
+
+def _ends_message(segment: Segment, following: Segment | None) -> bool:
+    """Whether a wire message ends here, and can say so: results are one each, but not those that
+    say nothing."""
+    if isinstance(segment.content, ToolResult):
+        return bool(segment.text.strip())
+    if following is None:
+        return True
+    return (following.message, following.role) != (segment.message, segment.role)
+
+
+def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[str, Any]]:
+    """One string; where markers are in use L1 as a part, and every item of the library."""
+    if marks is None:
+        return joined_text(segments)
+    first = [segment for segment in segments if segment.layer == "L1"]
+    groups = [first] if first else []
+    groups += [[segment] for segment in segments if segment.layer != "L1"]
+    return [_part(joined_text(group), group, marks) for group in groups]
+
+
+# -- messages ------------------------------------------------------------------------------------
+
+
+def _encode_message(
+    message: WireMessage, request: WireRequest, marks: set[int] | None
+) -> list[dict[str, Any]]:
+    match message.role:
+        case "tool":
+            return [
                 {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
+                    "role": "tool",
+                    "tool_call_id": segment.content.call_id,
+                    "content": _said(segment.content.text, (segment,), marks),
                 }
-                for call in calls
+                for segment in message.segments
+                if isinstance(segment.content, ToolResult)
             ]
-        return [wire]
-    if not any(isinstance(content, Image) for content in contents):
-        # One string: servers join several text parts in ways of their own.
-        return [{"role": "user", "content": joined_text(message.segments)}]
+        case "assistant":
+            return [_assistant(message)]
+        case _:
+            return [{"role": message.role, "content": _user(message.segments, request, marks)}]
+
+
+def _assistant(message: WireMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": "assistant", "content": joined_text(message.segments)}
+    calls = [s.content for s in message.segments if isinstance(s.content, ToolCall)]
+    if calls:
+        wire["content"] = wire["content"] or None
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    return wire
+
+
+def _user(
+    segments: tuple[Segment, ...], request: WireRequest, marks: set[int] | None
+) -> str | list[dict[str, Any]]:
+    if not any(isinstance(segment.content, Image) for segment in segments):
+        # One text: servers join several parts in ways of their own.
+        return _said(joined_text(segments), segments, marks)
     parts: list[dict[str, Any]] = []
-    for content in contents:
-        match content:
+    for segment in segments:
+        match segment.content:
             case Text(text=text) if parts and parts[-1]["type"] == "text":
                 parts[-1]["text"] += text
             case Text(text=text):
@@ -87,7 +229,28 @@ def _encode_message(message: WireMessage, request: WireRequest) -> list[dict[str
                 parts.append({"type": "image_url", "image_url": {"url": url}})
             case _:
                 pass
-    return [{"role": "user", "content": parts}]
+    if _is_marked(segments, marks):
+        parts[-1]["prompt_cache_breakpoint"] = dict(_MARK)
+    return parts
+
+
+def _said(
+    text: str, segments: Iterable[Segment], marks: set[int] | None
+) -> str | list[dict[str, Any]]:
+    """A text; where markers are in use always as a part, so that marking it changes nothing else.
+    A part must say something."""
+    if marks is None or not text.strip():
+        return text
+    return [_part(text, segments, marks)]
+
+
+def _part(text: str, segments: Iterable[Segment], marks: set[int]) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "text", "text": text}
+    return part | {"prompt_cache_breakpoint": dict(_MARK)} if _is_marked(segments, marks) else part
+
+
+def _is_marked(segments: Iterable[Segment], marks: set[int] | None) -> bool:
+    return bool(marks) and any(id(segment) in (marks or ()) for segment in segments)
 
 
 # -- replies: what is read of a chat completion --------------------------------------------------
@@ -159,6 +322,7 @@ def decode(reply: object) -> Reply:
         stop=stop,
         model=mend_text(completion.model or ""),
         complete=bool(stop),
+        id=mend_text(completion.id or ""),
     )
 
 

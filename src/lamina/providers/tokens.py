@@ -46,6 +46,12 @@ class EncodingCounter:
         return tokens if self._factor == 1.0 else max(1, round(tokens * self._factor))
 
 
+def token_ids(encoding: str, text: str) -> list[int]:
+    """The tokens of a text, for those to whom it matters which they are."""
+    ids: list[int] = _encoding(encoding).encode_ordinary(text) if text else []
+    return ids
+
+
 @cache
 def _counter(encoding: str, factor: float, exact: bool) -> EncodingCounter:
     return EncodingCounter(encoding, factor, exact=exact)

@@ -96,7 +96,8 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
 
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
-    """Closes a request: what came back and what the provider said it cost."""
+    """Closes a request: what came back and what the provider said it cost. `provider_id` is what it
+    calls the answer, `missed` its own word on what its cache did not have."""
 
     request: str
     usage: Usage
@@ -104,6 +105,8 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     model: str = ""
     verdict: CacheVerdict | None = None
     warnings: tuple[str, ...] = ()
+    provider_id: str = ""
+    missed: str = ""
 
 
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):

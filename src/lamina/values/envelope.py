@@ -1,12 +1,14 @@
 """The envelope: everything a request is made of, as values."""
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
 from lamina.values.chain import Chain
 from lamina.values.item import ItemId
-from lamina.values.message import Message, ToolDefinition, ToolText
+from lamina.values.message import Message, ToolDefinition, ToolText, in_order
 
 LIBRARY = "library"
 
@@ -27,6 +29,8 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
+    # What an answer must be, as a JSON schema; its keys are put in order, as a tool's are.
+    schema: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
@@ -36,6 +40,8 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
             force_setattr(self, "temperature", float(self.temperature))
         if self.max_tokens is not None and self.max_tokens < 0:
             raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
+        if self.schema is not None:
+            force_setattr(self, "schema", in_order(self.schema))
 
 
 class Envelope(Struct, frozen=True, kw_only=True):

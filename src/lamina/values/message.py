@@ -111,14 +111,15 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameters: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        force_setattr(self, "parameters", _in_order(self.parameters))
+        force_setattr(self, "parameters", in_order(self.parameters))
 
 
-def _in_order(value: Any) -> Any:
+def in_order(value: Any) -> Any:
+    """A JSON value with the keys of its objects in order."""
     match value:
         case dict():
-            return {key: _in_order(value[key]) for key in sorted(value)}
+            return {key: in_order(value[key]) for key in sorted(value)}
         case list() | tuple():
-            return [_in_order(each) for each in value]
+            return [in_order(each) for each in value]
         case _:
             return value

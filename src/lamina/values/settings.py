@@ -3,12 +3,13 @@
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
 from lamina.values.tool import Asking
 
 Promotion = Literal["lazy", "eager"]
+CacheTtl = Literal["5m", "1h"]
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,14 +47,21 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary_timeout_s: float = 120.0
     # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
     cache_lifetime_s: float | None = None
+    # How long entries are to be kept, where a provider has a choice; an hour costs more to write.
+    cache_ttl: CacheTtl = "5m"
     # Whether a person is asked before a tool runs: always, never, or as each tool says.
     ask_before_tools: Asking = "tool"
+    # Gemini: keep tools, L1 and library in a cache of their own, at a storage fee, where it pays.
+    # Only Lamina's own client can do that.
+    explicit_cache: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 problem = f"must be one of {', '.join(choices)}"
                 raise InvalidSetting(name, getattr(self, name), problem)
+        if not isinstance(self.explicit_cache, bool):
+            raise InvalidSetting("explicit_cache", self.explicit_cache, "must be True or False")
         for name in _LIMITS:
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
@@ -73,6 +81,7 @@ _CHOICES = {
     "prefix_check": ("raise", "warn"),
     "history": ("full", "strip"),
     "compaction": ("auto", "off"),
+    "cache_ttl": ("5m", "1h"),
     "ask_before_tools": ("always", "never", "tool"),
 }
 _NUMBERS = (
@@ -101,6 +110,11 @@ class CacheRules(Struct, frozen=True, kw_only=True):
     keeps_answers: bool = False
     read_price: float = 0.1
     write_price: float = 1.0
+    # Where entries can be kept for longer, at a price: how long, and what writing them costs.
+    long_lifetime_s: float | None = None
+    long_write_price: float = 1.0
+    # US dollars per million tokens and hour in a cache that was made by hand.
+    storage_price: float = 0.0
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -118,6 +132,8 @@ class Target(Struct, frozen=True, kw_only=True):
     # US dollars per million tokens of fresh input and of output.
     input_price: float = 0.0
     output_price: float = 0.0
+    # Whether a request can name those of its tools that may be called, without moving its prefix.
+    restricts_tools: bool = False
     # Where it is reached, if not where its SDK looks, and the environment variable with its key.
     base_url: str = ""
     key_env: str = ""
@@ -125,3 +141,13 @@ class Target(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
+
+
+def cache_rules(settings: Settings, target: Target) -> CacheRules:
+    """How a target caches for a session: entries live as long as its settings say."""
+    rules = target.cache
+    if settings.cache_lifetime_s is not None:
+        return replace(rules, lifetime_s=settings.cache_lifetime_s)
+    if settings.cache_ttl == "1h" and rules.long_lifetime_s is not None:
+        return replace(rules, lifetime_s=rules.long_lifetime_s)
+    return rules

@@ -7,25 +7,39 @@ from msgspec import Struct
 from lamina.values.envelope import Options
 from lamina.values.message import Block
 from lamina.values.prompt import Prompt
-from lamina.values.settings import Target
+from lamina.values.settings import CacheTtl, Target
 from lamina.values.usage import Usage
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A provider's answer in our values. `stop` is the vendor's own word."""
+    """A provider's answer in our values. `stop` is the vendor's own word, `id` what it calls the
+    answer, and `missed` why it says that less was read from its cache than might have been."""
 
     blocks: tuple[Block, ...]
     usage: Usage
     stop: str
     model: str = ""
     complete: bool = True
+    id: str = ""
+    missed: str = ""
 
 
 class WireRequest(Struct, frozen=True, kw_only=True):
-    """All that an encoder needs; `blobs` holds the bytes of the images in the prompt."""
+    """All that an encoder needs; `blobs` holds the bytes of the images in the prompt. `previous` is
+    the provider's id of the answer before, for it to say what came between them and its cache:
+    empty if there is none, None if it is not to be asked."""
 
     prompt: Prompt
     target: Target
     options: Options = Options()
     blobs: Mapping[str, bytes] = {}
     cache_key: str = ""
+    cache_ttl: CacheTtl = "5m"
+    previous: str | None = None
+    # How many of the leading segments the last request left in the cache.
+    held: int = 0
+    # Whether the client may make caches by hand, where a vendor has them.
+    explicit_cache: bool = False
+    # Of the tools in the prompt those that may be called now, where a target can tell them apart
+    # without moving its prefix. None: all of them.
+    allowed_tools: tuple[str, ...] | None = None

@@ -5,6 +5,7 @@ Law: keys come from the environment or the system's keyring, and go to the SDK a
 
 import os
 from importlib import import_module
+from typing import Protocol, runtime_checkable
 
 import anyio
 
@@ -18,6 +19,11 @@ COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
 KEYRING = "lamina"
 # The SDK of each wire, and the extra that brings it.
 _SDKS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
+
+
+@runtime_checkable
+class Closable(Protocol):
+    async def aclose(self) -> None: ...
 
 
 class Clients:
@@ -54,6 +60,13 @@ class Clients:
         for each in self._found.values():
             if isinstance(each, KeepsSessions):
                 await each.let_go(session)
+
+    async def aclose(self) -> None:
+        """Closes the connections; a provider that is asked for again is connected anew."""
+        found, self._found = list(self._found.values()), {}
+        for each in found:
+            if isinstance(each, Closable):
+                await each.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
         from lamina.providers.local.catalogue import cache_folder, find_model

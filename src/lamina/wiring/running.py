@@ -27,7 +27,15 @@ async def open_chat(
     """
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return ChatRunner(await open_session(session, **opening), clients)
+    runner = ChatRunner(await open_session(session, **opening), clients)
+    _close_with(runner, providers, clients)
+    return runner
+
+
+def _close_with(runner: ChatRunner, given: Providers | None, clients: Providers) -> None:
+    """What was made for a runner is closed with it; what it was given is its giver's."""
+    if given is None and isinstance(clients, Clients):
+        runner.closing.append(clients.aclose)
 
 
 async def open_agent(
@@ -52,7 +60,9 @@ async def open_agent(
     opening.setdefault("summarizer", ModelSummarizer(clients))
     host = _tool_host(tools, mcp)
     opened = await open_session(session, **opening)
-    return AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
+    runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
+    _close_with(runner, providers, clients)
+    return runner
 
 
 def _tool_host(

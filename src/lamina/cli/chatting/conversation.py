@@ -19,7 +19,7 @@ from lamina.cli.chatting.screen import Screen, quiet_keys
 from lamina.cli.chatting.source import Interrupted, Silence, Source
 from lamina.cli.chatting.status import Spent, cache_line, status_line, sum_reports
 from lamina.cli.escaping import one_line
-from lamina.engine.calling import single_errors
+from lamina.engine.grouping import single_errors
 from lamina.engine.runner import AgentRunner, Answer, Listener
 from lamina.engine.tree import name_of
 from lamina.errors import LaminaError

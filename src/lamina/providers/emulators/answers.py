@@ -78,7 +78,10 @@ def read_answers(path: Path) -> Scripted:
     try:
         return Scripted(msgspec.json.decode(path.read_bytes(), type=list[str | Said]))
     except OSError as error:
-        raise UsageError(f"cannot read the answers {str(path)!r}: {error.strerror}") from error
+        raise UsageError(
+            f"cannot read the answers {str(path)!r}: {error.strerror}; they come from 'echo', "
+            f"'model', or a JSON file"
+        ) from error
     except msgspec.MsgspecError as error:
         raise UsageError(f"{str(path)!r} is not a list of answers: {error}") from error
 

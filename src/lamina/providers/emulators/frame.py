@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import anyio
 import msgspec
 
+from lamina.engine.grouping import single_errors
 from lamina.errors import LaminaError, UsageError
 from lamina.ports import TargetBook
 from lamina.providers.book import load_book
@@ -129,12 +130,12 @@ async def serving(
     server = uvicorn.Server(config)
     # Whoever serves decides what a signal means.
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    async with anyio.create_task_group() as group:
-        group.start_soon(server._serve, [bound])
-        try:
-            while not server.started:  # noqa: ASYNC110 - it tells in no other way
-                await anyio.sleep(0.01)
-            yield f"http://{host}:{bound.getsockname()[1]}"
-        finally:
-            server.should_exit = server.force_exit = True
-    bound.close()
+    with bound, single_errors():
+        async with anyio.create_task_group() as group:
+            group.start_soon(server._serve, [bound])
+            try:
+                while not server.started:  # noqa: ASYNC110 - it tells in no other way
+                    await anyio.sleep(0.01)
+                yield f"http://{host}:{bound.getsockname()[1]}"
+            finally:
+                server.should_exit = server.force_exit = True

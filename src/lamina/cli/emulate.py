@@ -1,0 +1,54 @@
+"""`lamina emulate`: a vendor's wire on this machine, with an account of what its cache would do."""
+
+import signal
+from importlib import import_module
+from pathlib import Path
+
+import anyio
+from rich.console import Console
+
+from lamina.providers.emulators.answers import Answers, Echo, FromModel, read_answers
+from lamina.providers.emulators.faults import parse_fault
+from lamina.providers.emulators.frame import Emulator, serving
+
+VENDORS = {
+    "openai": ("OpenAIEmulator", "OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any"),
+    "anthropic": ("AnthropicEmulator", "ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=any"),
+    "gemini": ("GeminiEmulator", "GOOGLE_GEMINI_BASE_URL={url} GEMINI_API_KEY=any"),
+}
+ECHO, MODEL = "echo", "model"
+
+
+async def emulate(vendor: str, port: int, faults: list[str], answers: str, console: Console) -> str:
+    """Serves until it is stopped; gives the report.
+
+    Raises:
+        UsageError: the port is taken, a fault is unknown, or the answers cannot be read.
+    """
+    name, environment = VENDORS[vendor]
+    emulators = import_module(f"lamina.providers.emulators.{vendor}")
+    emulator: Emulator = getattr(emulators, name)(
+        answers=await _answers(answers, console), faults=[parse_fault(each) for each in faults]
+    )
+    async with serving(emulator, port=port) as url:
+        console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C ends it.")
+        console.print(f"Point your application at it: {environment.format(url=url)}")
+        console.print(f"What it would have paid so far: {url}/report?format=text")
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                break
+    return emulator.report.as_text()
+
+
+async def _answers(wanted: str, console: Console) -> Answers:
+    if wanted == ECHO:
+        return Echo()
+    if wanted != MODEL:
+        return await anyio.to_thread.run_sync(read_answers, Path(wanted))
+    from lamina.cli.running import ensure_target
+    from lamina.providers.book import DEFAULT_TARGET, load_book
+    from lamina.wiring.running import Clients
+
+    target = load_book().find(DEFAULT_TARGET)
+    await ensure_target(target, console)
+    return FromModel(await Clients(slots=1).provider(target))

@@ -1,0 +1,149 @@
+"""The caches that were made by hand for the sessions of one client.
+
+Laws: one cache a session, known by the key of its plan; another key, and the old one is deleted.
+Whatever goes wrong with a cache costs money at most: the request is then sent whole.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import ProviderBusy, ProviderError
+from lamina.providers.gemini_explicit import TTL_S
+
+Now = Callable[[], float]
+# With less than this share of its life left, a cache is renewed.
+_RENEW = 1 / 3
+# A turn does not wait longer than this for what only saves money.
+_WAIT_S = 10.0
+
+
+class CacheCalls(Protocol):
+    """Caches over the network; what goes wrong is a `ProviderError`."""
+
+    async def create(self, config: dict[str, Any]) -> tuple[str, int]:
+        """The name and the tokens of a new cache."""
+        ...
+
+    async def renew(self, name: str) -> None: ...
+
+    async def delete(self, name: str) -> None: ...
+
+
+class Cached(Struct, frozen=True, kw_only=True):
+    """A cache that stands on the server, as long as it is known to."""
+
+    name: str
+    key: str
+    tokens: int
+    expires: float
+
+
+class _Session:
+    """What is known of a session: the key it asked for last, and whether making one was refused."""
+
+    def __init__(self) -> None:
+        self.key = ""
+        self.refused = False
+        self.cached: Cached | None = None
+        self.lock = anyio.Lock()
+
+
+class ExplicitCaches:
+    """Makes, renews and deletes caches."""
+
+    def __init__(self, calls: CacheCalls, now: Now = time.monotonic) -> None:
+        self._calls = calls
+        self._now = now
+        self._sessions: dict[str, _Session] = {}
+
+    async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> Cached | None:
+        """The cache for a plan, made of `config` if there is none; None: send everything. A key
+        that comes for the first time gets none: only its second request shows that there is more
+        to come than one."""
+        known = self._sessions.setdefault(plan["session"], _Session())
+        async with known.lock:
+            if known.key != plan["key"]:
+                await self._drop(known)
+                known.key, known.refused = plan["key"], False
+                return None
+            if known.cached is not None:
+                await self._keep_alive(known)
+            if known.cached is None and not known.refused:
+                await self._make(known, config)
+            return known.cached
+
+    def has(self, cached: Cached) -> bool:
+        """Whether it is still the one of its session."""
+        return any(
+            known.cached is not None and known.cached.name == cached.name
+            for known in self._sessions.values()
+        )
+
+    def forget(self, cached: Cached) -> None:
+        """The server does not have it any more; the next request makes another."""
+        for known in self._sessions.values():
+            if known.cached is not None and known.cached.name == cached.name:
+                known.cached = None
+
+    async def let_go(self, session: str) -> None:
+        """Deletes the cache of a session: storage is paid for by the hour."""
+        known = self._sessions.pop(session, None)
+        if known is not None:
+            async with known.lock:
+                await self._drop(known)
+
+    async def close(self) -> None:
+        """Deletes them all."""
+        for session in list(self._sessions):
+            await self.let_go(session)
+
+    async def _keep_alive(self, known: _Session) -> None:
+        cached = known.cached
+        assert cached is not None
+        left = cached.expires - self._now()
+        if left > _RENEW * TTL_S:
+            return
+        known.cached = None
+        if left <= 0:
+            return
+        expires = self._now() + TTL_S
+        try:
+            with anyio.fail_after(_WAIT_S):
+                await self._calls.renew(cached.name)
+            known.cached = replace(cached, expires=expires)
+        except (ProviderBusy, TimeoutError):
+            known.cached = cached  # it lives on for now
+        except ProviderError:
+            pass  # gone before its time
+
+    async def _make(self, known: _Session, config: Mapping[str, Any]) -> None:
+        """Makes a cache of tools and system instruction. Not with a cancellation in the middle: it
+        would stand there unknown, and be paid for."""
+        front = {name: config[name] for name in ("system_instruction", "tools") if name in config}
+        expires = self._now() + TTL_S
+        try:
+            with anyio.fail_after(_WAIT_S, shield=True):
+                name, tokens = await self._calls.create(
+                    front | {"ttl": f"{TTL_S}s", "display_name": f"lamina-{known.key[:32]}"}
+                )
+        except (ProviderBusy, TimeoutError):
+            return
+        except ProviderError:
+            known.refused = True  # it would be again
+            return
+        known.cached = Cached(name=name, key=known.key, tokens=tokens, expires=expires)
+
+    async def _drop(self, known: _Session) -> None:
+        cached, known.cached = known.cached, None
+        if cached is None or cached.expires <= self._now():
+            return
+        try:
+            with anyio.fail_after(_WAIT_S, shield=True):
+                await self._calls.delete(cached.name)
+        except (ProviderError, TimeoutError):
+            pass  # it ends by itself within the hour

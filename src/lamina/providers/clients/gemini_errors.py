@@ -1,0 +1,50 @@
+"""What the errors of Gemini's SDK say: a status, a message, and how long to wait.
+
+Law: a key that is refused is told as such, though the API calls it an invalid argument.
+"""
+
+import re
+from typing import Any
+
+# How the API says that a cache is not there: it does not tell a stranger's from none.
+GONE = re.compile(r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s\Z")
+
+
+def said_by(error: Exception) -> str:
+    """What an error says, for people."""
+    message = getattr(error, "message", None)
+    if isinstance(message, str):
+        # It may be empty: a status and no body.
+        return message
+    if hasattr(error, "details"):
+        return str(error.details)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def status_of(error: Exception) -> int | None:
+    """The status of an answer; None for errors of the network."""
+    code = getattr(error, "code", None)
+    if not isinstance(code, int):
+        return None
+    reasons = {detail.get("reason") for detail in _details(error)}
+    return 401 if "API_KEY_INVALID" in reasons else code
+
+
+def retry_after(error: Exception) -> float | None:
+    """How long the API asks to wait: in a header, or among the details."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    given = headers.get("retry-after", "")
+    if given.replace(".", "", 1).isdigit():
+        return float(given)
+    for detail in _details(error):
+        if found := _SECONDS.match(str(detail.get("retryDelay", ""))):
+            return float(found[1])
+    return None
+
+
+def _details(error: Exception) -> list[dict[str, Any]]:
+    body = getattr(error, "details", None)
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    listed = inner.get("details", ()) if isinstance(inner, dict) else ()
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

@@ -1,0 +1,97 @@
+"""An Anthropic server of a test's own, and clients that talk to it."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from lamina.errors import ProviderError
+from lamina.ports import Provider
+from lamina.providers.book import load_book
+from lamina.providers.clients.anthropic import AnthropicClient
+from lamina.providers.emulators.answers import Said, Scripted
+from lamina.providers.emulators.anthropic import AnthropicEmulator
+from lamina.providers.emulators.faults import Fault
+from lamina.providers.emulators.frame import serving
+from lamina.providers.faults import Patience
+from lamina.values.piece import Piece
+from lamina.values.settings import Target
+from lamina.values.wire import Reply
+
+SONNET = load_book().find("anthropic:claude-sonnet-5")
+# Of no form that keys are known by.
+KEY = "correct-horse-battery-staple"
+HASTY = Patience(attempts=3, first_s=0.01, most_s=0.2)
+
+
+class Asking:
+    """A server and a client. It is the providers of a session, too."""
+
+    def __init__(self, server: AnthropicEmulator, url: str, patience: Patience, timeout: float):
+        self.server = server
+        self.url = url
+        self._patience = patience
+        self._timeout = timeout
+        self._clients: dict[str, AnthropicClient] = {}
+
+    def client(self, target: Target = SONNET, key: str = KEY) -> AnthropicClient:
+        name = f"{target.name} {key}"
+        if name not in self._clients:
+            there = replace(target, base_url=self.url)
+            self._clients[name] = AnthropicClient(there, key, self._patience, self._timeout)
+        return self._clients[name]
+
+    async def provider(self, target: Target) -> Provider:
+        return self.client(target)
+
+    async def ask(self, body: Mapping[str, Any]) -> tuple[list[Piece], ProviderError | None]:
+        """What came, and what went wrong."""
+        pieces: list[Piece] = []
+        try:
+            async with aclosing(self.client().stream(body)) as stream:  # type: ignore[type-var]
+                async for piece in stream:
+                    pieces.append(piece)  # noqa: PERF401 - what came is wanted, too, if it fails
+        except ProviderError as error:
+            return pieces, error
+        return pieces, None
+
+    async def reply(self, body: Mapping[str, Any]) -> Reply:
+        pieces, error = await self.ask(body)
+        assert error is None, error
+        assert isinstance(pieces[-1], Reply)
+        return pieces[-1]
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+
+
+@asynccontextmanager
+async def asking(
+    *said: Said | str,
+    faults: Iterable[Fault] = (),
+    patience: Patience = HASTY,
+    within: float = 10.0,
+) -> AsyncIterator[Asking]:
+    """A server that says `said` in order, and again; without any it echoes."""
+    server = AnthropicEmulator(answers=Scripted(said) if said else None, faults=faults)
+    async with serving(server) as url:
+        found = Asking(server, url, patience, within)
+        try:
+            yield found
+        finally:
+            await found.close()
+
+
+def body(*messages: Any, **given: Any) -> dict[str, Any]:
+    """A request; a text is the user's."""
+    turns = [
+        {"role": "user", "content": each} if isinstance(each, str) else each for each in messages
+    ]
+    made = {"model": "claude-sonnet-5", "max_tokens": 500, "messages": turns or [hello()]}
+    return made | given
+
+
+def hello() -> dict[str, Any]:
+    return {"role": "user", "content": "Hello?"}

@@ -1,0 +1,74 @@
+"""An emulated OpenAI, and a client that is connected to it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from lamina.providers.book import load_book
+from lamina.providers.clients.openai import OpenAIClient, connect
+from lamina.providers.emulators.answers import Answers, Scripted
+from lamina.providers.emulators.faults import Fault, FaultKind
+from lamina.providers.emulators.frame import serving
+from lamina.providers.emulators.openai import OpenAIEmulator
+from lamina.providers.faults import Patience
+from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
+from lamina.values.wire import Reply
+
+KEY = "sk-test-0123456789abcdefghij"
+QUICK = Patience(attempts=3, first_s=0.01, most_s=0.05)
+ASKED = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How are you today?"}]}
+
+
+@asynccontextmanager
+async def emulated(
+    target: str = "openai:gpt-4o",
+    *,
+    answers: Answers | None = None,
+    patience: Patience = QUICK,
+    timeout: float = 5.0,  # noqa: ASYNC109 - of the client
+    key: str = KEY,
+    **given: Any,
+) -> AsyncIterator[tuple[OpenAIEmulator, OpenAIClient]]:
+    emulator = OpenAIEmulator(answers=answers or Scripted(["I am well, thank you."]), **given)
+    async with serving(emulator) as url:
+        found = replace(load_book().find(target), base_url=f"{url}/v1")
+        client = connect(found, key, patience=patience, timeout=timeout)
+        try:
+            yield emulator, client
+        finally:
+            await client.aclose()
+
+
+def fault(kind: FaultKind, times: int = 1) -> list[Fault]:
+    return [Fault(kind=kind, times=times)]
+
+
+async def ask(client: OpenAIClient, body: Mapping[str, Any] = ASKED) -> list[Piece]:
+    async with aclosing(client.stream(body)) as pieces:  # type: ignore[type-var]
+        return [piece async for piece in pieces]
+
+
+async def ask_whole(client: OpenAIClient, body: Mapping[str, Any] = ASKED) -> Reply:
+    last = (await ask(client, body))[-1]
+    assert isinstance(last, Reply)
+    return last
+
+
+def spoken(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+
+
+def thought(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, ThinkingPiece))
+
+
+def called(pieces: list[Piece]) -> dict[int, tuple[str, str]]:
+    """The calls as they were streamed, by index: name and arguments."""
+    calls: dict[int, tuple[str, str]] = {}
+    for piece in pieces:
+        if isinstance(piece, CallPiece):
+            name, arguments = calls.get(piece.index, ("", ""))
+            calls[piece.index] = (name + piece.name, arguments + piece.arguments)
+    return calls

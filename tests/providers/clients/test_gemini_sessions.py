@@ -1,0 +1,319 @@
+"""Whole sessions against Gemini's emulator: its account and our ledger come to the same."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace
+from tests.fakes.providers import ProvidersFake
+from tests.providers.strict import png
+
+from lamina.engine.runner import AgentRunner, ChatRunner
+from lamina.engine.verifying import verify
+from lamina.providers.book import load_book
+from lamina.providers.clients.gemini import GeminiClient, connect
+from lamina.providers.emulators.answers import Answers, Said, SaidCall, Scripted
+from lamina.providers.emulators.frame import MovableClock, serving
+from lamina.providers.emulators.gemini import GeminiEmulator
+from lamina.providers.emulators.report import Row
+from lamina.providers.faults import Patience
+from lamina.providers.gemini_explicit import break_even
+from lamina.stores.memory import MemoryStore
+from lamina.values.event import Event, Reported
+from lamina.values.settings import Settings, Target
+from lamina.wiring.clients import Clients
+from lamina.wiring.running import open_agent, open_chat
+
+OLD = load_book().find("gemini:gemini-2.5-flash")
+NEW = load_book().find("gemini:gemini-3.1-pro")
+QUICK = Patience(attempts=2, first_s=0.01, most_s=0.02)
+
+
+def prose(seed: str, count: int) -> str:
+    """So many different sentences."""
+    return " ".join(
+        f"The {seed} of pier {n} is {n * 7 % 31} metres deep at low water and never silts up."
+        for n in range(count)
+    )
+
+
+class World:
+    """An emulator, a client of it, a folder with notes, and one clock for all of them."""
+
+    def __init__(self, folder: Path, target: Target, answers: Answers | None) -> None:
+        self.folder = folder
+        self.target = target
+        self.clock = MovableClock()
+        self.emulator = GeminiEmulator(answers=answers, clock=self.clock)
+        self.store = MemoryStore()
+        self.reported: list[Reported] = []
+        self.client: GeminiClient
+        self.address = ""
+        for number in range(12):
+            text = f"# Pier {number}\n\n{prose(f'basin{number}', 40)}\n"
+            (folder / f"pier{number}.md").write_text(text, "utf-8")
+        (folder / "map.png").write_bytes(png())
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator["World"]:
+        async with serving(self.emulator) as self.address:
+            target = replace(self.target, base_url=self.address)
+            async with connect(target, "key", patience=QUICK, now=self.clock.now) as self.client:
+                yield self
+
+    def given(self, **settings: Any) -> dict[str, Any]:
+        return {
+            "providers": ProvidersFake(self.client),
+            "target": self.target.name,
+            "settings": Settings(target=self.target.name, **settings),
+            "system": f"You know the port.\n\n{prose('quay', 180)}",
+            "workspace": self.folder,
+            "store": self.store,
+            "clock": self.clock,
+        }
+
+    def saw(self, event: Event) -> None:
+        if isinstance(event, Reported):
+            self.reported.append(event)
+
+    async def ask(self, runner: ChatRunner, text: str, **given: Any) -> None:
+        answer = await runner.run(text, on_event=self.saw, **given)
+        assert answer.ending == "answered", answer
+
+    @property
+    def rows(self) -> list[Row]:
+        """What was asked of the model."""
+        return [row for row in self.emulator.report.rows if row.usage.output]
+
+    def require_agreement(self, within: float = 0.01) -> None:
+        """For every request, what the ledger expected is what the vendor's cache gave."""
+        rows = self.rows
+        assert len(rows) == len(self.reported)
+        for row, report in zip(rows, self.reported, strict=True):
+            assert report.usage == row.usage
+            assert report.verdict is not None
+            assert report.verdict.reported == row.usage.cached
+            assert report.verdict.expected == pytest.approx(row.usage.cached, rel=within), (
+                row.usage, report.verdict,
+            )  # fmt: skip
+
+    @property
+    def share(self) -> float:
+        """What was read from the cache, of all that was sent before and could have been."""
+        rows = self.rows
+        allowed = sum(before.usage.input for before in rows[:-1])
+        return sum(row.usage.cached for row in rows) / allowed
+
+    async def require_sound(self, session: str) -> None:
+        verdict = verify(await self.store.read(session), load_book())
+        assert verdict.sound, verdict
+
+
+@pytest.mark.parametrize("target", [OLD, NEW], ids=["2.5", "3.x"])
+def test_a_session_of_twelve_turns_is_cached_as_the_rules_allow(
+    tmp_path: Path, target: Target
+) -> None:
+    async def main() -> None:
+        async with World(tmp_path, target, None).served() as world:
+            async with await open_chat("talk", **world.given()) as chat:
+                for turn in range(12):
+                    attach = [f"pier{turn}.md"] if turn % 3 == 0 else []
+                    attach += ["pier0.md"] if turn == 7 else []
+                    await world.ask(chat, f"What of pier {turn}?", attach=attach)
+            world.require_agreement()
+            meanings = [each.verdict.meaning for each in world.reported if each.verdict]
+            assert meanings[0] == "nothing_sent_before"
+            assert set(meanings[1:]) == {"as_expected"}
+            assert world.share > 0.99
+            await world.require_sound("talk")
+
+    anyio.run(main)
+
+
+def test_an_agent_with_eighteen_calls_at_once_keeps_its_prefix(tmp_path: Path) -> None:
+    def depth(pier: int) -> str:
+        """How deep it is at a pier."""
+        return prose(f"depth{pier}", 3)
+
+    async def main() -> None:
+        calls = tuple(SaidCall(name="depth", arguments={"pier": n}) for n in range(18))
+        answers = Scripted([Said(calls=calls, thinking="All of them."), "Deep enough."])
+        async with World(tmp_path, NEW, answers).served() as world:
+            given = world.given(ask_before_tools="never")
+            async with await open_agent("talk", tools=[depth], **given) as agent:
+                assert isinstance(agent, AgentRunner)
+                for turn in range(3):
+                    await world.ask(agent, f"How deep is it, {turn}?", attach=["pier1.md"])
+            assert len(world.rows) == 6
+            # What surrounds a call and its result on the wire is an estimate of ours.
+            world.require_agreement(within=0.03)
+            await world.require_sound("talk")
+
+    anyio.run(main)
+
+
+def test_a_picture_is_counted_otherwise_and_the_cache_is_found_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            async with await open_chat("talk", **world.given()) as chat:
+                for attach in ([], ["map.png"], []):
+                    await world.ask(chat, "What do you see?", attach=attach)
+            world.require_agreement(within=0.05)
+            assert world.rows[1].usage.input - world.rows[0].usage.input > 258
+            await world.require_sound("talk")
+
+    anyio.run(main)
+
+
+# -- caches made by hand --------------------------------------------------------------------------
+
+NEEDED = break_even(NEW) or 0
+HUGE = prose("harbour", 600)
+
+
+async def talk(world: World, chat: ChatRunner, count: int, since: int = 0) -> None:
+    for turn in range(since, since + count):
+        await world.ask(chat, f"What of pier {turn}?")
+
+
+def test_an_explicit_cache_is_made_once_it_pays_and_read_from_then_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            async with await open_chat("talk", **given) as chat:
+                await talk(world, chat, NEEDED + 1)
+                # Enough answers are there; the next request with this key makes it.
+                assert not any(row.usage.explicit for row in world.rows)
+                await talk(world, chat, 6, NEEDED + 1)
+            used = [row.usage for row in world.rows if row.usage.explicit]
+            assert len(used) == 6
+            assert {usage.cached for usage in used} == {used[0].explicit}
+            assert used[0].explicit > 4096
+            world.require_agreement()
+            assert all(
+                each.verdict and each.verdict.meaning == "as_expected"
+                for each in world.reported[2:]
+            )
+            world.clock.move(1800.0)
+            held = len(world.emulator.cache.listed(owner(), world.clock.now()))
+            assert held == 1
+            await world.client.aclose()
+            assert not world.emulator.cache.listed(owner(), world.clock.now())
+            world.emulator.settle()
+            storage = [r for r in world.emulator.report.rows if r.missed.startswith("storage")]
+            # Half an hour at 4.50 dollars per million tokens and hour.
+            paid = used[0].explicit * 4.5 * 0.5 / 1_000_000
+            assert [row.cost for row in storage] == [pytest.approx(paid, rel=0.02)]
+            await world.require_sound("talk")
+
+    anyio.run(main)
+
+
+def owner() -> str:
+    from hashlib import sha256
+
+    return sha256(b"key").hexdigest()
+
+
+def test_an_explicit_cache_is_renewed_before_it_ends(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            async with await open_chat("talk", **given) as chat:
+                await talk(world, chat, NEEDED + 2)
+                for turn in range(6):
+                    world.clock.move(1500.0)
+                    await talk(world, chat, 1, 100 + turn)
+            used = [row.usage for row in world.rows if row.usage.explicit]
+            assert len(used) == 7
+            made = [r for r in world.emulator.report.rows if r.missed.startswith("made")]
+            assert len(made) == 1
+
+    anyio.run(main)
+
+
+def test_a_cache_that_is_gone_costs_no_turn_and_is_made_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            async with await open_chat("talk", **given) as chat:
+                await talk(world, chat, NEEDED + 2)
+                assert world.rows[-1].usage.explicit
+                cache = world.emulator.cache
+                for held in cache.listed(owner(), world.clock.now()):
+                    cache.drop(held, world.clock.now())
+                await talk(world, chat, 1, 50)
+                assert world.rows[-1].usage.explicit == 0
+                assert world.emulator.report.rows[-2].status == 403
+                verdict = world.reported[-1].verdict
+                assert verdict is not None
+                await talk(world, chat, 1, 60)
+                assert world.rows[-1].usage.explicit
+            await world.require_sound("talk")
+
+    anyio.run(main)
+
+
+def test_another_front_has_a_cache_of_its_own_and_the_old_one_is_deleted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            async with await open_chat("talk", **given) as chat:
+                await talk(world, chat, NEEDED + 2)
+                first = world.emulator.cache.listed(owner(), world.clock.now())
+                await chat.session.set_system("system", f"{HUGE} More.", reason="more is known")
+                await talk(world, chat, 2, 50)
+                second = world.emulator.cache.listed(owner(), world.clock.now())
+            assert len(first) == len(second) == 1
+            assert first[0].name != second[0].name
+            assert second[0].tokens > first[0].tokens
+
+    anyio.run(main)
+
+
+def test_without_the_setting_and_for_short_fronts_there_are_no_caches(tmp_path: Path) -> None:
+    async def main() -> None:
+        for settings, system in ({}, HUGE), ({"explicit_cache": True}, "You know the port."):
+            async with World(tmp_path, NEW, None).served() as world:
+                given = world.given(**settings) | {"system": system}
+                async with await open_chat("talk", **given) as chat:
+                    await talk(world, chat, NEEDED + 3)
+                assert not any(row.missed.startswith("made") for row in world.emulator.report.rows)
+
+    anyio.run(main)
+
+
+class BookAt:
+    """The book, with Gemini at an address."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load_book(), name)
+
+    def find(self, name: str) -> Target:
+        return replace(load_book().find(name), base_url=self._address)
+
+
+def test_a_chat_that_is_closed_leaves_no_cache_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            given |= {"providers": Clients(), "book": BookAt(world.address)}
+            async with await open_chat("talk", **given) as chat:
+                await talk(world, chat, NEEDED + 2)
+                assert len(world.emulator.cache.listed(owner(), world.clock.now())) == 1
+            assert not world.emulator.cache.listed(owner(), world.clock.now())
+            world.require_agreement()
+
+    anyio.run(main)
