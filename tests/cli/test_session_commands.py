@@ -83,9 +83,9 @@ def test_the_sessions_of_a_folder_are_listed_with_the_latest_first(notes: Path) 
 
     at(keep(notes, "tower", rename), 1_794_000_060.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                              messages  in  cached  out  written          \n\
- tower    [b]Towers[/b] of the town                            2   6       0    5  2026-11-06 21:21 \n\
- pier     When does the pier open?                             4  35       0   10  2026-11-06 21:20 \n\
+ session  what it is about                      messages  in  cached  out       $  written          \n\
+ tower    [b]Towers[/b] of the town                    2   6       0    5  0.0001  2026-11-06 21:21 \n\
+ pier     When does the pier open?                     4  35       0   10  0.0002  2026-11-06 21:20 \n\
 """)
     assert output("sessions", "-w", "notes", cwd=notes.parent) == output("sessions", cwd=notes)
 
@@ -126,6 +126,7 @@ def test_sessions_for_machines_say_what_they_cost(notes: Path) -> None:
             "messages": 4,
             "entries": 9,
             "usage": {"input": 35, "output": 10},
+            "cost": 0.0001875,
             "written": 1794000000.0,
             "damage": 0,
             "open": False,
@@ -157,8 +158,8 @@ def test_a_damaged_session_is_listed_with_its_damage(notes: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     at(path, 1_794_000_000.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                              messages  in  cached  out  written          \n\
- pier     (damaged in 2 places) When does the pier op…         4  10       0    5  2026-11-06 21:20 \n\
+ session  what it is about                      messages  in  cached  out       $  written          \n\
+ pier     (damaged in 2 places) When does the…         4  10       0    5  0.0001  2026-11-06 21:20 \n\
 """)
 
 

@@ -1,5 +1,6 @@
 """`lamina sessions`: what is kept, and what it came to."""
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from rich.table import Table
 
 from lamina.engine.recorder import waiting_request
 from lamina.engine.tree import name_of
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, UnknownTarget
 from lamina.journal import path_to
+from lamina.ledger import cost_of
+from lamina.ports import TargetBook
+from lamina.providers.book import load_book
 from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry, MessageEntry, ReplyEntry, SessionEntry
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry, SessionEntry
 from lamina.values.usage import Usage
 from lamina.wiring import data_folder, default_store
 
@@ -28,6 +32,8 @@ class Row(Struct, frozen=True, kw_only=True):
     messages: int = 0
     entries: int = 0
     usage: Usage = Usage()
+    # In US dollars, at the prices that the book of models has now.
+    cost: float = 0.0
     bytes: int = 0
     written: float = 0.0
     damage: int = 0
@@ -71,6 +77,7 @@ async def _describe(store: JsonlStore, session: str) -> Row:
         messages=sum(isinstance(entry, MessageEntry) for entry in active),
         entries=len(entries),
         usage=sum_usage(entries),
+        cost=sum_cost(entries, load_book()),
         damage=len(journal.damage),
         open=bool(waiting_request(active)),
     )
@@ -87,6 +94,17 @@ def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     )
 
 
+def sum_cost(entries: tuple[Entry, ...], book: TargetBook) -> float:
+    """What all requests cost; those to targets that nobody knows any more cost nothing."""
+    targets = {entry.id: entry.target for entry in entries if isinstance(entry, RequestEntry)}
+    cost = 0.0
+    for entry in entries:
+        if isinstance(entry, ReplyEntry) and entry.request in targets:
+            with suppress(UnknownTarget):
+                cost += cost_of(entry.usage, book.find(targets[entry.request]))
+    return cost
+
+
 def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> None:
     console = Console()
     if as_json:
@@ -101,7 +119,7 @@ def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> N
     if everywhere:
         table.add_column("workspace", no_wrap=True)
     table.add_column("what it is about", no_wrap=True, overflow="ellipsis", ratio=1)
-    for heading in ("messages", "in", "cached", "out"):
+    for heading in ("messages", "in", "cached", "out", "$"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("written", no_wrap=True)
     for row in rows:
@@ -120,6 +138,7 @@ def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> N
             f"{usage.input:,}",
             f"{usage.cached:,}",
             f"{usage.output:,}",
+            f"{row.cost:.4f}" if row.cost else "-",
             when,
         )
     console.print(table)
