@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -167,6 +169,19 @@ def test_a_model_is_talked_to_as_shown(
     assert "answered" in shown
 
 
+def require_serving(line: str) -> None:
+    """A server that serves until it is interrupted, and then says what it did."""
+    arguments = shlex.split(re.sub(r"--port \d+", "--port 0", line), comments=True)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True) as serving:
+        assert serving.stderr is not None
+        assert "Ctrl-C ends it" in serving.stderr.readline()
+        serving.send_signal(signal.SIGINT)
+        out, _ = serving.communicate(timeout=30)
+    assert serving.returncode == 0
+    assert "read from the cache" in out
+
+
 # What a person would type.
 TYPED = {"lamina chat": "/help\n"}
 
@@ -175,6 +190,7 @@ def test_the_commands_that_the_readme_shows_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_cache: Path
 ) -> None:
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
     (tmp_path / "notes").mkdir()
     (tmp_path / "chats").mkdir()
     (tmp_path / "notes" / "vim.md").write_text("u undoes.\n")
@@ -194,6 +210,9 @@ def test_the_commands_that_the_readme_shows_exist(
     assert shown
     command = Path(sys.executable).with_name("lamina")
     for line in shown:
+        if line.startswith("lamina emulate"):
+            require_serving(line.replace("lamina", str(command), 1))
+            continue
         if line.startswith("lamina repair"):
             with journal.open("ab") as file:
                 file.write(b"rubbish\n")

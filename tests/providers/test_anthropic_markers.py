@@ -86,7 +86,7 @@ async def converse(folder: Path, said: list[Said]) -> list[JSON]:
 
 
 # Not shrunk: it takes minutes, and what is drawn can be read as it is.
-@settings(max_examples=25, deadline=None, database=None, phases=[Phase.generate])
+@settings(max_examples=15, deadline=None, database=None, phases=[Phase.generate])
 @given(said=turns)
 def test_each_request_reads_all_that_the_one_before_it_wrote(
     folder: Path, said: list[Said]

@@ -30,11 +30,12 @@ async def emulate(vendor: str, port: int, faults: list[str], answers: str, conso
     emulator: Emulator = getattr(emulators, name)(
         answers=await _answers(answers, console), faults=[parse_fault(each) for each in faults]
     )
-    async with serving(emulator, port=port) as url:
-        console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C ends it.")
-        console.print(f"Point your application at it: {environment.format(url=url)}")
-        console.print(f"What it would have paid so far: {url}/report?format=text")
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    # Before anybody is told how to end it.
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with serving(emulator, port=port) as url:
+            console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C ends it.")
+            console.print(f"Point your application at it: {environment.format(url=url)}")
+            console.print(f"What it would have paid so far: {url}/report?format=text")
             async for _ in signals:
                 break
     return emulator.report.as_text()
