@@ -1,0 +1,91 @@
+"""What was told while a session talked, and what must hold of it afterwards."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from lamina.engine.session import Session
+from lamina.engine.verifying import verify
+from lamina.journal import journal_of
+from lamina.providers.book import load_book
+from lamina.providers.emulators.answers import Said, SaidCall
+from lamina.values.entry import MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.event import BlockDelta, Event
+from lamina.values.message import Message
+
+E = TypeVar("E", bound=Event)
+
+
+class Watch:
+    """What was told while turns ran."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def said(self) -> str:
+        return "".join(event.text for event in self.of(BlockDelta))
+
+
+def calling(*names: str, text: str = "Let me look.", thinking: str = "") -> Said:
+    """An answer that calls tools, each with its place among them as its path."""
+    calls = tuple(
+        SaidCall(name=name, arguments={"path": f"pier {at}"}) for at, name in enumerate(names)
+    )
+    return Said(text=text, thinking=thinking, calls=calls)
+
+
+def messages(session: Session) -> list[Message]:
+    return list(session.envelope.cached.since(0))
+
+
+def asked_in(session: Session) -> list[str]:
+    """All that was ever asked, also where something else was asked in its place."""
+    written = [entry.message for entry in session.entries if isinstance(entry, MessageEntry)]
+    return [message.text for message in written if message.role == "user"]
+
+
+def requests(session: Session) -> list[RequestEntry]:
+    return [entry for entry in session.entries if isinstance(entry, RequestEntry)]
+
+
+def replies(session: Session) -> list[ReplyEntry]:
+    return [entry for entry in session.entries if isinstance(entry, ReplyEntry)]
+
+
+def require_sound(session: Session) -> None:
+    """Every request can be rebuilt byte for byte; none moved its prefix without a reason; and
+    whatever was read from a cache was part of what was sent."""
+    verdict = verify(journal_of(session.entries), load_book())
+    assert verdict.sound, verdict
+    asked = {request.id: request for request in requests(session)}
+    for reply in replies(session):
+        assert reply.usage.cached <= reply.usage.input
+        if reply.verdict and reply.verdict.meaning == "prefix_moved":
+            broke = asked[reply.request].context.agreement.broke
+            assert broke, reply.verdict
+            assert broke.reason, reply.verdict
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All texts of a request, wherever they stand in it."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from strings(each)
+        case list() | tuple():
+            for each in value:
+                yield from strings(each)
+        case _:
+            pass
+
+
+def text_of(body: Mapping[str, Any]) -> str:
+    return "\n".join(strings(body))

@@ -1,0 +1,227 @@
+"""A session that moves from one house to another in the middle, and back.
+
+Law: whoever takes over is sent everything that was said, in a form that it accepts; what only
+another one can read, as the signature of a thought, it is not sent.
+"""
+
+from collections.abc import Mapping
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.contracts.houses import HOUSES, LOCAL, House, Town
+from tests.contracts.talking import (
+    Watch,
+    calling,
+    messages,
+    requests,
+    require_sound,
+    strings,
+    text_of,
+)
+from tests.fakes.tools import CLOSED, ToolHostFake, tool
+from tests.providers.strict import png
+
+import lamina
+from lamina.engine.runner import SUPERSEDED, AgentRunner, Answer
+from lamina.engine.session import Session
+from lamina.providers.emulators.answers import Said
+from lamina.providers.llamacpp import UNSEEN
+from lamina.values.entry import MessageEntry
+from lamina.values.envelope import Options
+from lamina.values.message import Text, Thinking, ToolCall, ToolResult
+from lamina.values.settings import Settings
+from lamina.values.tool import DENIED
+from lamina.wiring.running import open_agent
+
+pytestmark = pytest.mark.anyio
+PAIRS = list(permutations(HOUSES, 2))
+PICTURE = "iVBORw0KGgo"  # how every PNG begins in base64
+# Vendors whose thoughts are signed and go back to them.
+SIGNING = ("anthropic", "gemini")
+
+
+class Journey:
+    """A session in a folder, with tools, between houses."""
+
+    def __init__(self, town: Town, folder: Path) -> None:
+        self.town = town
+        self.folder = folder
+        self.store = lamina.MemoryStore()
+        self.watch = Watch()
+        (folder / "map.png").write_bytes(png(64, 48))
+        self.write("Pier 1 takes four boats.")
+
+    def write(self, text: str) -> None:
+        (self.folder / "pier.md").write_text(f"{text}\n", "utf-8")
+
+    async def open(self, house: House) -> AgentRunner:
+        host = ToolHostFake(
+            tool("depth", description="Tells how deep the water is.", parameters=CLOSED),
+            tool("gate", "required", description="Opens a gate.", parameters=CLOSED),
+        )
+        return await open_agent(
+            "moving", providers=self.town, tools=host, max_requests=2, target=house.target,
+            workspace=self.folder, store=self.store, system="You keep a harbour. Be brief.",
+            options=Options(reasoning="low"), settings=Settings(target=house.target),
+        )  # fmt: skip
+
+    async def ask(
+        self, agent: AgentRunner, text: str, *attach: str, of: House | None = None
+    ) -> Answer:
+        target = of.target if of else None
+        return await agent.run(text, attach=attach, target=target, on_event=self.watch)
+
+
+async def settle(agent: AgentRunner, answer: Answer) -> Answer:
+    """Denies what waits, until there is nothing that does."""
+    while answer.ending == "waiting":
+        for wanted in answer.waiting:
+            await agent.decide(wanted.call.id, "deny")
+        answer = await agent.go_on()
+    return answer
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
+async def test_a_session_moves_and_comes_back(
+    first: str, second: str, town: Town, tmp_path: Path
+) -> None:
+    here, there = town[first], town[second]
+    here.says(
+        calling("depth", "gate", "depth", thinking="I should look."),
+        Said(text="Two boats can come.", thinking="It is deep enough."),
+        calling("gate", text="I open it.", thinking="They want in."),
+        "Welcome back.",
+        "Still here.",
+    )
+    there.says(
+        calling("depth", "depth", text="I look, too.", thinking="What was it?"),
+        Said(text="Three boats now.", thinking="The note changed."),
+    )
+    journey = Journey(town, tmp_path)
+    async with await journey.open(here) as agent:
+        begun = await journey.ask(agent, "What can come in?", "map.png", "pier.md")
+        await settle(agent, begun)
+        if here.scripted:
+            # Nobody decides: the program ends with the call under way.
+            await journey.ask(agent, "Open the gate at pier 1.")
+            assert [call.name for call in agent.session.waiting] == ["gate"]
+    journey.write("Pier 1 takes five boats since the summer.")
+    async with await journey.open(here) as agent:
+        moved = await settle(
+            agent, await journey.ask(agent, "And what now?", "pier.md", "map.png", of=there)
+        )
+        assert moved.ending in ("answered", "limit")
+        handed = there.bodies[0]
+        came = said_before(agent.session, "And what now?")
+        require_all(came, handed)
+        require_picture(handed, there)
+        assert "takes five boats" in text_of(handed)
+        back = await settle(agent, await journey.ask(agent, "Are you there?", of=here))
+        returned = here.bodies[-back.requests]
+        require_all(said_before(agent.session, "Are you there?"), returned)
+        if here.scripted:
+            stays = await journey.ask(agent, "Still?")
+            assert (back.text, stays.text) == ("Welcome back.", "Still here.")
+            assert [call.name for call in came_calls(came)][:4] == [
+                "depth", "gate", "depth", "gate",
+            ]  # fmt: skip
+            results = [block.text for message in came for block in results_of(message)]
+            assert results[1:4:2] == [DENIED, SUPERSEDED]
+        if there.scripted:
+            assert moved.text == "Three boats now."
+        for house in (here, there):
+            assert [row.status for row in house.rows] == [200] * len(house.rows), house.rows
+        require_own_signatures(agent.session, town)
+        require_boundaries(agent.session, here, there)
+        if here.name in SIGNING:
+            own = signatures(agent.session)[here.name]
+            assert own & set(strings(returned))
+        require_sound(agent.session)
+
+
+# -- what must hold -------------------------------------------------------------------------------
+
+
+def said_before(session: Session, question: str) -> list[Any]:
+    """The conversation in front of a question."""
+    found = []
+    for message in messages(session):
+        if message.role == "user" and message.text == question:
+            return found
+        found.append(message)
+    raise AssertionError(f"{question!r} was not asked")
+
+
+def came_calls(conversation: list[Any]) -> list[ToolCall]:
+    return [call for message in conversation for call in message.calls]
+
+
+def results_of(message: Any) -> list[ToolResult]:
+    return [block for block in message.blocks if isinstance(block, ToolResult)]
+
+
+def require_all(conversation: list[Any], body: Mapping[str, Any]) -> None:
+    """That a request says everything that was said before it."""
+    sent = text_of(body)
+    for message in conversation:
+        for block in message.blocks:
+            match block:
+                case Text(text=text) | ToolResult(text=text):
+                    assert says(sent, text), (text, sent)
+                case ToolCall(name=name):
+                    assert name in sent
+                case _:
+                    pass
+
+
+def require_picture(body: Mapping[str, Any], house: House) -> None:
+    """That the picture is there, or what stands for it where none can be seen."""
+    sent = text_of(body)
+    assert (PICTURE in sent, UNSEEN in sent) == (house.name != LOCAL, house.name == LOCAL)
+
+
+def says(sent: str, text: str) -> bool:
+    """Whether a text stands in what was sent, as it is or as the text of a JSON value."""
+    written = msgspec.json.encode(text.strip()).decode()[1:-1]
+    return text.strip() in sent or written in sent
+
+
+def signatures(session: Session) -> dict[str, set[str]]:
+    """What was signed, by whose signature it is. Of those who sign calls there is one."""
+    found: dict[str, set[str]] = {name: set() for name in HOUSES}
+    for entry in session.entries:
+        for block in entry.message.blocks if isinstance(entry, MessageEntry) else ():
+            match block:
+                case Thinking(signature=signature, provider=provider) if signature:
+                    found[provider].add(signature)
+                case ToolCall(signature=signature) if signature:
+                    found["gemini"].add(signature)
+                case _:
+                    pass
+    return found
+
+
+def require_own_signatures(session: Session, town: Town) -> None:
+    signed = signatures(session)
+    for house in town:
+        others = set().union(*(signed[name] for name in signed if name != house.name))
+        for body in house.bodies:
+            assert not others & set(strings(body)), house.name
+
+
+def require_boundaries(session: Session, here: House, there: House) -> None:
+    """That the moves, and only they, are changes of the model, each with its reason."""
+    changes: list[tuple[str, str]] = []
+    before = ""
+    for request in requests(session):
+        kinds = {each.kind: each.reason for each in request.context.boundaries}
+        if "model_change" in kinds:
+            reason = kinds["model_change"]
+            assert before in reason
+            assert request.target in reason
+            changes.append((before, request.target))
+        before = request.target
+    assert changes == [(here.target, there.target), (there.target, here.target)]

@@ -1,0 +1,418 @@
+"""One contract for everybody who answers: the embedded model and three vendors, in the same words.
+
+What a vendor's server can be told to do wrong is asked of the three only; the embedded model has
+no network between.
+"""
+
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import pytest
+from tests.contracts.houses import HOUSES, VENDORS, House, Town
+from tests.contracts.talking import (
+    Watch,
+    asked_in,
+    calling,
+    messages,
+    replies,
+    requests,
+    require_sound,
+    text_of,
+)
+from tests.fakes.tools import CLOSED, ToolHostFake, tool
+
+import lamina
+from lamina.engine.runner import AgentRunner, ChatRunner
+from lamina.errors import ProviderBusy, ProviderError, RequestTooLong, WindowExceeded
+from lamina.providers.emulators.answers import Said, SaidCall
+from lamina.providers.emulators.faults import FaultKind
+from lamina.values.envelope import Options
+from lamina.values.event import (
+    BlockDelta,
+    BlockEnded,
+    BlockStarted,
+    Called,
+    Ended,
+    Event,
+    Ran,
+    Reported,
+    Requested,
+    Retried,
+)
+from lamina.values.message import Text, ToolResult
+from lamina.values.piece import CallPiece, ReadingPiece, TextPiece, ThinkingPiece
+from lamina.values.settings import Settings
+from lamina.values.tool import ToolOutput
+from lamina.values.wire import Reply
+from lamina.wiring.running import open_agent, open_chat
+
+pytestmark = pytest.mark.anyio
+everybody = pytest.mark.parametrize("name", HOUSES)
+vendors = pytest.mark.parametrize("name", VENDORS)
+LONG = "Berth " + ", ".join(f"{number} is free" for number in range(60)) + "."
+
+
+async def chat_with(house: House, **given: Any) -> ChatRunner:
+    given = {"system": "You are terse.", "store": lamina.MemoryStore()} | given
+    if not house.scripted:
+        given["options"] = Options(max_tokens=12)
+    return await open_chat(providers=house, target=house.target, **given)
+
+
+async def agent_with(house: House, host: ToolHostFake, **given: Any) -> AgentRunner:
+    return await open_agent(
+        providers=house, target=house.target, tools=host, max_requests=4,
+        store=lamina.MemoryStore(), **given,
+    )  # fmt: skip
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def offered() -> ToolHostFake:
+    return ToolHostFake(
+        tool("depth", description="Tells how deep the water is.", parameters=CLOSED),
+        tool("berths", description="Lists the berths.", parameters=CLOSED),
+    )
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+@everybody
+async def test_an_answer_comes_in_pieces_and_the_last_is_the_whole_reply(house: House) -> None:
+    house.says(Said(text="The water is deep.", thinking="Let me see."))
+    async with await chat_with(house) as chat:
+        turn = await chat.session.prepare("How deep is it?")
+        provider = await house.provider(house.known)
+        async with aclosing(provider.stream(turn.request())) as stream:  # type: ignore[type-var]
+            pieces = [piece async for piece in stream]
+        *coming, reply = pieces
+        assert isinstance(reply, Reply)
+        assert not any(isinstance(piece, Reply) for piece in coming)
+        assert reply.complete
+        assert reply.stop
+        spoken = "".join(piece.text for piece in coming if isinstance(piece, TextPiece))
+        assert spoken == "".join(b.text for b in reply.blocks if isinstance(b, Text))
+        assert len([piece for piece in coming if isinstance(piece, TextPiece)]) > 1
+        kinds = [type(piece) for piece in coming]
+        order = [ReadingPiece, ThinkingPiece, TextPiece]
+        assert kinds == sorted(kinds, key=order.index)
+        if house.scripted:
+            assert spoken == "The water is deep."
+        await turn.commit(reply)
+        require_sound(chat.session)
+
+
+@everybody
+async def test_a_turn_is_told_from_its_request_to_its_end(house: House) -> None:
+    watch = Watch()
+    async with await chat_with(house) as chat:
+        answer = await chat.run("Say hello.", on_event=watch)
+        assert answer.ending == "answered"
+        assert answer.text.strip()
+        assert watch.said.strip() == answer.text.strip()
+        assert isinstance(watch.events[0], Requested)
+        assert isinstance(watch.events[-2], Reported)
+        assert isinstance(watch.events[-1], Ended)
+        assert len(watch.of(BlockStarted)) == len(watch.of(BlockEnded)) == 1
+        assert [message.role for message in messages(chat.session)] == ["user", "assistant"]
+        require_sound(chat.session)
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+@everybody
+async def test_a_tool_is_called_and_its_result_comes_back(house: House) -> None:
+    look = SaidCall(name="weather", arguments={"city": "Oslo"})
+    house.says(Said(thinking="I should look.", calls=(look,)), "It rains.")
+    host = ToolHostFake(
+        tool("weather", description="Tells the weather in a city.", parameters=CITY)
+    )
+    host.outputs["weather"] = ToolOutput(text="It rains in Oslo, 12 degrees.")
+    watch = Watch()
+    async with await agent_with(house, host) as agent:
+        answer = await agent.run("What is the weather in Oslo?", on_event=watch)
+        called = [event.call for event in watch.of(Called)]
+        ran = [event.result for event in watch.of(Ran)]
+        # Whatever a small model calls: every call has its result, and both go back to it.
+        assert called
+        assert [call.id for call in called] == [result.call_id for result in ran]
+        assert ran[0].text in text_of(house.bodies[1])
+        assert len(replies(agent.session)) == answer.requests == len(house.bodies)
+        if house.scripted:
+            assert host.calls == [("weather", {"city": "Oslo"})]
+            assert (answer.ending, answer.text) == ("answered", "It rains.")
+            assert [row.status for row in house.rows] == [200, 200]
+        assert (await agent.run("Thank you.")).ending in ("answered", "limit")
+        require_sound(agent.session)
+
+
+@vendors
+@pytest.mark.parametrize("count", [2, 18])
+async def test_calls_of_one_answer_keep_their_order_and_their_results(
+    house: House, count: int
+) -> None:
+    names = [("depth", "berths")[number % 2] for number in range(count)]
+    house.says(calling(*names), calling("depth"), "All seen.")
+    host, watch = offered(), Watch()
+    async with await agent_with(house, host) as agent:
+        answer = await agent.run("What is there?", on_event=watch)
+        assert (answer.text, answer.requests) == ("All seen.", 3)
+        assert host.together == count
+        said, results = messages(agent.session)[1:3]
+        assert [call.name for call in said.calls] == names
+        assert len({call.id for call in said.calls}) == count
+        kept = [block for block in results.blocks if isinstance(block, ToolResult)]
+        assert [block.call_id for block in kept] == [call.id for call in said.calls]
+        assert [block.text for block in kept] == [
+            f"{name} gave {{'path': 'pier {at}'}}" for at, name in enumerate(names)
+        ]
+        assert [row.status for row in house.rows] == [200] * 3
+        require_sound(agent.session)
+
+
+@vendors
+async def test_a_call_is_told_while_it_is_written(house: House) -> None:
+    house.says(calling("depth", "berths"), "Seen.", calling("depth", "berths"))
+    async with await agent_with(house, offered()) as agent:
+        watch = Watch()
+        await agent.run("What is there?", on_event=watch)
+        written = [each.name for each in watch.of(BlockStarted) if each.kind == "action"]
+        assert written[:2] == ["depth", "berths"]
+        turn = await agent.session.prepare("And now?")
+        provider = await house.provider(house.known)
+        async with aclosing(provider.stream(turn.request())) as stream:  # type: ignore[type-var]
+            pieces = [piece async for piece in stream]
+        calls = [piece for piece in pieces if isinstance(piece, CallPiece)]
+        first = "".join(each.arguments for each in calls if each.index == calls[0].index)
+        assert first == '{"path":"pier 0"}'
+
+
+# -- what does not fit ----------------------------------------------------------------------------
+
+
+@everybody
+async def test_an_overflow_is_answered_by_one_compaction_and_the_question_again(
+    name: str, town: Town
+) -> None:
+    house = town.soon_full(name)
+    house.says(LONG)
+    settings = Settings(compaction_keep=120, compaction_summary=60)
+    watch = Watch()
+    async with await chat_with(house, settings=settings) as chat:
+        for number in range(3):
+            boats = ", ".join(f"boat {number}{each} came in at {each}:30" for each in range(8))
+            if number == 2:
+                house.fails("overflow")
+            answer = await chat.run(f"Note that {boats}. Say yes.", on_event=watch)
+            assert answer.ending == "answered"
+            # The question that was refused is the one that was answered.
+            assert f"boat {number}0 came in" in text_of(house.bodies[-1])
+        assert watch.of(Retried)
+        if house.scripted:
+            assert len(watch.of(Retried)) == 1
+            assert [row.status for row in house.rows].count(400) == 1
+        assert chat.session.compactions
+        boundaries = requests(chat.session)[-1].context.boundaries
+        assert {"compaction", "window"} & {each.kind for each in boundaries} or not house.scripted
+        require_sound(chat.session)
+
+
+@vendors
+async def test_an_overflow_that_stays_is_told_and_the_session_goes_on(house: House) -> None:
+    house.says(LONG)
+    settings = Settings(compaction_keep=120, compaction_summary=60)
+    async with await chat_with(house, settings=settings) as chat:
+        for number in range(4):
+            await chat.run(f"Question {number}? {LONG}")
+        house.fails("overflow", times=9)
+        with pytest.raises((WindowExceeded, RequestTooLong)):
+            await chat.run("And now?")
+        house.begin()
+        house.says("Well.")
+        assert (await chat.run("Still there?")).text == "Well."
+        assert "And now?" in asked_in(chat.session)
+        require_sound(chat.session)
+
+
+@vendors
+async def test_throttling_is_no_overflow_however_it_sounds(house: House) -> None:
+    house.says(LONG)
+    watch = Watch()
+    async with await chat_with(house) as chat:
+        for number in range(3):
+            await chat.run(f"Question {number}?")
+        house.fails("throttle", times=2)
+        assert (await chat.run("And now?", on_event=watch)).text == LONG
+        house.fails("throttle", times=9)
+        with pytest.raises(ProviderBusy):
+            await chat.run("And then?", on_event=watch)
+        assert not watch.of(Retried)
+        assert not chat.session.compactions
+        require_sound(chat.session)
+
+
+# -- what goes wrong on the way -------------------------------------------------------------------
+
+PASSING: tuple[FaultKind, ...] = ("429", "500", "503", "529", "throttle", "html", "empty", "reset")
+
+
+@vendors
+async def test_what_passes_is_not_noticed(house: House) -> None:
+    house.says("All is well.")
+    async with await chat_with(house) as chat:
+        for kind in PASSING:
+            house.fails(kind, times=2)
+            assert (await chat.run(f"How is it after {kind}?")).text == "All is well.", kind
+        assert len(house.bodies) == len(replies(chat.session)) == len(PASSING)
+        require_sound(chat.session)
+
+
+@vendors
+@pytest.mark.parametrize("kind", ["429", "500", "html", "empty", "reset", "401"])
+async def test_a_question_without_an_answer_is_not_lost(house: House, kind: FaultKind) -> None:
+    house.says("All is well.")
+    async with await chat_with(house) as chat:
+        await chat.run("First?")
+        house.fails(kind, times=3)
+        with pytest.raises(ProviderError):
+            await chat.run("Second?")
+        assert chat.session.interrupted
+        house.begin()
+        house.says("It is again.")
+        assert (await chat.go_on()).text == "It is again."
+        assert "Second?" in text_of(house.bodies[-1])
+        house.fails(kind, times=3)
+        with pytest.raises(ProviderError):
+            await chat.run("Third?")
+        house.begin()
+        answer = await chat.run("Fourth?")
+        assert answer.ending == "answered"
+        sent = text_of(house.bodies[-1])
+        assert all(f"{word}?" in sent for word in ("First", "Second", "Fourth"))
+        # Something else was asked in its place: it stands in the journal, on a branch of its own.
+        assert "Third?" in asked_in(chat.session)
+        require_sound(chat.session)
+
+
+@vendors
+@pytest.mark.parametrize("kind", ["cut", "silent"])
+async def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
+    house: House, kind: FaultKind
+) -> None:
+    house.says(LONG)
+    watch = Watch()
+    async with await chat_with(house) as chat:
+        await chat.run("First?")
+        house.fails(kind)
+        with pytest.raises(ProviderError):
+            await chat.run("Second?", on_event=watch)
+        kept = messages(chat.session)[-1]
+        assert kept.role == "assistant"
+        assert kept.text == watch.said
+        assert LONG.startswith(kept.text)
+        assert kept.text
+        assert not chat.session.interrupted
+        # Words were said: they are not asked for again behind anybody's back.
+        assert len(house.bodies) == 2
+        answer = await chat.run("Third?")
+        assert answer.text == LONG
+        assert kept.text.strip() in text_of(house.bodies[-1])
+        assert [message.role for message in messages(chat.session)] == ["user", "assistant"] * 3
+        require_sound(chat.session)
+
+
+@vendors
+@pytest.mark.parametrize("kind", ["cut", "silent"])
+async def test_a_call_that_breaks_off_is_not_run(house: House, kind: FaultKind) -> None:
+    house.says(calling(*["depth"] * 6, text="Let me look at it."), "Never mind.")
+    host = offered()
+    async with await agent_with(house, host) as agent:
+        house.fails(kind)
+        with pytest.raises(ProviderError):
+            await agent.run("How deep is it?")
+        assert not host.calls
+        assert (await agent.run("And now?")).text == "Never mind."
+        sent = text_of(house.bodies[-1])
+        assert "How deep is it?" in sent
+        assert "Let me look at it." in sent
+        require_sound(agent.session)
+
+
+# -- being stopped --------------------------------------------------------------------------------
+
+
+@everybody
+async def test_a_stopped_answer_keeps_its_words_and_the_next_turn_goes_on(house: House) -> None:
+    house.says(LONG)
+    heard: list[str] = []
+    async with await chat_with(house) as chat:
+
+        async def stop(event: Event) -> None:
+            if isinstance(event, BlockDelta):
+                heard.append(event.text)
+                if len(heard) == 5:
+                    chat.abort()
+                    await anyio.lowlevel.checkpoint()
+
+        stopped = await chat.run("Tell me of all the berths in the harbour.", on_event=stop)
+        assert stopped.ending == "aborted"
+        assert stopped.text == "".join(heard)
+        assert len(heard) == 5
+        assert messages(chat.session)[-1].text == stopped.text
+        house.says("Certainly.")
+        with anyio.fail_after(30):
+            answer = await chat.run("Go on.")
+        assert answer.ending == "answered"
+        assert stopped.text.strip() in text_of(house.bodies[-1])
+        require_sound(chat.session)
+
+
+# -- what it cost ---------------------------------------------------------------------------------
+
+
+@everybody
+async def test_usage_is_the_providers_own_and_the_second_turn_reads_the_cache(
+    house: House,
+) -> None:
+    watch = Watch()
+    async with await chat_with(house, system=house.persona()) as chat:
+        for number in range(3):
+            await chat.run(f"Where does ship {number} go?", on_event=watch)
+        told = watch.of(Reported)
+        assert all(each.usage.input > each.usage.cached >= 0 for each in told)
+        assert all(each.usage.output > 0 for each in told)
+        assert all(each.usage.cached > 0.5 * each.usage.input for each in told[1:])
+        if house.scripted:
+            assert [each.usage.input for each in told] == [row.usage.input for row in house.rows]
+            assert [each.usage.cached for each in told] == [row.usage.cached for row in house.rows]
+            assert [each.usage.written for each in told] == [
+                row.usage.written for row in house.rows
+            ]
+            assert [each.cost for each in told] == pytest.approx([r.cost for r in house.rows])
+        meanings = [each.verdict.meaning for each in told if each.verdict]
+        assert meanings[1:] == ["as_expected"] * 2
+        require_sound(chat.session)
+
+
+@everybody
+async def test_a_system_that_changes_moves_the_prefix_and_says_why(house: House) -> None:
+    watch = Watch()
+    async with await chat_with(house, system=house.persona()) as chat:
+        await chat.run("Where does ship 1 go?")
+        await chat.run("And ship 2?")
+        name = chat.session.envelope.system[0].name
+        changed = f"You are kind. {house.persona()}"
+        await chat.session.set_system(name, changed, reason="they were sad")
+        await chat.run("And ship 3?", on_event=watch)
+        verdict = watch.of(Reported)[0].verdict
+        assert verdict
+        assert verdict.meaning == "prefix_moved"
+        request = requests(chat.session)[-1]
+        assert [(each.kind, each.reason) for each in request.context.boundaries] == [
+            ("system_change", "they were sad")
+        ]
+        require_sound(chat.session)
