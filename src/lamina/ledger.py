@@ -122,7 +122,9 @@ def judge_cache(
     reported = usage.cached
     surely = expected
     if held is not None and expected and not agreement.broke:
-        expected = max(expected, min(held, usage.input - 1))
+        # What is written at markers ends at one; what a server keeps by itself may be more.
+        known = min(held, usage.input - 1)
+        expected = known if rules.explicit else max(expected, known)
     if usage.explicit:
         expected = surely = min(usage.explicit, usage.input)
     elif explicit_before:
@@ -159,6 +161,10 @@ def judge_cache(
     if surely - slack <= reported < expected:
         # Text comes back as other tokens than it was written in, now and then.
         return verdict("as_expected", "the prefix was found; the answer was read again")
+    if rules.explicit and agreement.broke and 0 < reported < expected:
+        # Nothing ends where the change happens to be.
+        kept = "what was kept in front of it ends at a marker"
+        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {kept}")
     if reported > expected:
         why = (
             "another session wrote the same prefix" if agreement.first else "more was still cached"

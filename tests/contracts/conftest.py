@@ -12,19 +12,22 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-def _embedded_answers_are_short(
-    embedded_model: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
+@pytest.fixture(scope="session")
+def _contract_cache(embedded_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One place for all modules: a model is loaded once for each."""
     folder = tmp_path_factory.mktemp("contracts")
     models = folder / "models"
     models.mkdir()
     (models / embedded_model.name).symlink_to(embedded_model)
-    book = folder / "models.toml"
-    book.write_text("[providers.local]\nmax_output = 32\n", "utf-8")
+    (folder / "models.toml").write_text("[providers.local]\nmax_output = 44\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def _embedded_answers_are_short(_contract_cache: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAMINA_CACHE", str(folder))
-        patch.setenv("LAMINA_MODELS", str(book))
+        patch.setenv("LAMINA_CACHE", str(_contract_cache))
+        patch.setenv("LAMINA_MODELS", str(_contract_cache / "models.toml"))
         yield
 
 

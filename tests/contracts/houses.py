@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 from msgspec.structs import replace
+from tests.fakes.providers import ProvidersFake
 
-from lamina.ports import Provider
+from lamina.ports import Provider, Providers
 from lamina.providers.book import load_book
 from lamina.providers.clients.anthropic import connect as connect_anthropic
 from lamina.providers.clients.gemini import connect as connect_gemini
@@ -39,7 +40,7 @@ VENDORS = tuple(name for name in HOUSES if name != LOCAL)
 KEY = "a-key-that-no-pattern-knows"
 QUICK = Patience(attempts=3, first_s=0.01, most_s=0.1)
 # What the embedded model is given: enough for these tests, and so little that it is soon full.
-ROOM, CRAMPED = 4_096, 450
+ROOM, CRAMPED = 4_096, 512
 
 _EMULATED: dict[str, tuple[type[Emulator], str, Callable[..., Provider]]] = {
     "openai": (OpenAIEmulator, "/v1", connect_openai),
@@ -65,12 +66,12 @@ class Listening:
 class House:
     """One of the four. `bodies` are the requests it was given, in the vendor's own form."""
 
-    def __init__(self, name: str, provider: Provider, emulator: Emulator | None) -> None:
+    def __init__(self, name: str, providers: Providers, emulator: Emulator | None = None) -> None:
         self.name = name
         self.target = TARGETS[name]
         self.bodies: list[Mapping[str, Any]] = []
         self.emulator = emulator
-        self._provider = provider
+        self._providers = providers
         self._rows = 0
 
     @property
@@ -106,11 +107,11 @@ class House:
     def persona(self) -> str:
         """A system prompt that is long enough to be cached here."""
         line = "You are the clerk of a small harbour, and you answer in few words. "
-        return line * (self.known.cache.minimum // 12 + 6)
+        return line * (self.known.cache.minimum // 12 + 3)
 
     async def provider(self, target: Target) -> Provider:
         assert target.name == self.target, f"{target.name} is asked of {self.name}"
-        return Listening(self._provider, self.bodies)
+        return Listening(await self._providers.provider(target), self.bodies)
 
 
 class Town:
@@ -142,7 +143,7 @@ class Town:
 async def settled() -> AsyncIterator[Town]:
     """The town, open: every emulator is served, and the embedded model is loaded when asked."""
     async with AsyncExitStack() as stack:
-        houses = {LOCAL: House(LOCAL, await _embedded(ROOM), None)}
+        houses = {LOCAL: House(LOCAL, Clients(slots=1, window=ROOM))}
         for name, (kind, path, connect) in _EMULATED.items():
             emulator = kind()
             url = await stack.enter_async_context(serving(emulator))
@@ -150,9 +151,5 @@ async def settled() -> AsyncIterator[Town]:
             client = connect(target, KEY, patience=QUICK, timeout=10.0)
             assert isinstance(client, Closable)
             stack.push_async_callback(client.aclose)
-            houses[name] = House(name, client, emulator)
-        yield Town(houses, House(LOCAL, await _embedded(CRAMPED), None))
-
-
-async def _embedded(window: int) -> Provider:
-    return await Clients(slots=1, window=window).provider(load_book().find(TARGETS[LOCAL]))
+            houses[name] = House(name, ProvidersFake(client), emulator)
+        yield Town(houses, House(LOCAL, Clients(slots=1, window=CRAMPED)))

@@ -54,7 +54,8 @@ LONG = "Berth " + ", ".join(f"{number} is free" for number in range(60)) + "."
 
 
 async def chat_with(house: House, **given: Any) -> ChatRunner:
-    given = {"system": "You are terse.", "store": lamina.MemoryStore()} | given
+    given.setdefault("system", "You are terse.")
+    given.setdefault("store", lamina.MemoryStore())
     if not house.scripted:
         given["options"] = Options(max_tokens=12)
     return await open_chat(providers=house, target=house.target, **given)
@@ -204,7 +205,7 @@ async def test_an_overflow_is_answered_by_one_compaction_and_the_question_again(
     watch = Watch()
     async with await chat_with(house, settings=settings) as chat:
         for number in range(3):
-            boats = ", ".join(f"boat {number}{each} came in at {each}:30" for each in range(8))
+            boats = ", ".join(f"boat {number}{each} came in at {each}:30" for each in range(12))
             if number == 2:
                 house.fails("overflow")
             answer = await chat.run(f"Note that {boats}. Say yes.", on_event=watch)
@@ -402,8 +403,7 @@ async def test_usage_is_the_providers_own_and_the_second_turn_reads_the_cache(
 async def test_a_system_that_changes_moves_the_prefix_and_says_why(house: House) -> None:
     watch = Watch()
     async with await chat_with(house, system=house.persona()) as chat:
-        await chat.run("Where does ship 1 go?")
-        await chat.run("And ship 2?")
+        await chat.run("Where does ship 2 go?")
         name = chat.session.envelope.system[0].name
         changed = f"You are kind. {house.persona()}"
         await chat.session.set_system(name, changed, reason="they were sad")

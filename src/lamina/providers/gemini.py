@@ -2,7 +2,8 @@
 by hand the request says by what it would be known, and our client does the rest.
 
 Law: what the model signed goes back as it came. A signature stands on the part it signs: a
-thought, a call, or a text, behind which we keep it as a thought without words.
+thought, a call, or a text, behind which we keep it as a thought without words. Where a model wants
+calls signed, the first of those that another one made says that it is not.
 """
 
 from base64 import b64decode, b64encode
@@ -32,6 +33,9 @@ from lamina.values.wire import Reply, WireRequest
 
 # Models before the third generation take tokens for a level.
 _BUDGETS = {"minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
+# Google's own word for a call that Gemini did not make: without any signature it is refused while
+# its results stand in the turn under way.
+UNSIGNED = b64encode(b"skip_thought_signature_validator").decode()
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
@@ -74,19 +78,29 @@ def encode(request: WireRequest) -> dict[str, Any]:
 
 
 def _thinking(level: str, model: str) -> dict[str, Any]:
-    if not model.startswith(("gemini-1", "gemini-2")):
+    if _is_new(model):
         return {"thinking_level": level, "include_thoughts": True}
     budget = _BUDGETS.get(level.lower())
     shown: dict[str, Any] = {"include_thoughts": True}
     return shown if budget is None else {"thinking_budget": budget} | shown
 
 
+def _is_new(model: str) -> bool:
+    """Whether a model is of the third generation or later."""
+    return not model.startswith(("gemini-1", "gemini-2"))
+
+
 def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
+    # Of calls at once the first is signed.
+    wants_signature = _is_new(request.target.model)
     for segment in segments:
         match segment.content:
             case Thinking(text="", signature=signature) if parts and set(parts[-1]) == {"text"}:
                 parts[-1]["thought_signature"] = signature
+            case ToolCall(signature=signature) as call if wants_signature:
+                parts.append(_part(replace(call, signature=signature or UNSIGNED), request))
+                wants_signature = False
             case content:
                 parts.append(_part(content, request))
     return parts

@@ -117,14 +117,16 @@ def _short_key(key: str) -> str:
 
 def _marks(request: WireRequest) -> set[int]:
     """The segments (by `id`) whose end is marked. What was written is found only if it is marked
-    again: so both the end of what the next request begins with is, and where the last one ended,
-    which is in front of the assistant's latest words or where the history ends."""
+    again: so both the end of what the next request begins with is, and the last end that the one
+    before left in the cache. If that is not known, it is in front of the assistant's latest words
+    or where the history ends."""
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     turn = front + len(prompt.history)
     shown = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
     ends: dict[str, list[Segment]] = {}
     stops: list[Segment] = []
+    held: Segment | None = None
     goes_on = False
     tokens = last = 0
     for (index, segment), (_, following) in pairwise([*shown, (len(prompt), None)]):
@@ -144,10 +146,13 @@ def _marks(request: WireRequest) -> set[int]:
             # A run of results and questions is sent at once: it ends where its last one does.
             stops[-1 if goes_on else len(stops) :] = [segment]
             goes_on = True
+        if index < request.held:
+            # In a library that changed since, this is where it is still as it was.
+            held = stops[-1] if stops else segment if segment.layer == "L2" else None
     # Tools carry none, and L1 follows them at once.
-    marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-2:]]
-    # A library that grew is found by where it ended before.
-    marks += ends.get("L2", ())[-2:-1] if len(marks) < _MOST else []
+    marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-1:]]
+    for spare in ([held] if held else stops[-2:-1], ends.get("L2", ())[-2:-1]):
+        marks += spare if len(marks) < _MOST else ()
     return {id(segment) for segment in marks}
 
 

@@ -254,7 +254,7 @@ def test_no_attempt_comes_before_the_moment_that_the_server_named() -> None:
             it.server.faults.add(fault)
             began = anyio.current_time()
             await it.reply(body())
-            assert 0.3 <= anyio.current_time() - began < 2.0
+            assert anyio.current_time() - began >= 0.3
 
     anyio.run(main)
 
