@@ -84,7 +84,7 @@ def test_one_waits_as_long_as_the_server_says() -> None:
         async with emulated(faults=faults, patience=PATIENT) as (emulator, client):
             began = time.monotonic()
             await ask_whole(client)
-            assert 0.4 <= time.monotonic() - began < 2
+            assert time.monotonic() - began >= 0.4
             assert emulator.asked == 3
         # Longer than patience has: whoever asked decides.
         faults = [Fault(kind="429", retry_after=5)]
