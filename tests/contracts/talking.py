@@ -1,18 +1,27 @@
-"""What was told while a session talked, and what must hold of it afterwards."""
+"""Talking to a house: with and without tools, what was told meanwhile, and what must hold
+afterwards."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+from tests.contracts.houses import KEY, House
+from tests.fakes.tools import CLOSED, ToolHostFake, tool
+
+import lamina
+from lamina.engine.runner import AgentRunner, ChatRunner
 from lamina.engine.session import Session
 from lamina.engine.verifying import verify
 from lamina.journal import journal_of
 from lamina.providers.book import load_book
 from lamina.providers.emulators.answers import Said, SaidCall
 from lamina.values.entry import MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.envelope import Options
 from lamina.values.event import BlockDelta, Event
 from lamina.values.message import Message
+from lamina.wiring.running import open_agent, open_chat
 
 E = TypeVar("E", bound=Event)
+LONG = "Berth " + ", ".join(f"{number} is free" for number in range(60)) + "."
 
 
 class Watch:
@@ -59,10 +68,11 @@ def replies(session: Session) -> list[ReplyEntry]:
 
 
 def require_sound(session: Session) -> None:
-    """Every request can be rebuilt byte for byte; none moved its prefix without a reason; and
-    whatever was read from a cache was part of what was sent."""
+    """Every request can be rebuilt byte for byte; none moved its prefix without a reason; whatever
+    was read from a cache was part of what was sent; and nobody wrote down a key."""
     verdict = verify(journal_of(session.entries), load_book())
     assert verdict.sound, verdict
+    assert KEY not in repr(session.entries)
     asked = {request.id: request for request in requests(session)}
     for reply in replies(session):
         assert reply.usage.cached <= reply.usage.input
@@ -89,3 +99,28 @@ def strings(value: Any) -> Iterator[str]:
 
 def text_of(body: Mapping[str, Any]) -> str:
     return "\n".join(strings(body))
+
+
+async def chat_with(house: House, **given: Any) -> ChatRunner:
+    given.setdefault("system", "You are terse.")
+    given.setdefault("store", lamina.MemoryStore())
+    if not house.scripted:
+        given["options"] = Options(max_tokens=12)
+    return await open_chat(providers=house, target=house.target, **given)
+
+
+async def agent_with(house: House, host: ToolHostFake, **given: Any) -> AgentRunner:
+    return await open_agent(
+        providers=house, target=house.target, tools=host, max_requests=4,
+        store=lamina.MemoryStore(), **given,
+    )  # fmt: skip
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def offered() -> ToolHostFake:
+    return ToolHostFake(
+        tool("depth", description="Tells how deep the water is.", parameters=CLOSED),
+        tool("berths", description="Lists the berths.", parameters=CLOSED),
+    )

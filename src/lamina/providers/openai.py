@@ -2,8 +2,9 @@
 
 Laws: where a marker stands changes nothing else, so that what was cached stands unchanged in the
 next request. Where a cache is written at markers only there are four at most: the ends of L1 and of
-L2, where the request before this one ended, and where the next one goes on; and if one is left,
-where the library ended before it grew. Other servers get nothing that only OpenAI knows.
+L2, where what the request before this one left in the cache ends, and where the next one goes on;
+and if one is left, where the library ended before it grew. Other servers get nothing that only
+OpenAI knows.
 """
 
 from base64 import b64encode

@@ -1,0 +1,178 @@
+"""What a vendor's rules allow to be read from its cache.
+
+Law: of a request, at most what it has in common, from its first token on, with one earlier request
+that is not older than entries live; in whole steps, nothing below the minimum, and never the last
+token, from which the model goes on. That is a limit for any client that sends these bytes: one
+with as many markers as it likes, each in the best place, whose requests never meet another machine.
+It is worked out from the bodies on the wire, as each vendor's emulator reads them, and knows
+nothing of what was found or predicted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.providers.book import load_book
+from lamina.providers.emulators.anthropic import AnthropicEmulator
+from lamina.providers.emulators.anthropic_cache import Block, read_blocks
+from lamina.providers.emulators.frame import Emulator
+from lamina.providers.emulators.gemini import GeminiEmulator
+from lamina.providers.emulators.gemini_cache import Piece, split
+from lamina.providers.emulators.gemini_wire import GenerateBody, read_body
+from lamina.providers.emulators.openai import OpenAIEmulator
+from lamina.providers.emulators.openai_render import render
+from lamina.values.settings import CacheRules, Target
+
+_ASKING = ("/chat/completions", "/v1/messages", ":generateContent", ":streamGenerateContent")
+_MARKERS = ("cache_control", "prompt_cache_breakpoint")
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """A request as it came in."""
+
+    at: float
+    body: dict[str, Any]
+
+
+# -- listening ------------------------------------------------------------------------------------
+
+
+class _Tap:
+    """Keeps the bodies of requests for answers, whoever sends them."""
+
+    def __init__(self, app: Any, kept: list[Sent], now: Callable[[], float]) -> None:
+        self._app = app
+        self._kept = kept
+        self._now = now
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or not scope["path"].endswith(_ASKING):
+            await self._app(scope, receive, send)
+            return
+        came: list[bytes] = []
+
+        async def tapped() -> Any:
+            message = await receive()
+            if message["type"] == "http.request":
+                came.append(message.get("body", b""))
+                if not message.get("more_body"):
+                    body = msgspec.json.decode(b"".join(came))
+                    self._kept.append(Sent(at=self._now(), body=body))
+            return message
+
+        await self._app(scope, tapped, send)
+
+
+def recording(vendor: str, **given: Any) -> tuple[Emulator, list[Sent]]:
+    """An emulator, and the requests that it gets."""
+    kinds: dict[str, type[Emulator]] = {
+        "openai": OpenAIEmulator,
+        "anthropic": AnthropicEmulator,
+        "gemini": GeminiEmulator,
+    }
+    sent: list[Sent] = []
+
+    class Recording(kinds[vendor]):  # type: ignore[misc, valid-type]
+        def app(self) -> Any:
+            app = super().app()
+            app.add_middleware(_Tap, kept=sent, now=self.clock.now)
+            return app
+
+    return Recording(**given), sent
+
+
+def count_markers(value: Any) -> int:
+    """How many markers a request has, the one at its top included."""
+    if isinstance(value, list):
+        return sum(map(count_markers, value))
+    if not isinstance(value, dict):
+        return 0
+    return sum(
+        1 if key in _MARKERS and each else count_markers(each) for key, each in value.items()
+    )
+
+
+# -- the limit ------------------------------------------------------------------------------------
+# A request as each vendor reads it: `tokens`, and `shared`, those that it begins with as an earlier
+# one does.
+
+
+class _OpenAI:
+    def __init__(self, body: Mapping[str, Any], target: Target) -> None:
+        ids = render(body, target.encoding).ids
+        self.tokens = len(ids)
+        self._size = ids.itemsize
+        self._bytes = ids.tobytes()
+
+    def shared(self, earlier: "_OpenAI") -> int:
+        return _common(self._bytes, earlier._bytes) // self._size
+
+
+class _Anthropic:
+    def __init__(self, body: Mapping[str, Any], target: Target) -> None:
+        self._blocks: tuple[Block, ...] = tuple(read_blocks(body, target))
+        self.tokens = self._blocks[-1].until
+
+    def shared(self, earlier: "_Anthropic") -> int:
+        agreed = 0
+        for mine, other in zip(self._blocks, earlier._blocks, strict=False):
+            if mine.running != other.running:
+                break
+            agreed = mine.until
+        return agreed
+
+
+class _Gemini:
+    def __init__(self, body: Mapping[str, Any], target: Target) -> None:
+        self._count = load_book().counter(target).count
+        self._pieces: tuple[Piece, ...] = tuple(split(read_body(body, GenerateBody), self._count))
+        self.tokens = sum(piece.tokens for piece in self._pieces)
+
+    def shared(self, earlier: "_Gemini") -> int:
+        agreed = 0
+        for mine, other in zip(self._pieces, earlier._pieces, strict=False):
+            if mine != other:
+                if mine.place == other.place:
+                    agreed += self._count(mine.text[: _common(mine.text, other.text)])
+                break
+            agreed += mine.tokens
+        return agreed
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], Target], Any]] = {
+    "openai": _OpenAI,
+    "anthropic": _Anthropic,
+    "gemini": _Gemini,
+}
+
+
+def allowed(sent: Sequence[Sent], target: Target, rules: CacheRules) -> list[int]:
+    """For each request, the most that could be read."""
+    found: list[int] = []
+    read: list[tuple[float, Any]] = []
+    for each in sent:
+        request = _READERS[target.wire](each.body, target)
+        alive = [
+            earlier
+            for at, earlier in read
+            if rules.lifetime_s is None or each.at - at <= rules.lifetime_s
+        ]
+        most = max((request.shared(earlier) for earlier in alive), default=0)
+        most = min(most, request.tokens - 1)
+        found.append(most // rules.step * rules.step if most >= rules.minimum else 0)
+        read.append((each.at, request))
+    return found
+
+
+def _common(mine: bytes | str, other: bytes | str) -> int:
+    """How far two agree."""
+    low, high = 0, min(len(mine), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if mine[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
