@@ -190,8 +190,8 @@ class SessionBusy(JournalError):
 
     def __init__(self, session: str, waited: float) -> None:
         super().__init__(
-            f"session {session!r} is open elsewhere (waited {waited:g} s); close it there, wait "
-            f"longer, or fork it into a session of your own"
+            f"session {session!r} is open elsewhere (waited {waited:g} s); close it there "
+            f"first, or go on in another session"
         )
         self.session = session
 

@@ -19,10 +19,11 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
 from lamina.cli.answers import describe_layers, leading_cached
+from lamina.cli.ask import require_readable
 from lamina.cli.stdio import stoppable
 from lamina.cli.voice import Voice
 from lamina.engine.runner import AgentRunner
-from lamina.errors import ProviderError, TurnState
+from lamina.errors import ProviderError, TurnState, UsageError
 from lamina.values.entry import DecisionEntry
 from lamina.values.event import BlockDelta, BlockStarted, Retried
 from lamina.values.message import Text
@@ -148,6 +149,7 @@ def test_json_says_what_was_sent_and_what_of_it_was_cached() -> None:
             "session": "talk",
             "answer": "Yes.",
             "ending": "answered",
+            "stop": "stop",
             "target": "fake:small",
             "usage": {"input": 60, "cached": 30, "output": 1},
             "cost": 0.0,
@@ -467,3 +469,11 @@ def test_what_cannot_be_done_is_one_line(
     shown = error("ask", "Q", *arguments, cwd=tmp_path)
     assert shown.startswith(said)
     assert shown.count("\n") == 1
+
+
+def test_a_path_that_cannot_be_attached_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    async def body() -> None:
+        with pytest.raises(UsageError, match=r"cannot attach: nosuch\.md"):
+            await require_readable(["nosuch.md"], tmp_path)
+
+    run(body())

@@ -51,6 +51,7 @@ def test_a_prompt_is_told_of_while_it_runs_and_answered_at_its_end() -> None:
             assert result == {
                 "answer": "In May.",
                 "ending": "answered",
+                "stop": "stop",
                 "usage": {"input": 40, "cached": 10, "output": 2},
                 "session": "talk",
                 "request": result["request"],

@@ -109,6 +109,8 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
         "session": session.id,
         "answer": answer.text,
         "ending": answer.ending,
+        # The vendor's own word for why it ended: `length` if it was cut.
+        "stop": turn.stop if turn else "",
         "target": turn.context.target if turn else session.settings.target,
         "usage": describe_usage(answer.usage),
         "cost": answer.cost,
@@ -125,6 +127,7 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "ending": answer.ending,
+        "stop": answer.turn.stop if answer.turn else "",
         "usage": describe_usage(answer.usage),
         "session": session.id,
         "request": answer.turn.id if answer.turn else None,

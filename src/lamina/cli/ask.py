@@ -8,6 +8,7 @@ session's own settings as they are.
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 import msgspec
@@ -25,9 +26,13 @@ from lamina.text import escape_content
 from lamina.values.item import Wanted
 from lamina.values.message import ToolCall
 from lamina.values.patch import Display, OptionsSet
+from lamina.values.request import LeftOut
 from lamina.values.tool import Decision, OfferedTool
+from lamina.workspace.folder import FolderWorkspace
 
 STDIN = "-"
+# As the vendors say it.
+CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -83,6 +88,7 @@ async def ask(asked: Asked, options: RunOptions) -> int:
 
 async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
     code = 1
+    await require_readable([*asked.attach, *asked.essential], options.workspace)
     async with stoppable() as stop:
         approver = Allowing() if asked.allow_tools else Denying(voice)
         runner = await open_runner(options, console, approver=approver)
@@ -95,6 +101,19 @@ async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console
         voice.end_line()
         return stop.exit_code
     return code
+
+
+async def require_readable(paths: Sequence[str], workspace: Path) -> None:
+    """Refuses a path that cannot be attached: an answer without it is not what was asked for.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    source = FolderWorkspace(workspace)
+    for path in paths:
+        found = await source.read(path, "attached")
+        if isinstance(found, LeftOut):
+            raise UsageError(f"cannot attach: {found.detail}")
 
 
 async def converse(runner: AgentRunner, asked: Asked, voice: Voice) -> Answer:
@@ -131,6 +150,8 @@ def finish(answer: Answer, runner: AgentRunner, asked: Asked, voice: Voice) -> i
         left = session.interrupted or session.waiting
         hint = f"; lamina ask --session {session.id} --resume asks again" if left else ""
         voice.say(f"stopped: {kept}{hint}")
+    if not asked.as_json and answer.turn and answer.turn.stop in CUT_OFF:
+        voice.say("cut off: the answer reached its limit; --max-tokens changes it")
     voice.close(answer, session.id)
     return 0 if answer.ending == "answered" else 1
 

@@ -33,7 +33,9 @@ def context(
     system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="provider:model, as anthropic:claude-opus-5."),
+        typer.Option(
+            "--target", "--model", "-t", "-m", help="provider:model, as anthropic:claude-opus-5."
+        ),
     ] = None,
     promotion: Annotated[
         Literal["lazy", "eager"], typer.Option(help="Where laid-down items stand.")
@@ -54,7 +56,8 @@ def context(
 ) -> None:
     """Print the envelope of a prepared turn: layers, items, what was left out, and why.
 
-    Nothing is sent anywhere.
+    Nothing is sent anywhere. `ask` and `chat` add a short system prompt if none is given; this does
+    not.
     """
     from lamina.cli.context import Request, show_context
 

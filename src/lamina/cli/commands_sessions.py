@@ -165,7 +165,8 @@ def import_(
         str | None, typer.Option("--session", "-s", help="The id it gets; for one file.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="provider:model to go on with.")
+        str | None,
+        typer.Option("--target", "--model", "-t", "-m", help="provider:model to go on with."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:

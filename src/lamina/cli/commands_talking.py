@@ -34,7 +34,7 @@ OldSession = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", "--target", "-t", help="provider:model, as local:smollm2-135m."),
+    typer.Option("--model", "--target", "-m", "-t", help="provider:model, as local:smollm2-135m."),
 ]
 System = Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")]
 Mcp = Annotated[
@@ -61,10 +61,7 @@ def chat(
     latest: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the latest session.")
     ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "--target", "-m", "-t", help="provider:model that answers."),
-    ] = None,
+    model: Model = None,
     attach: Attach = None,
     essential: Essential = None,
     system: System = "",
@@ -78,8 +75,8 @@ def chat(
     """Talk to a model about a folder, and see what it was shown.
 
     By default a small model answers on this machine; it is fetched at the first start. /help lists
-    what can be typed. Through a pipe every line is a message, standard output holds the answers and
-    standard error all else.
+    what can be typed. Through a pipe every line is a message; standard output holds the answers and
+    what commands show, standard error all else.
     """
     from lamina.cli.chat import ChatOptions, run_chat
 

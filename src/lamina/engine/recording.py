@@ -24,6 +24,15 @@ from lamina.values.request import (
 )
 
 _REASONS = ("model_change", "settings_change")
+# What to do about a request that is too large, by its largest layer.
+_ADVICE = {
+    "tools": "offer fewer tools",
+    "L1": "shorten the system prompt",
+    "L2": "make fewer items essential or pinned",
+    "L3": "make fewer attachments essential, or attach less",
+    "L4": "shorten the tool results",
+    "L5": "shorten the message",
+}
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -56,10 +65,12 @@ def record_request(
     """
     room, state = draft.room, pen.state
     if prompt.tokens > room.limit:
+        sizes = sizes_of(prompt)
         raise WindowExceeded(
-            "the request does not fit the window even without history and spare attachments; "
-            "shorten the message or the system prompt, or choose a model with a larger window",
-            sizes_of(prompt),
+            f"the request does not fit the window even without history and spare attachments; "
+            f"{_ADVICE[max(sizes, key=lambda layer: sizes[layer])]}, or choose a model with a "
+            f"larger window",
+            sizes,
             room.limit,
         )
     # Another model or layout is a reason by itself, also where nothing else had to be written.
