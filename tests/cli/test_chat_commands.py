@@ -10,6 +10,7 @@ from tests.fakes.providers import ProviderFake, calling
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.cli.chatting.commands import Commands
+from lamina.cli.chatting.conversation import how_to_go_on
 from lamina.cli.chatting.showing import questions_of
 from lamina.cli.chatting.table import COMMANDS
 from lamina.errors import ProviderError
@@ -133,6 +134,29 @@ def test_quit_leaves_at_once(notes: Path) -> None:
     assert talk(notes, "/quit", "Never").code == 0
 
 
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_a_word_that_is_meant_to_leave_is_not_sent_unless_it_is_escaped(
+    notes: Path, word: str
+) -> None:
+    provider = ProviderFake(answer("A word."), answer("Four words."))
+    talked = talk(notes, f" {word} ", f"//{word}", f"What is {word} here?", provider=provider)
+    assert f"/quit leaves; //{word} sends it as a message\n" in talked.err
+    assert [asked(provider, 0), asked(provider, 1)] == [word, f"What is {word} here?"]
+    assert talked.code == 0
+
+
+def test_the_way_back_names_the_session_and_a_workspace_that_is_elsewhere(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "a b").mkdir()
+    monkeypatch.chdir(notes)
+    assert how_to_go_on("x1", Path()) == "lamina chat -s x1"
+    assert how_to_go_on("x1", notes) == "lamina chat -s x1"
+    assert how_to_go_on("x1", Path("a b")) == "lamina chat -s x1 -w 'a b'"
+    monkeypatch.chdir(notes.parent)
+    assert how_to_go_on("x1", notes) == f"lamina chat -s x1 -w {notes}"
+
+
 def test_a_signal_ends_the_chat_and_what_came_is_kept(notes: Path) -> None:
     waiting = anyio.Event()
     provider = ProviderFake([*answer("Half an answer")[:-1], waiting])
@@ -222,6 +246,21 @@ def test_compact_says_what_became_of_history(notes: Path) -> None:
     assert re.search(r"\d+ messages \([\d,]+ tokens\) gave way to a summary", talked.err)
 
 
+def test_compact_waits_for_the_answer_to_the_last_question(notes: Path) -> None:
+    down = ProviderError("the server is down; start it")
+    talked = talk(
+        notes, "Hello?", "/compact", "/resume", replies=[[down], answer("Here I am.")]
+    )  # fmt: skip
+    problem = (
+        "the last question has no answer yet: /resume it, or ask something else, then /compact"
+    )
+    assert f"error: {problem}\n" in talked.err
+    assert "summarising" not in talked.err
+    assert talked.out == "Here I am.\n"
+    again = talk(notes, "/compact", session=talked.session.id)
+    assert "summarising …\nnothing was compacted: " in again.err
+
+
 # -- attachments -----------------------------------------------------------------------------------
 
 
@@ -252,7 +291,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/unpin x", "x is not pinned; /pin lists what is"),
         ("/unpin", "use it as /unpin PATH..."),
         ("/context all", "use it as /context [--full]"),
-        ("/branch 77", "no entry '77' in session "),
+        ("/branch 77", "77 is no question; /tree lists them"),
         ("/branch", "use it as /branch ENTRY; /tree lists the questions"),
         ("/label", "use it as /label ENTRY [TEXT]"),
         ("/log x", "use it as /log [COUNT]"),
@@ -309,6 +348,17 @@ def test_a_question_can_be_asked_anew_and_the_tree_shows_both(notes: Path) -> No
         "* #  Two, better?",
         "* is the active branch; /branch ENTRY asks one anew",
     ]
+
+
+def test_only_questions_can_be_asked_anew(notes: Path) -> None:
+    first = talk(notes, "One?", replies=[answer("1")])
+    question = questions_of(first.session)[0].id
+    others = [entry.id for entry in first.session.path if entry.id != question]
+    talked = talk(notes, *(f"/branch {entry}" for entry in others), session=first.session.id)
+    assert [line for line in talked.err.splitlines() if "error" in line] == [
+        f"error: {entry} is no question; /tree lists them" for entry in others
+    ]
+    assert talked.session.state.leaf == first.session.state.leaf
 
 
 # -- settings and tools ----------------------------------------------------------------------------

@@ -25,15 +25,19 @@ def test_a_chat_on_a_screen(terminal: Terminal) -> None:
     berths = [line.strip() for line in shown.splitlines() if "berth number" in line]
     assert berths == [f"{n} The berth number {n} is free." for n in range(1, 61)]
 
-    # A call is asked about; what was typed before is no decision.
+    # A call is asked about; what was typed before is no decision, nor is a sentence.
     terminal.enter("Wipe the harbour.")
-    terminal.type("o")
+    terminal.type("o\r")
     terminal.wait_for("[d]eny")
     assert '{"path":"/harbour"}' in terminal.shown
-    terminal.type("xs")
+    terminal.type("please do not\rs\r")
+    terminal.wait_for("type o, s or d, then Enter\nallow it? [o]nce, [s]ession, [d]eny")
+    assert "allowed" not in terminal.shown
+    terminal.type("s\rAnd more.\r")
     terminal.wait_for("Wiped.")
     assert "  allowed for this session" in terminal.shown
     terminal.wait_for_prompt()
+    assert "And more." not in terminal.everything
 
     # Keys that are pressed while it answers are not echoed into the answer.
     terminal.enter("Go on and on.")
@@ -57,13 +61,22 @@ def test_a_chat_on_a_screen(terminal: Terminal) -> None:
     assert r"Evil \x1b[2J\x1b]0;owned\x07 and" in evil
     assert b"\x1b]0;" not in terminal.written
 
+    # In front of its first question, a session is as worth keeping.
+    first = terminal.say("/tree").split()[1]
+    terminal.enter(f"/branch {first}")
+    terminal.wait_for("› Which berths are free?\n")
+    terminal.wait_for("edit it and press Enter")
+    terminal.wait_for_prompt()
+    terminal.type("\x03")
+
     # Ctrl-C at an empty prompt says how to leave, and then leaves.
     terminal.type("\x03")
     terminal.wait_for("Ctrl-C again, Ctrl-D or /quit leaves")
     terminal.wait_for_prompt()
     terminal.type("\x03")
     assert terminal.wait_for_end() == 0
-    assert "`lamina chat --continue` goes on with it" in terminal.everything
+    session = terminal.everything.partition(" · session ")[2].split()[0]
+    assert f"this goes on with it:\n  lamina chat -s {session}\n" in terminal.everything
 
 
 def test_completion_and_several_lines_on_a_screen(terminal: Terminal) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -176,9 +176,10 @@ def test_lines_are_lines_however_they_come() -> None:
 
 def test_a_line_that_is_no_answer_stays_a_message() -> None:
     async def body() -> None:
-        lines = Lines(chunks(b"S\nonce\nWhat else?\n"))
+        lines = Lines(chunks(b"S\nonce\nno\nWhat else?\n"))
         assert await lines.choose("?", ANSWERS) == "s"
         assert await lines.choose("?", ANSWERS) == "o"
+        assert await lines.choose("?", ANSWERS) == "d"
         assert await lines.choose("?", ANSWERS) is None
         assert await lines.read() == "What else?"
         assert await lines.choose("?", ANSWERS) is None
@@ -246,18 +247,70 @@ def test_history_that_cannot_be_kept_is_not_missed(notes: Path) -> None:
     assert press(notes, "hello\r", "again\r") == ["hello", "again"]
 
 
-def test_a_decision_is_one_of_its_keys(notes: Path) -> None:
-    async def body(pipe: PipeInput) -> None:
+class PersonFake(DummyOutput):
+    """Looks at what is drawn, and presses the next run of keys once something new is asked."""
+
+    def __init__(self, pipe: PipeInput, presses: Sequence[str]) -> None:
+        self._pipe = pipe
+        self.presses = list(presses)
+        self.seen = ""
+
+    def write(self, data: str) -> None:
+        self.seen += data
+
+    def enable_bracketed_paste(self) -> None:
+        """Every prompt does this as it is drawn first."""
+        self._pipe.send_text(self.presses.pop(0))
+
+
+def decide(notes: Path, *presses: str) -> str | None:
+    """What is decided by runs of keys, each of which but the last is no answer. Nothing of them is
+    read behind it."""
+
+    async def body(pipe: PipeInput) -> str | None:
+        person = PersonFake(pipe, [*presses, "next\r"])
         completer = ChatCompleter(Paths(notes), lambda name, words: ())
-        keyboard = Keyboard(
-            notes / "history", completer, lambda: "", input=pipe, output=DummyOutput()
-        )
-        pipe.send_text("x\ry S")
-        with anyio.fail_after(10):
-            assert await keyboard.choose("?", ANSWERS) == "s"
-        pipe.send_text("\x03")
-        with anyio.fail_after(10), pytest.raises(Interrupted):
-            await keyboard.choose("?", ANSWERS)
+        history = notes.parent / "kept" / "history"
+        keyboard = Keyboard(history, completer, lambda: "", input=pipe, output=person)
+        decision: str | None
+        with anyio.fail_after(60):
+            try:
+                decision = await keyboard.choose("allow? ", ANSWERS)
+            except Interrupted:
+                decision = "Interrupted"
+            assert person.presses == ["next\r"]
+            assert ("type o, s or d, then Enter" in person.seen) is (len(presses) > 1)
+            assert await keyboard.read() == "next"
+        return decision
 
     with create_pipe_input() as pipe:
-        anyio.run(body, pipe)
+        return anyio.run(body, pipe)
+
+
+@pytest.mark.parametrize(
+    ("line", "decision"),
+    [
+        ("o", "o"), ("once", "o"), ("y", "o"), ("YES", "o"), (" S ", "s"), ("session", "s"),
+        ("d", "d"), ("Deny", "d"), ("n", "d"), ("no", "d"), ("sx\x7f", "s"),
+    ],
+)  # fmt: skip
+def test_a_decision_is_a_whole_line(notes: Path, line: str, decision: str) -> None:
+    assert decide(notes, f"{line}\r") == decision
+
+
+def test_a_sentence_or_an_empty_line_decides_nothing_and_it_is_asked_again(notes: Path) -> None:
+    said = ("please do not\r", "\r", "so\r", "n\r")
+    assert decide(notes, *said) == "d"
+    assert decide(notes, "\x1b[200~s\no\x1b[201~\r", "n\r") == "d"
+
+
+def test_what_stands_behind_a_line_neither_decides_nor_is_sent(notes: Path) -> None:
+    assert decide(notes, "please wait\rs\r", "o\rand wipe the rest\r") == "o"
+
+
+@pytest.mark.parametrize(
+    ("keys", "decision"), [("\x03", "Interrupted"), ("s\x03", "Interrupted"), ("\x04", None)]
+)
+def test_a_decision_can_be_left(notes: Path, keys: str, decision: str | None) -> None:
+    assert decide(notes, keys) == decision
+    assert decide(notes, "what?\r", keys) == decision

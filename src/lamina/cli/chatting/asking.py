@@ -12,14 +12,19 @@ from lamina.cli.escaping import one_line
 from lamina.values.message import ToolCall
 from lamina.values.tool import Decision, OfferedTool
 
-ANSWERS = {"o": "once", "s": "session", "d": "deny"}
+# What may be typed, and the key that it stands for.
+ANSWERS = {
+    **dict.fromkeys(("o", "once", "y", "yes"), "o"),
+    **dict.fromkeys(("s", "session"), "s"),
+    **dict.fromkeys(("d", "deny", "n", "no"), "d"),
+}
 MEANS: dict[str | None, Decision] = {"o": "allow_once", "s": "allow_session", "d": "deny"}
 QUESTION = "allow it? [o]nce, [s]ession, [d]eny "
 
 
 class KeyboardApprover:
-    """Shows a call with its arguments whole and waits for a key. Where nobody answers, the call is
-    denied; Ctrl-C stops the turn."""
+    """Shows a call with its arguments whole and waits for a line that decides. Where nobody
+    answers, the call is denied; Ctrl-C stops the turn."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen

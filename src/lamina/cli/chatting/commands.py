@@ -108,8 +108,14 @@ class Commands:
         self._chat.screen.show(show_request(recorded, full=bool(rest)))
 
     async def do_compact(self) -> None:
+        session = self._chat.session
+        if session.interrupted:
+            raise UsageError(
+                "the last question has no answer yet: /resume it, or ask something else, "
+                "then /compact"
+            )
         self._tell("summarising …")
-        done = await self._chat.session.compact()
+        done = await session.compact()
         if not done.changed:
             self._tell(f"nothing was compacted: {done.reason}")
             return
@@ -185,7 +191,10 @@ class Commands:
     async def do_branch(self, rest: str) -> None:
         if not rest:
             raise UsageError(f"{_usage('branch')}; /tree lists the questions")
-        position = await self._chat.session.navigate(rest)
+        session = self._chat.session
+        if rest not in {entry.id for entry in questions_of(session)}:
+            raise UsageError(f"{rest} is no question; /tree lists them")
+        position = await session.navigate(rest)
         if not position.text:
             self._tell(f"the session goes on behind {position.entry}")
             return

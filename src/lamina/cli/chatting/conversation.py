@@ -4,6 +4,7 @@ Laws: an error is a line and the chat goes on. Ctrl-C stops what runs, not the c
 the chat, the session is kept and closed.
 """
 
+import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from lamina.cli.chatting.drawing import Drawing
 from lamina.cli.chatting.mentions import find_mentions
 from lamina.cli.chatting.opening import greet
 from lamina.cli.chatting.screen import Screen, quiet_keys
+from lamina.cli.chatting.showing import questions_of
 from lamina.cli.chatting.source import Interrupted, Silence, Source
 from lamina.cli.chatting.status import Spent, cache_line, status_line, sum_reports
 from lamina.cli.escaping import one_line
@@ -34,6 +36,8 @@ STOPS = {
     "repetition": "(stopped: the model began to say the same over and over)",
 }
 INTERRUPTED = 130
+# What people type to leave, out of habit.
+LEAVE = ("exit", "quit")
 
 
 class Chat:
@@ -160,10 +164,12 @@ class Chat:
         """Does what a line says: a command, or a message."""
         try:
             with self._interruptible():
-                if line.startswith("/") and not line.startswith("//"):
+                if line.strip() in LEAVE:
+                    self.screen.tell(f"/quit leaves; //{line.strip()} sends it as a message")
+                elif line.startswith("/") and not line.startswith("//"):
                     await self.commands.run(line)
                 else:
-                    await self.ask(line[1:] if line.startswith("//") else line)
+                    await self.ask(_unescape(line))
         except LaminaError as error:
             self.fail(str(error))
         except OSError:
@@ -264,5 +270,24 @@ class Chat:
         return self.session.settings.window or self.session.target().window
 
     def _say_goodbye(self) -> None:
-        if self.screen.live and self.session.state.last_sent:
-            self.screen.tell(f"kept as {self.session.id}; `lamina chat --continue` goes on with it")
+        if self.screen.live and questions_of(self.session):
+            # On a line of its own, to be copied.
+            self.screen.tell("the session is kept; this goes on with it:")
+            self.screen.tell(f"  {how_to_go_on(self.session.id, self.root)}")
+
+
+def how_to_go_on(session: str, root: Path) -> str:
+    """The command that opens a session again from this folder, whatever others there are."""
+    words = ["lamina", "chat", "-s", session]
+    if root.resolve() != Path.cwd():
+        words += ["-w", str(root)]
+    return shlex.join(words)
+
+
+def _unescape(line: str) -> str:
+    """The message that a line is: of two slashes at its beginning one is sent, and none in front
+    of a word that would otherwise not be sent at all."""
+    if not line.startswith("//"):
+        return line
+    word = line[2:].strip()
+    return word if word in LEAVE else line[1:]

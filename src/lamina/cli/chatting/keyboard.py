@@ -1,8 +1,9 @@
 """A keyboard: one line or several, with history and completion.
 
 Laws: Enter sends, Esc-Enter begins a new line, and what is pasted is pasted whole. Ctrl-C empties
-the line, and on an empty one it is said to whoever asked. A decision is never taken from keys that
-were typed before it was asked for.
+the line, and on an empty one it is said to whoever asked. A decision is a whole line: no key of a
+sentence decides, nor does what was typed before it was asked for, and what is typed behind it is no
+message.
 """
 
 import os
@@ -25,7 +26,7 @@ from prompt_toolkit.styles import Style
 
 from lamina.cli.chatting.completing import is_command
 from lamina.cli.chatting.mentions import unfinished_mention
-from lamina.cli.chatting.source import Interrupted
+from lamina.cli.chatting.source import Interrupted, decided
 
 PROMPT, GOES_ON = "› ", "  "
 STYLE = Style.from_dict(
@@ -88,20 +89,28 @@ class Keyboard:
         )
 
     async def choose(self, question: str, answers: Mapping[str, str]) -> str | None:
-        _forget_keys(self._session.input)
-        bindings = KeyBindings()
-        for key in answers:
-            bindings.add(key)(_answer(key))
-            bindings.add(key.upper())(_answer(key))
-        for nothing in ("enter", "<any>"):
-            bindings.add(nothing)(lambda _event: None)
+        asked = question
+        while True:
+            try:
+                line = await self._read_alone(asked)
+            except EOFError:
+                return None
+            answer = decided(line, answers)
+            if answer is not None:
+                return answer
+            asked = f"{_how_to_answer(answers)}\n{question}"
+
+    async def _read_alone(self, question: str) -> str:
+        """A line out of keys that are pressed while the question stands there, and no others."""
+        # One of its own for each line: nothing of it is history, and nothing is completed.
         session: PromptSession[str] = PromptSession(
-            question, key_bindings=bindings, interrupt_exception=Interrupted, **self._io
+            question, interrupt_exception=Interrupted, **self._io
         )
+        _forget_keys(self._session.input)
         try:
             return await session.prompt_async(handle_sigint=False, set_exception_handler=False)
-        except EOFError:
-            return None
+        finally:
+            _forget_keys(self._session.input)
 
     def interrupt(self) -> bool:
         app = self._session.app
@@ -118,22 +127,22 @@ def _wants_menu() -> bool:
     return unfinished_mention(document.text_before_cursor) is not None
 
 
-def _answer(key: str) -> Callable[[KeyPressEvent], None]:
-    def take(event: KeyPressEvent) -> None:
-        event.app.exit(result=key)
-
-    return take
+def _how_to_answer(answers: Mapping[str, str]) -> str:
+    *others, last = dict.fromkeys(answers.values())
+    return f"type {', '.join(others)} or {last}, then Enter"
 
 
 def _forget_keys(source: Any) -> None:
-    """What was typed before is no answer to what is asked now."""
+    """Drops what was typed and not read."""
     clear_typeahead(source)
     try:
         import termios
     except ImportError:  # Windows
         return
     if os.isatty(source.fileno()):
-        termios.tcflush(source.fileno(), termios.TCIFLUSH)
+        # The terminal may be gone by now.
+        with suppress(termios.error):
+            termios.tcflush(source.fileno(), termios.TCIFLUSH)
 
 
 def _bindings() -> KeyBindings:

@@ -24,7 +24,7 @@ class Source(Protocol):
         ...
 
     async def choose(self, question: str, answers: Mapping[str, str], /) -> str | None:
-        """One of the keys of `answers`; None if there is nobody to answer.
+        """What the line that is typed stands for in `answers`; None if there is nobody to answer.
 
         Raises:
             Interrupted: Ctrl-C.
@@ -34,6 +34,11 @@ class Source(Protocol):
     def interrupt(self) -> bool:
         """Makes a `read` that waits raise `Interrupted`. False if none waits."""
         ...
+
+
+def decided(line: str, answers: Mapping[str, str]) -> str | None:
+    """What a whole line stands for; None if it is no answer."""
+    return answers.get(line.strip().lower())
 
 
 class Silence:
@@ -50,8 +55,8 @@ class Silence:
 
 
 class Lines:
-    """A message a line. A question is answered by the next line, by its key or its word; any other
-    line is no answer and stays the next message."""
+    """A message a line. A question is answered by the next line, if it is one of the answers; any
+    other line is none and stays the next message."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
@@ -71,12 +76,10 @@ class Lines:
             line = await self.read()
         except EOFError:
             return None
-        said = line.strip().lower()
-        for key, word in answers.items():
-            if said in (key, word):
-                return key
-        self._lines.appendleft(line)
-        return None
+        answer = decided(line, answers)
+        if answer is None:
+            self._lines.appendleft(line)
+        return answer
 
     def interrupt(self) -> bool:
         return False
