@@ -1,5 +1,6 @@
 """`lamina sessions`: what is kept, and what it came to."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +41,16 @@ class Row(Struct, frozen=True, kw_only=True):
     # Whether its last request was never answered.
     open: bool = False
     problem: str = ""
+
+
+NARROW = 96
+FIGURES: dict[str, Callable[[Row], str]] = {
+    "messages": lambda row: f"{row.messages:,}",
+    "in": lambda row: f"{row.usage.input:,}",
+    "cached": lambda row: f"{row.usage.cached:,}",
+    "out": lambda row: f"{row.usage.output:,}",
+    "$": lambda row: f"{row.cost:.4f}" if row.cost else "-",
+}
 
 
 async def list_sessions(workspace: Path, everywhere: bool) -> list[Row]:
@@ -119,7 +130,9 @@ def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> N
     if everywhere:
         table.add_column("workspace", no_wrap=True)
     table.add_column("what it is about", no_wrap=True, overflow="ellipsis", ratio=1)
-    for heading in ("messages", "in", "cached", "out", "$"):
+    # On a narrow screen what it is about matters more than every figure.
+    figures = ("in", "cached", "$") if console.width < NARROW else tuple(FIGURES)
+    for heading in figures:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("written", no_wrap=True)
     for row in rows:
@@ -129,16 +142,11 @@ def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> N
         if row.damage:
             about = f"(damaged in {row.damage} place{'s' * (row.damage > 1)}) {about}"
         when = datetime.fromtimestamp(row.written).strftime("%Y-%m-%d %H:%M")
-        usage = row.usage
         table.add_row(
             row.session,
             *([row.workspace] if everywhere else []),
             about.replace("[", r"\["),
-            f"{row.messages:,}",
-            f"{usage.input:,}",
-            f"{usage.cached:,}",
-            f"{usage.output:,}",
-            f"{row.cost:.4f}" if row.cost else "-",
-            when,
+            *(FIGURES[heading](row) for heading in figures),
+            when if console.width >= NARROW else when[5:],
         )
     console.print(table)
