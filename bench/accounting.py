@@ -4,7 +4,7 @@ long ago, and what a vendor charges for it."""
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from conversations import LIFETIME_S, Conversation
+from played import LIFETIME_S, Conversation
 from rows import COUNTER, Sent, line, note_line
 
 MINIMUM = 1_024

@@ -27,8 +27,8 @@ from assembly_peers import (
     pydantic_ai_assemble,
     pydantic_ai_request,
 )
-from conversations import Writer
 from lamina.values.settings import Settings
+from played import Writer
 
 SIZES = (100, 1_000, 10_000, 100_000)
 SETTINGS = Settings(window=1_000_000_000, output_reserve=0)

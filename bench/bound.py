@@ -37,7 +37,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from accounting import account
-from conversations import LIFETIME_S, Conversation, recorded, scenarios
+from played import LIFETIME_S, Conversation, recorded, scenarios
 from rows import LaminaPlayer, Sent
 
 TARGET = 0.97

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accounting import Account, account, best_hit_rate, physical_limit
-from conversations import Conversation, recorded, scenarios
 from peers import rows as peer_rows
+from played import Conversation, recorded, scenarios
 from reporting import LAZY, report, verdict
 from rows import LaminaPlayer, Naive, Player, RowPlayer
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from conversations import Conversation
+from played import Conversation
 
 LAZY = "Lamina lazy"
 # Differences below this share are noise: a token or two per message, steps of 128.

@@ -9,7 +9,6 @@ from typing import Protocol
 import anyio
 
 import lamina
-from conversations import Conversation, Note, Step
 from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
 from lamina.providers.tokens import EncodingCounter
@@ -18,6 +17,7 @@ from lamina.values.item import Item, note_id
 from lamina.values.message import ToolText
 from lamina.values.settings import Settings
 from peers import Line, Row
+from played import Conversation, Note, Step
 
 COUNTER = EncodingCounter("o200k_base")
 UNLIMITED = 100_000_000

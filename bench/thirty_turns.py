@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from allowed import Sent, allowed, count_markers, recording
-from conversations import Writer
 from lamina.engine.runner import AgentRunner
 from lamina.ports import Provider
 from lamina.providers.book import load_book
@@ -31,6 +30,7 @@ from lamina.values.request import CacheVerdict
 from lamina.values.settings import Settings, Target, cache_rules
 from lamina.wiring.running import open_agent
 from lamina.workspace.folder import FolderWorkspace
+from played import Writer
 
 TURNS = 30
 KEY = "sk-bench-0123456789abcdefghij"

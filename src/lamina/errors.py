@@ -74,10 +74,10 @@ class InvalidSetting(UsageError):
 class UnknownTarget(UsageError):
     code = "unknown_target"
 
-    def __init__(self, target: str, known: tuple[str, ...]) -> None:
+    def __init__(self, target: str, known: tuple[str, ...], meant: str = "") -> None:
         super().__init__(
             f"target {target!r} is not 'provider:model' with a known provider; "
-            f"known providers: {', '.join(known)}"
+            f"{f'did you mean {meant}? ' if meant else ''}known providers: {', '.join(known)}"
         )
         self.target = target
 

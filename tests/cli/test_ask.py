@@ -477,3 +477,19 @@ def test_a_path_that_cannot_be_attached_is_refused_before_anything_is_asked(tmp_
             await require_readable(["nosuch.md"], tmp_path)
 
     run(body())
+
+
+def test_a_vendor_without_a_key_is_refused_before_a_session_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    assert "set OPENAI_API_KEY" in error("ask", "hi", "-m", "openai:gpt-5", cwd=tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_model_without_its_provider_is_guessed(tmp_path: Path) -> None:
+    assert "did you mean openai:gpt-5?" in error("ask", "hi", "-m", "gpt-5", cwd=tmp_path)
+    assert "did you mean local:smollm2-135m?" in error(
+        "ask", "hi", "-m", "smollm2-135m", cwd=tmp_path
+    )

@@ -21,13 +21,17 @@ from lamina.cli.stdio import is_piped, own_output, read_text, stoppable
 from lamina.cli.voice import Voice
 from lamina.codec import require_text
 from lamina.engine.runner import AgentRunner, Answer
-from lamina.errors import UsageError
+from lamina.errors import LaminaError, UsageError
+from lamina.providers.book import load_book
 from lamina.text import escape_content
 from lamina.values.item import Wanted
 from lamina.values.message import ToolCall
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
+from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool
+from lamina.wiring import default_target
+from lamina.wiring.clients import find_key
 from lamina.workspace.folder import FolderWorkspace
 
 STDIN = "-"
@@ -81,6 +85,11 @@ async def ask(asked: Asked, options: RunOptions) -> int:
         voice = Voice(out, console, quiet=asked.as_json)
         try:
             return await _ask(asked, options, voice, console)
+        except LaminaError as error:
+            if asked.as_json:
+                failed = {"code": error.code, "message": str(error)}
+                voice.print(msgspec.json.encode({"ending": "failed", "error": failed}).decode())
+            raise
         finally:
             # Also in front of the line that says what went wrong.
             voice.end_line()
@@ -89,6 +98,8 @@ async def ask(asked: Asked, options: RunOptions) -> int:
 async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
     code = 1
     await require_readable([*asked.attach, *asked.essential], options.workspace)
+    if options.session is None:
+        require_key(load_book().find(options.target or default_target()))
     async with stoppable() as stop:
         approver = Allowing() if asked.allow_tools else Denying(voice)
         runner = await open_runner(options, console, approver=approver)
@@ -101,6 +112,16 @@ async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console
         voice.end_line()
         return stop.exit_code
     return code
+
+
+def require_key(target: Target) -> None:
+    """Refuses a vendor without a key before a session is made for it.
+
+    Raises:
+        KeyMissing: there is none.
+    """
+    if target.wire != "llamacpp" and target.provider != "compatible" and not target.base_url:
+        find_key(target)
 
 
 async def require_readable(paths: Sequence[str], workspace: Path) -> None:

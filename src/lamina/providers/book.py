@@ -77,7 +77,7 @@ class ModelBook:
             return _as_here(found) if found.provider == LOCAL else found
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
-            raise UnknownTarget(name, tuple(self._facts))
+            raise UnknownTarget(name, tuple(self._facts), self._meant(name))
         # A pattern may be asked for by itself, as `names` gives it.
         facts = next(
             each
@@ -114,6 +114,17 @@ class ModelBook:
             ),
         )
         return _as_here(found) if provider == LOCAL else found
+
+    def _meant(self, model: str) -> str:
+        """The target that somebody means who gives a model alone."""
+        from lamina.providers.local.catalogue import CATALOGUE
+
+        if model in CATALOGUE:
+            return f"{LOCAL}:{model}"
+        for provider, facts in self._facts.items():
+            if any(each.match != "*" and fnmatchcase(model, each.match) for each in facts):
+                return f"{provider}:{model}"
+        return ""
 
     def names(self) -> list[str]:
         """Every provider and model pattern of the book, as targets."""
