@@ -33,7 +33,7 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py

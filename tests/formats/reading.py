@@ -48,9 +48,11 @@ def is_paired(messages: list[Message]) -> bool:
     """Whether every vendor would take the calls and results of these messages."""
     for index, message in enumerate(messages):
         waiting = waiting_calls(messages[:index])
-        answered = {result.call_id for result in results_of(message)}
+        ids = [result.call_id for result in results_of(message)]
+        answered = set(ids)
         if message.role == "tool":
-            if not answered or not answered <= set(waiting):
+            # A second result of one call is one too many.
+            if not answered or not answered <= set(waiting) or len(ids) > len(answered):
                 return False
         elif waiting or answered:
             return False
