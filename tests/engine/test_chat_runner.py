@@ -10,9 +10,8 @@ from tests.fakes.providers import SILENT, Script, calling, saying, spoken
 from tests.fakes.sessions import run
 
 from lamina.engine.hooks import Hooks, MessageEvent
-from lamina.engine.sending import PROBLEM
 from lamina.errors import HookError, ModelMissing, ProviderError, ReplyError, TurnState
-from lamina.values.entry import CustomEntry, MessageEntry, ReplyEntry
+from lamina.values.entry import PROBLEM, CustomEntry, MessageEntry, ReplyEntry
 from lamina.values.event import (
     BlockDelta,
     BlockEnded,

@@ -20,10 +20,9 @@ from tests.strategies import thorough
 from lamina.engine.hooks import ContextEvent, Hooks, Reason
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
-from lamina.engine.turns import PROBLEM
 from lamina.engine.verifying import verify
 from lamina.errors import HookError, InvalidPatch, LaminaError, UsageError
-from lamina.values.entry import CustomEntry, TransformEntry
+from lamina.values.entry import PROBLEM, CustomEntry, TransformEntry
 from lamina.values.envelope import SystemPart
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import (

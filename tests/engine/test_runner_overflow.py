@@ -10,9 +10,8 @@ from tests.fakes.summarizer import SUMMARY_MARK, FakeSummarizer
 from tests.fakes.tools import tool
 
 from lamina.engine.hooks import ContextEvent, Hooks
-from lamina.engine.sending import PROBLEM
 from lamina.errors import ProviderError, RequestTooLong, WindowExceeded
-from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.values.entry import PROBLEM, CustomEntry, RequestEntry
 from lamina.values.event import BlockDelta, Ended, Requested, Retried
 from lamina.values.message import Message, Text
 from lamina.values.patch import MessagesUncachedAppend, OptionsSet

@@ -91,6 +91,10 @@ def label_left_out(each: LeftOut) -> str:
     return key if kind in ITEM_KINDS and key else each.what
 
 
+# The vendors' words for an answer that reached its limit.
+CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
+
+
 def describe_usage(usage: Usage) -> dict[str, int]:
     return {"input": usage.input, "cached": usage.cached, "output": usage.output}
 

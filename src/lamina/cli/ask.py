@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from rich.console import Console
 
-from lamina.cli.answers import describe_answer
+from lamina.cli.answers import CUT_OFF, describe_answer
 from lamina.cli.running import RunOptions, open_runner
 from lamina.cli.stdio import is_piped, own_output, read_text, stoppable
 from lamina.cli.voice import Voice
@@ -35,8 +35,6 @@ from lamina.wiring.clients import find_key
 from lamina.workspace.folder import FolderWorkspace
 
 STDIN = "-"
-# As the vendors say it.
-CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 
 
 class Asked(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from lamina.engine.turn import Turn
 from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
 from lamina.ledger import cost_of
 from lamina.ports import Providers
+from lamina.values.entry import PROBLEM
 from lamina.values.event import (
     BlockDelta,
     BlockEnded,
@@ -37,8 +38,6 @@ from lamina.values.wire import Reply
 Emit = Callable[[Event], Awaitable[None]]
 STOPPED = "stopped"
 BROKE_OFF = "broke_off"
-# Entries that say what went wrong with a provider.
-PROBLEM = "lamina.problem"
 
 
 class Sender:

@@ -33,6 +33,7 @@ from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
 from lamina.journal import State, awaits_results
 from lamina.ports import JournalStore, Summarizer
 from lamina.values.entry import (
+    PROBLEM,
     CustomEntry,
     MessageEntry,
     ReplyEntry,
@@ -49,8 +50,6 @@ from lamina.values.wire import Reply, WireRequest
 INDEX_BYTES = 1 << 16
 # What a question goes without, tried again or not.
 WITHOUT = (*TOLD, "still_out")
-# Entries that say what went wrong, and what a hook dropped.
-PROBLEM = "lamina.problem"
 DROPPED = "lamina.dropped"
 
 

@@ -9,12 +9,16 @@ from lamina.engine.hooks import Hooks
 from lamina.engine.keeping import Record
 from lamina.errors import TurnState, UsageError
 from lamina.journal import awaits_results
-from lamina.values.entry import CustomEntry, DecisionEntry, LeaveEntry, MessageEntry, ResultEntry
+from lamina.values.entry import (
+    PROBLEM,
+    CustomEntry,
+    DecisionEntry,
+    LeaveEntry,
+    MessageEntry,
+    ResultEntry,
+)
 from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.tool import Decision, OfferedTool
-
-# Entries that say what went wrong.
-PROBLEM = "lamina.problem"
 
 
 def waiting_calls(record: Record) -> tuple[ToolCall, ...]:

@@ -187,6 +187,10 @@ class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
     included: tuple[Item, ...] | None = None
 
 
+# The kind of a custom entry that says what went wrong: where, and the problem.
+PROBLEM = "lamina.problem"
+
+
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
     """Data of an application or of another system; not part of any context."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 
+from lamina.cli.answers import CUT_OFF
 from lamina.cli.chatting.asking import KeyboardApprover
 from lamina.cli.chatting.commands import Commands
 from lamina.cli.chatting.drawing import Drawing
@@ -32,7 +33,9 @@ from lamina.values.item import Wanted
 HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
 # Why an answer ended, where a person should know.
 STOPS = {
-    "length": "(cut off: the answer reached its limit; /settings max_tokens changes it)",
+    **dict.fromkeys(
+        CUT_OFF, "(cut off: the answer reached its limit; /settings max_tokens changes it)"
+    ),
     "repetition": "(stopped: the model began to say the same over and over)",
 }
 INTERRUPTED = 130
