@@ -57,6 +57,15 @@ class _File(Struct):
     date: str = ""
 
 
+class _Here(Struct, frozen=True, kw_only=True):
+    """A model file on this machine, and what it makes of its target."""
+
+    path: str
+    stamp: tuple[int, int]
+    target: Target
+    counter: Any
+
+
 class ModelBook:
     """Targets by name, `provider:model`; an unknown model takes what its provider has in common."""
 
@@ -64,6 +73,8 @@ class ModelBook:
         self.date = date
         self._facts = facts
         self._found: dict[str, Target] = {}
+        # By model, and by where models are looked for.
+        self._here: dict[tuple[str, str | None], _Here] = {}
 
     def find(self, name: str) -> Target:
         """The target of that name.
@@ -74,7 +85,7 @@ class ModelBook:
             UnknownTarget: no such provider, or no model named.
         """
         if found := self._found.get(name):
-            return _as_here(found) if found.provider == LOCAL else found
+            return self._as_here(found) if found.provider == LOCAL else found
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
             raise UnknownTarget(name, tuple(self._facts), self._meant(name))
@@ -113,7 +124,7 @@ class ModelBook:
                 storage_price=facts.storage,
             ),
         )
-        return _as_here(found) if provider == LOCAL else found
+        return self._as_here(found) if provider == LOCAL else found
 
     def _meant(self, model: str) -> str:
         """The target that somebody means who gives a model alone."""
@@ -138,9 +149,32 @@ class ModelBook:
         """Counts as the target does: exactly, if its vocabulary is on this machine."""
         if target.provider != LOCAL:
             return counter_for(target)
-        path = _find_file(target.model)
+        here = self._look(target)
         # A target that counted exactly may have lost its file since.
-        return _file_counter(path) or counter_for(replace(target, exact_tokens=False))
+        found = here.counter if here else _file_counter(_find_file(target.model))
+        return found or counter_for(replace(target, exact_tokens=False))
+
+    def _as_here(self, target: Target) -> Target:
+        here = self._look(target)
+        return here.target if here else _as_here(target)
+
+    def _look(self, target: Target) -> "_Here | None":
+        """The model's file as it was found, while it is there and the same: a turn asks several
+        times, and one look at the disk is enough. None if it is not on this machine."""
+        key = (target.model, os.environ.get("LAMINA_CACHE"))
+        known = self._here.get(key)
+        if known and _stamp(known.path) == known.stamp:
+            return known
+        self._here.pop(key, None)
+        path = _find_file(target.model)
+        stamp = _stamp(str(path)) if path else None
+        if path is None or stamp is None:
+            return None
+        found = _Here(
+            path=str(path), stamp=stamp, target=_as_here(target), counter=_file_counter(path)
+        )
+        self._here[key] = found
+        return found
 
     def wire(self, target: Target) -> Wire:
         """The encoder of the target's wire, imported when it is first needed."""
@@ -155,8 +189,7 @@ def _check_local(name: str, model: str) -> None:
 
 
 def _as_here(target: Target) -> Target:
-    """The target with what the model's own file says, if it is on this machine. Not remembered:
-    files come and go."""
+    """The target with what the model's own file says, if it is on this machine."""
     from lamina.providers.local.catalogue import CATALOGUE
     from lamina.providers.local.gguf import context_length
 
@@ -171,6 +204,15 @@ def _as_here(target: Target) -> Target:
         # Encoding and factor stay those of the estimate, for when the file is gone.
         exact_tokens=_file_counter(path) is not None,
     )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of its name; None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _find_file(model: str) -> Path | None:
