@@ -10,7 +10,9 @@ import anyio
 import pytest
 from hypothesis import settings
 
-from lamina.providers.local.catalogue import DEFAULT_MODEL, cache_folder
+from lamina.embed.pulling import pull_embedding
+from lamina.fetching.places import cache_folder
+from lamina.providers.local.catalogue import DEFAULT_MODEL
 from lamina.providers.local.fetching import pull
 
 settings.register_profile("ci", derandomize=True)
@@ -36,6 +38,26 @@ def embedded_model(_cache_folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", str(KEPT))
         return anyio.run(partial(pull, DEFAULT_MODEL, verify=True))
+
+
+@pytest.fixture(scope="session")
+def embedding_model(_cache_folder: Path) -> Path:
+    """The folder of the real embedding model: the one that is kept on this machine, or else pulled
+    and kept, with its graph."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAMINA_CACHE", str(KEPT))
+        return anyio.run(partial(pull_embedding, verify=True))
+
+
+@pytest.fixture
+def embedding_cache(embedding_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, with the embedding model's files in it."""
+    folder = tmp_path / "cache" / "models" / embedding_model.name
+    folder.mkdir(parents=True)
+    for path in embedding_model.iterdir():
+        (folder / path.name).symlink_to(path)
+    monkeypatch.setenv("LAMINA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture

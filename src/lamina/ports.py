@@ -1,17 +1,30 @@
 """What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lamina.journal import Journal
+from lamina.values.agent import Guides
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.item import Reading, Shape
 from lamina.values.message import Message, ToolCall
 from lamina.values.piece import Piece
 from lamina.values.request import LeftOut
+from lamina.values.selection import Document
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool, ToolOutput, Toolset
 from lamina.values.wire import Reply, WireRequest
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from lamina.selection.scoring import Scores
+
+    Vectors = NDArray[numpy.float32]
+
+# Called with how many chunks are done, of how many.
+Progress = Callable[[int, int], None]
 
 
 class Clock(Protocol):
@@ -210,3 +223,64 @@ class Approver(Protocol):
     """Asks a person whether a call may run."""
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, on this machine and without a network."""
+
+    @property
+    def name(self) -> str:
+        """Which model in which form: vectors of different names cannot be compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+        """A row of length 1 for each text.
+
+        Raises:
+            ModelMissing: the model or its runtime is not on this machine.
+        """
+        ...
+
+
+class Corpus(Protocol):
+    """Documents that are ready to be searched."""
+
+    @property
+    def documents(self) -> Sequence[Document]: ...
+
+    @property
+    def lexical(self) -> str:
+        """Why there are no vectors; empty if there are."""
+        ...
+
+    @property
+    def failed(self) -> Sequence[str]:
+        """What could not be embedded, and why; it is found by its words, and tried again."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What went wrong with keeping what is known; each is said once, and nothing is lost."""
+        ...
+
+    async def score(self, parts: Sequence[str]) -> "Scores":
+        """How well each chunk fits each part of a query."""
+        ...
+
+
+class Index(Protocol):
+    """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
+
+    async def load(
+        self, documents: Sequence[Document], progress: Progress | None = None
+    ) -> Corpus:
+        """The documents, ready to be searched; what is new of them is embedded first."""
+        ...
+
+
+class GuideSource(Protocol):
+    """The rules and references of an agent."""
+
+    async def guides(self) -> Guides:
+        """As they are now: files may have changed since they were last asked for."""
+        ...

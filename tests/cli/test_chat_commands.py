@@ -14,7 +14,9 @@ from lamina.cli.chatting.conversation import how_to_go_on
 from lamina.cli.chatting.showing import questions_of
 from lamina.cli.chatting.table import COMMANDS
 from lamina.errors import ProviderError
+from lamina.selection.presets import preset
 from lamina.values.message import Message
+from lamina.values.selection import SearchSettings
 from lamina.values.tool import ToolOutput, Withheld
 from lamina.values.usage import Usage
 
@@ -225,7 +227,7 @@ def test_context_shows_layers_items_and_what_was_left_out(notes: Path) -> None:
     assert re.search(r"^layer +tokens +cached$", shown, re.M)
     assert re.search(r"^L5 message +\d+ +0$", shown, re.M)
     assert re.search(
-        r"^plan\.md +\d+ +this message, in full +attached to this message", shown, re.M
+        r"^plan\.md +\d+ +this message, in full +manual +attached to this message", shown, re.M
     )
     assert re.search(r"^note:no\.md +missing +no\.md does not exist", shown, re.M)
     assert "The pier opens in May." not in shown
@@ -306,6 +308,14 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/settings prune_to 3", "setting prune_to=3.0: is a share: above 0 and at most 1"),
         ("/settings temperature -1", "setting temperature=-1.0: must be a number from 0 on"),
         ("/settings max_tokens none", "setting max_tokens='none': cannot be taken away again"),
+        ("/settings guide_search loud", "setting guide_search='loud': must be one of conservative"),
+        ("/settings guide_search.top_n -1", "setting top_n=-1: must be a whole number from 0 on"),
+        ("/settings tool_search.floor 2", "setting floor=2.0: is a cosine similarity"),
+        (
+            "/settings tool_search.search maybe",
+            "setting tool_search.search='maybe': must be true or false",
+        ),
+        ("/settings tool_search.size 2", "no setting 'tool_search.size'; /settings lists them"),
         ("/settings size 3", "no setting 'size'; /settings lists them"),
         ("/settings window", "what should window be? use it as /settings [NAME VALUE]"),
     ],
@@ -375,6 +385,26 @@ def test_settings_are_shown_and_changed_with_their_types(notes: Path) -> None:
     assert "window is 4000 from the next message on" in talked.err
     assert re.search(r"^max_tokens +7$", talked.out, re.M)
     assert re.search(r"^history +strip$", talked.out, re.M)
+
+
+def test_settings_with_parts_are_changed_part_by_part_or_by_a_preset(notes: Path) -> None:
+    talked = talk(
+        notes, "/settings guide_search.top_n 3", "/settings guide_search.search off",
+        "/settings tool_search conservative", "/settings tool_policy exact",
+        "/settings tool_joins none", "/settings expand_results yes",
+        "/settings relevance_priority TRUE", "/settings",
+    )  # fmt: skip
+    settings = talked.session.settings
+    assert settings.guide_search == SearchSettings(top_n=3, search=False)
+    assert settings.tool_search == preset("conservative")
+    assert (settings.tool_policy, settings.tool_joins) == ("exact", None)
+    assert (settings.expand_results, settings.relevance_priority) == (True, True)
+    assert "guide_search.search is false from the next message on\n" in talked.err
+    assert re.search(r"^guide_search +\(values of its own\)$", talked.out, re.M)
+    assert re.search(r"^guide_search\.top_n +3$", talked.out, re.M)
+    assert re.search(r"^tool_search +conservative$", talked.out, re.M)
+    assert re.search(r"^tool_joins +none$", talked.out, re.M)
+    assert re.search(r"^expand_results +true$", talked.out, re.M)
 
 
 def test_that_nobody_can_answer_is_said_before_the_next_question(

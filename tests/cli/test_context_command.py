@@ -54,9 +54,9 @@ Boundary: the first request of this session.
 
 ## Items
 
-| item | stands in | tokens | priority | why |
-|---|---|---|---|---|
-| plan.txt | message | 26 | 5 | attached to this message |
+| item | stands in | tokens | priority | included | why |
+|---|---|---|---|---|---|
+| plan.txt | message | 26 | 5 | manual | attached to this message |
 
 ## Left out
 

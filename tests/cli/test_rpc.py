@@ -8,10 +8,12 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import asdict, replace
 from rich.console import Console
 from tests.cli.inside import error
 from tests.cli.rpc_client import serving
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying, spoken
+from tests.fakes.selecting import SelectorFake, guide
 from tests.fakes.sessions import World, run
 from tests.fakes.tools import ToolHostFake, tool
 
@@ -20,6 +22,7 @@ from lamina.cli.jsonrpc import TooLong
 from lamina.cli.rpc import Desk, Served, Server
 from lamina.engine.runner import AgentRunner
 from lamina.errors import ProviderError
+from lamina.selection.presets import preset
 from lamina.values.usage import Usage
 
 PLAN = {"plan.md": "The pier opens in May."}
@@ -350,6 +353,78 @@ def test_settings_are_changed_checked_and_shown() -> None:
             assert out_of_range["data"] == {"code": "invalid_setting"}
             assert "prune_to" in out_of_range["message"]
             assert (await client.call("settings")) == shown
+
+    run(body())
+
+
+def test_settings_with_parts_keep_the_parts_that_are_not_given() -> None:
+    async def body() -> None:
+        async with serving() as client:
+            await client.call("settings", guide_search={"top_k": 30})
+            shown = await client.call("settings", guide_search={"top_n": 3})
+            search = shown["guide_search"]
+            assert (search["top_k"], search["top_n"], search["search"]) == (30, 3, True)
+            shown = await client.call("settings", tool_search="aggressive")
+            assert shown["tool_search"] == asdict(preset("aggressive"))
+            assert shown["guide_search"] == search
+            unknown = await client.refusal("settings", guide_search={"top": 3})
+            assert "no setting `guide_search.top`; there are search, top_k" in unknown["message"]
+            wrong = await client.refusal("settings", guide_search="loud")
+            assert wrong["code"] == -32602
+            assert "$.guide_search" in wrong["message"]
+            out_of_range = await client.refusal("settings", guide_search={"floor": 2})
+            assert out_of_range["data"] == {"code": "invalid_setting"}
+            assert (await client.call("settings")) == shown
+
+    run(body())
+
+
+def test_items_are_listed_added_and_removed() -> None:
+    async def body() -> None:
+        async with serving(tools=[replace(tool("wipe"), include="manual")]) as client:
+            assert client.runner is not None
+            client.runner.session.turns.selector = SelectorFake(
+                guide("rule", "style"), guide("reference", "tides", "agent", description="High.")
+            )
+            listed = await client.call("items")
+            assert listed["items"] == [
+                {"item": "rule:style", "include": "always", "missing": False}
+            ]
+            assert [(each["item"], each["about"]) for each in listed["available"]] == [
+                ("reference:tides", "High."), ("tool:fake/wipe", "Does wipe."),
+            ]  # fmt: skip
+            for what in ("ref:tides", "tool:fake/wipe"):
+                assert await client.call("add", what=what) == {"changed": True}
+                assert await client.call("add", what=what) == {"changed": False}
+            assert await client.call("remove", what="rule:style") == {"changed": True}
+            assert await client.call("remove", what="rule:style") == {"changed": False}
+            await client.call("prompt", text="When?")
+            context = await client.call("get_context")
+            assert [each["item"] for each in context["items"]] == ["reference:tides"]
+            listed = await client.call("items")
+            assert [each["item"] for each in listed["items"]] == [
+                "reference:tides", "tool:fake/wipe",
+            ]  # fmt: skip
+            assert [(each["item"], each["removed"]) for each in listed["available"]] == [
+                ("rule:style", True)
+            ]
+            refused = await client.refusal("add", what="tides")
+            assert refused["data"] == {"code": "usage"}
+
+    run(body())
+
+
+def test_items_are_shown_while_a_turn_runs_and_not_changed() -> None:
+    async def body() -> None:
+        async with serving([*spoken("Well"), anyio.Event()]) as client:
+            assert client.runner is not None
+            client.runner.session.turns.selector = SelectorFake(guide("rule", "style"))
+            number = await client.send("prompt", text="When?")
+            await client.event("block_delta")
+            assert len((await client.call("items"))["items"]) == 1
+            assert await client.refusal("remove", what="rule:style") == BUSY
+            await client.call("abort")
+            await client.answer(number)
 
     run(body())
 

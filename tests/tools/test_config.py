@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from lamina.errors import UsageError
-from lamina.tools.config import ServerConfig, ToolConfig, parse_servers, read_servers
+from lamina.tools.config import (
+    ServerConfig,
+    ToolConfig,
+    parse_servers,
+    read_servers,
+    servers_from,
+)
 
 HERE = Path("/home/ada/mcp.json")
 
@@ -122,3 +128,46 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_servers(tmp_path / "nope.json")
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "${WHAT}"}}}')
     assert read_servers(tmp_path / "mcp.json", {"WHAT": "ls"}).servers[0].command == "ls"
+
+
+def test_a_tool_is_included_as_it_says_then_as_its_server_says_then_always() -> None:
+    tools = {"a": {"include": "manual"}, "b": {"permission": "free"}}
+    read = entry({"command": "x", "include": "agent", "tools": tools})
+    assert [read.include_of(name) for name in "abc"] == ["manual", "agent", "agent"]
+    assert [read.permission_of(name) for name in "abc"] == ["required", "free", "required"]
+    plain = entry({"command": "x", "tools": {"a": {"include": "agent"}}})
+    assert [plain.include_of(name) for name in "ab"] == ["agent", "always"]
+
+
+def test_terms_in_the_words_of_teamspark_are_read() -> None:
+    read = entry(
+        {
+            "type": "stdio",
+            "command": "x",
+            "serverToolDefaults": {"permissionRequired": False, "include": "manual"},
+            "tools": {"a": {"permissionRequired": True, "include": "agent"}, "b": {}},
+        }
+    )
+    assert (read.permission, read.include) == ("free", "manual")
+    assert [read.permission_of(name) for name in "abc"] == ["required", "free", "free"]
+    assert [read.include_of(name) for name in "abc"] == ["agent", "manual", "manual"]
+    # What is said in our own words counts.
+    both = {"permissionRequired": False}
+    assert entry(
+        {"command": "x", "permission": "required", "serverToolDefaults": both}
+    ).permission == ("required")
+    assert "'sometimes' - at `$.include`" in problem(
+        {"command": "x", "serverToolDefaults": {"include": "sometimes"}}
+    )
+    assert "Invalid enum value 'no'" in problem(
+        {"command": "x", "tools": {"t": {"permissionRequired": "no"}}}
+    )
+
+
+def test_servers_of_an_object_are_read_as_those_of_a_file() -> None:
+    raw = {"a": {"command": "${WHAT}", "cwd": "work"}, "b": {}}
+    config = servers_from(raw, "/home/ada/agent.yaml", {"WHAT": "ls"})
+    (server,) = config.servers
+    assert (server.name, server.command, server.cwd) == ("a", "ls", "/home/ada/work")
+    assert [each.what for each in config.problems] == ["b"]
+    assert "'/home/ada/agent.yaml'" in config.problems[0].detail

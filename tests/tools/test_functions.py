@@ -350,3 +350,17 @@ def test_a_cut_is_never_longer_than_its_limit() -> None:
     for limit in range(300):
         assert len(cut_text("x" * 500, limit)) == limit
     assert cut_text("x" * 300, 300) == "x" * 300
+
+
+def test_a_function_says_when_it_is_included() -> None:
+    def tide() -> str:
+        """Tells the tide."""
+        return "high"
+
+    assert tool(tide).offered.include == "always"
+    searched = tool(include="agent")(tide).offered
+    assert searched.include == "agent"
+    # When it is included is no part of what it is.
+    assert searched.digest == tool(tide).offered.digest
+    with pytest.raises(UsageError, match="include is 'always', 'manual' or 'agent', not 'often'"):
+        tool(include="often")(tide)  # type: ignore[call-overload]

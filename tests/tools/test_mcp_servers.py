@@ -258,6 +258,19 @@ async def test_a_tool_with_a_schema_that_cannot_be_used_is_withheld_alone(
             assert "'http://h.invalid/s' refers to nothing" in held["odd · remote"].detail
 
 
+async def test_a_tool_is_offered_with_when_it_is_included(
+    configure: Configure, starts: Starts
+) -> None:
+    config = configure(
+        a=starts.entry(include="agent", tools={"echo": {"include": "manual"}}), b=starts.entry()
+    )
+    with anyio.fail_after(LIMIT):
+        async with McpServers(config) as servers:
+            given = {tool.definition.name: tool.include for tool in (await servers.toolset()).tools}
+    names = ("a__echo", "a__big", "b__echo")
+    assert [given[name] for name in names] == ["manual", "agent", "always"]
+
+
 async def test_permission_is_the_tools_then_the_servers_then_required(
     configure: Configure, starts: Starts
 ) -> None:

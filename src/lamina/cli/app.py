@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import commands_looking, commands_models, commands_sessions, commands_talking
+from lamina.cli import (
+    commands_agents,
+    commands_looking,
+    commands_models,
+    commands_searching,
+    commands_sessions,
+    commands_talking,
+    commands_usage,
+)
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -17,8 +25,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of `lamina --help`.
-for group in (commands_talking, commands_looking, commands_sessions, commands_models):
+for group in (
+    commands_talking,
+    commands_agents,
+    commands_searching,
+    commands_looking,
+    commands_sessions,
+    commands_models,
+):
     app.add_typer(group.app)
+commands_usage.register(commands_agents.agent)
 
 
 def run() -> None:

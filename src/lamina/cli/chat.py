@@ -39,6 +39,8 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
     attach: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
     system: str = ""
+    agent: str | None = None
+    project: str | None = None
     mcp: Path | None = None
     window: int | None = None
     max_tokens: int | None = None
@@ -70,22 +72,25 @@ async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> Age
     session = options.session
     if options.latest and (session := await find_latest(default_store(options.workspace))) is None:
         screen.tell("there is no session here to go on with: this is a new one")
-    new = session is None
+    # An agent has settings of its own, as a session that is there has.
+    plain = session is None and options.agent is None
     runner = await open_runner(
         RunOptions(
             workspace=options.workspace,
             session=session,
             target=options.target,
             system=options.system,
+            agent=options.agent,
+            project=options.project,
             mcp=options.mcp,
-            settings=Settings(window=options.window) if new and options.window else None,
+            settings=Settings(window=options.window) if plain and options.window else None,
         ),
         screen.err,
         approver=approver,
     )
     try:
         # A session that is there keeps its other settings.
-        if not new and options.window and runner.session.settings.window != options.window:
+        if not plain and options.window and runner.session.settings.window != options.window:
             await runner.session.change(window=options.window)
         limit = options.max_tokens
         if limit and runner.session.envelope.options.max_tokens != limit:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
+from lamina.cli.commands_sessions import SessionName, Workspace
 from lamina.cli.escaping import visible
 from lamina.cli.options import text_or_file
 from lamina.values.settings import Settings
@@ -78,6 +79,31 @@ def context(
     )
     shown = anyio.run(show_context, request, as_json, wire, full)
     typer.echo(shown if as_json or wire else visible(shown))
+
+
+@app.command()
+def why(
+    session: SessionName,
+    question: Annotated[
+        int | None,
+        typer.Argument(metavar="N", help="The number of a question, 1 is the first; or the last."),
+    ] = None,
+    workspace: Workspace = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show which rules, references and tools a question was answered with, and why.
+
+    With priorities, include modes, scores, what was left out, and what was missing.
+    """
+    from lamina.cli.finding import find_session
+    from lamina.cli.why import show_why
+
+    async def show() -> str:
+        found = await find_session(session, workspace)
+        return await show_why(found, question, as_json=as_json)
+
+    if shown := anyio.run(show):
+        typer.echo(shown)
 
 
 @app.command()

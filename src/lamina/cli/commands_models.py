@@ -48,9 +48,9 @@ def pull_model(
 @models.command(name="path")
 def model_path(name: ModelName = "smollm2-135m") -> None:
     """Print where a model is; exits with 1 if it is not here."""
-    from lamina.providers.local.catalogue import find_model
+    from lamina.cli.models import path_of_model
 
-    typer.echo(find_model(name))
+    typer.echo(path_of_model(name))
 
 
 tools_app = typer.Typer(

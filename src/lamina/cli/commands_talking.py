@@ -37,6 +37,14 @@ Model = Annotated[
     typer.Option("--model", "--target", "-m", "-t", help="provider:model, as local:smollm2-135m."),
 ]
 System = Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")]
+WithAgent = Annotated[
+    str | None,
+    typer.Option(
+        "--agent", "-A",
+        help="An agent by name or path: persona, rules, references, tools. See `lamina agent`.",
+    ),
+]  # fmt: skip
+WithProject = Annotated[str | None, typer.Option("--project", help="A project of the agent.")]
 Mcp = Annotated[
     Path | None,
     typer.Option(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
@@ -65,6 +73,8 @@ def chat(
     attach: Attach = None,
     essential: Essential = None,
     system: System = "",
+    agent: WithAgent = None,
+    project: WithProject = None,
     mcp: Mcp = None,
     window: Annotated[
         int | None,
@@ -90,6 +100,8 @@ def chat(
         attach=tuple(attach or ()),
         essential=tuple(essential or ()),
         system=text_or_file(system),
+        agent=agent,
+        project=project,
         mcp=mcp,
         window=window,
         max_tokens=max_tokens,
@@ -113,6 +125,8 @@ def ask(
     ] = False,
     model: Model = None,
     system: System = "",
+    agent: WithAgent = None,
+    project: WithProject = None,
     mcp: Mcp = None,
     allow_tools: AllowTools = False,
     as_json: Annotated[
@@ -152,6 +166,8 @@ def ask(
         session=session,
         target=model,
         system=text_or_file(system),
+        agent=agent,
+        project=project,
         mcp=mcp,
     )
     if code := _interruptible(run_ask, asked, options):
@@ -166,6 +182,8 @@ def rpc(
     session: OldSession = None,
     model: Model = None,
     system: System = "",
+    agent: WithAgent = None,
+    project: WithProject = None,
     mcp: Mcp = None,
     allow_tools: AllowTools = False,
     max_tokens: MaxTokens = None,
@@ -189,6 +207,8 @@ def rpc(
         session=session,
         target=model,
         system=text_or_file(system),
+        agent=agent,
+        project=project,
         mcp=mcp,
     )
     if code := _interruptible(serve, served, options):

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lamina.cli.log import how_included, worth_of
 from lamina.cli.script import (
     EditedWorkspace,
     ScriptClock,
@@ -19,7 +20,7 @@ from lamina.engine.turn import Turn
 from lamina.errors import UsageError
 from lamina.stores.memory import MemoryStore
 from lamina.values.entry import TransformEntry
-from lamina.values.item import Wanted
+from lamina.values.item import Wanted, key_of
 from lamina.values.prompt import Segment
 from lamina.values.request import ContextItem
 from lamina.values.settings import Settings
@@ -123,8 +124,13 @@ def render(session: Session, turn: Turn, *, full: bool) -> str:
     lines += ["", *_agreement(turn)]
     lines += _table(
         "Items",
-        ("item", "stands in", "tokens", "priority", "why"),
+        ("item", "stands in", "tokens", "priority", "included", "why"),
         [_item_row(item) for item in context.items],
+    )
+    lines += _table(
+        "Tools",
+        ("tool", "tokens", "included"),
+        [(key_of(tool.item), f"{tool.tokens:,}", how_included(tool)) for tool in context.tools],
     )
     lines += _table(
         "Left out",
@@ -140,8 +146,14 @@ def render(session: Session, turn: Turn, *, full: bool) -> str:
 
 
 def _item_row(item: ContextItem) -> tuple[str, ...]:
-    worth = "essential" if item.essential else str(item.priority)
-    return (item.label, item.placement, f"{item.tokens:,}", worth, item.reason)
+    return (
+        item.label,
+        item.placement,
+        f"{item.tokens:,}",
+        worth_of(item),
+        how_included(item),
+        item.reason,
+    )
 
 
 def _agreement(turn: Turn) -> list[str]:

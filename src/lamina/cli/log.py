@@ -17,6 +17,7 @@ from lamina.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    IncludeEntry,
     InfoEntry,
     ItemEntry,
     LabelEntry,
@@ -36,6 +37,7 @@ from lamina.values.entry import (
 )
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
 from lamina.values.patch import op_name, op_reason
+from lamina.values.request import ContextItem, ContextTool, RequestContext
 
 WIDTH = 100
 
@@ -136,6 +138,7 @@ def describe(entry: Entry) -> tuple[str, str]:
         case SessionEntry(settings=settings, system=system, forked_from=origin, source=source):
             parts = ", ".join(part.name for part in system) or "no system prompt"
             notes = [settings.target, parts]
+            notes += [f"agent {entry.with_agent}"] if entry.with_agent else []
             notes += [f"forked from {origin}"] if origin else []
             notes += [f"imported from {source}"] if source else []
             return "session", " · ".join(filter(None, notes))
@@ -160,6 +163,7 @@ def describe(entry: Entry) -> tuple[str, str]:
             said = f"{target} · {tokens:,} tokens, {agreement.reprocessed:,} of them new"
             if agreement.broke:
                 said += f" · prefix moved at {agreement.broke.source}: {agreement.broke.reason}"
+            said += _chosen(context)
             said += "".join(f"\nleft out: {each.detail}" for each in context.left_out)
             return "request", said + "".join(f"\nwarning: {each}" for each in context.warnings)
         case ReplyEntry(usage=usage, stop=stop, verdict=verdict):
@@ -179,6 +183,9 @@ def describe(entry: Entry) -> tuple[str, str]:
             return "pin" if pinned else "unpin", item_id
         case ForgetEntry(item=item_id):
             return "forget", item_id
+        case IncludeEntry(item=item_id, membership=membership):
+            word = {"manual": "added", "removed": "removed", "default": "as its agent has it"}
+            return "include", f"{item_id}: {word[membership]}"
         case LeaveEntry():
             return "leave", "the turn was left without a final answer"
         case LeafEntry():
@@ -197,6 +204,32 @@ def describe(entry: Entry) -> tuple[str, str]:
             return "unknown", f"an entry of type {kind!r}, which this version does not know"
         case _:
             assert_never(entry)
+
+
+def how_included(each: ContextItem | ContextTool) -> str:
+    """How an item came to be in a request, as `always` or `agent 0.73, search`."""
+    score = f" {each.score:.2f}" if each.score is not None else ""
+    found = f", {each.origin}" if each.origin else ""
+    source = f" from {each.source}" if each.origin and each.source else ""
+    kept = ", kept from before" if isinstance(each, ContextTool) and each.kept else ""
+    return f"{each.include}{score}{found}{source}{kept}"
+
+
+def worth_of(item: ContextItem) -> str:
+    """What an item is worth, and what it was worth before relevance moved that."""
+    if item.essential:
+        return "essential"
+    if item.priority_before is None:
+        return str(item.priority)
+    return f"{item.priority_before} → {item.priority}"
+
+
+def _chosen(context: RequestContext) -> str:
+    """What was found for the question, on a line of its own."""
+    found: list[ContextItem | ContextTool] = [each for each in context.items if each.origin]
+    found += [each for each in context.tools if each.origin]
+    named = ", ".join(f"{each.item} ({how_included(each)})" for each in found)
+    return f"\nchosen: {named}" if named else ""
 
 
 def render_message(message: Message) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -17,7 +19,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from lamina.embed.pulling import pull_embedding
+from lamina.embed.weights import MINILM, EmbeddingModel
 from lamina.errors import ModelMissing
+from lamina.fetching.pip import Progress as Report
+from lamina.fetching.wheel import ModelWheel, is_here, require
 from lamina.providers.local.catalogue import (
     CATALOGUE,
     DEFAULT_MODEL,
@@ -25,33 +31,35 @@ from lamina.providers.local.catalogue import (
     bare_name,
     find_entry,
     find_model,
-    is_here,
     is_path,
 )
-from lamina.providers.local.fetching import Progress as Report
 from lamina.providers.local.fetching import pull
 
 # Where nothing can be redrawn, a line at each of these shares of a download.
 SHARES = (0.25, 0.5, 0.75)
+NUMERIC = ("size", "context")
 
 
 def show_models(as_json: bool) -> str:
-    """The catalogue, for machines; or drawn, and nothing to print."""
+    """Every model that can be fetched, for machines; or drawn, and nothing to print."""
+    models: list[LocalModel | EmbeddingModel] = [*CATALOGUE.values(), MINILM]
     if as_json:
-        rows = [msgspec.structs.asdict(model) | _place(model) for model in CATALOGUE.values()]
+        rows = [_row(model) for model in models]
         return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
-    table = Table(box=None)
-    for heading in ("name", "model", "size", "licence", "context", "here"):
-        numeric = heading in ("size", "context")
+    # One blank between columns: seven of them fit into 80 characters.
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in ("name", "kind", "model", "size", "licence", "context", "here"):
+        numeric = heading in NUMERIC
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
-    for model in CATALOGUE.values():
+    for model in models:
         table.add_row(
             model.name,
+            _kind(model),
             model.title,
             _megabytes(model.size),
             model.licence,
             f"{model.context:,}",
-            "yes" if is_here(model) else "no",
+            "yes" if is_here(model.wheel) else "no",
         )
     console = Console()
     console.print(table)
@@ -59,11 +67,41 @@ def show_models(as_json: bool) -> str:
         f"\nGet one: lamina models pull {DEFAULT_MODEL}; then it is local:{DEFAULT_MODEL}."
     )
     console.print("Any other GGUF chat model is used by its path: local:~/models/mine.gguf")
+    console.print(f"{MINILM.name} makes the vectors that rules, references and tools are found by.")
     return ""
 
 
-def _place(model: LocalModel) -> dict[str, str | None]:
-    return {"target": f"local:{model.name}", "path": str(model.path) if is_here(model) else None}
+def _kind(model: LocalModel | EmbeddingModel) -> str:
+    return "chat" if isinstance(model, LocalModel) else "embedding"
+
+
+def _row(model: LocalModel | EmbeddingModel) -> dict[str, Any]:
+    path = model.path if isinstance(model, LocalModel) else model.folder
+    return {
+        "name": model.name,
+        "kind": _kind(model),
+        "title": model.title,
+        "licence": model.licence,
+        "context": model.context,
+        "requirement": model.requirement,
+        "wheel_size": model.wheel_size,
+        "size": model.size,
+        "members": model.wheel.members,
+        "target": f"local:{model.name}" if isinstance(model, LocalModel) else None,
+        "path": str(path) if is_here(model.wheel) else None,
+    }
+
+
+def path_of_model(name: str) -> Path:
+    """Where a model is: the file of a chat model, the folder of the embedding model.
+
+    Raises:
+        ModelMissing: it is not here.
+    """
+    if name != MINILM.name:
+        return find_model(name)
+    require(MINILM.wheel)
+    return MINILM.folder
 
 
 async def pull_model(name: str, console: Console, source: Path | None, verify: bool) -> Path:
@@ -72,36 +110,44 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
     Raises:
         ModelMissing: it could not be had.
     """
+    if name == MINILM.name:
+        with _drawn(MINILM.wheel, console) as report:
+            return await pull_embedding(
+                progress=report,
+                building=partial(_say, console, f"building {name}, once"),
+                source=source,
+                verify=verify,
+            )
     name = bare_name(name)
     if is_path(name) and name not in CATALOGUE:
         raise ModelMissing(
             f"{name!r} is a path: such a model is used where it is, as local:{name}; "
-            f"what can be pulled: {', '.join(CATALOGUE)}"
+            f"what can be pulled: {', '.join((*CATALOGUE, MINILM.name))}"
         )
-    model = find_entry(name)
-    with _drawn(model, console) as report:
+    model = find_entry(name, MINILM.name)
+    with _drawn(model.wheel, console) as report:
         return await pull(name, progress=report, source=source, verify=verify)
 
 
 async def ensure_model(name: str, console: Console) -> Path:
-    """The file of a model, pulled before the person's eyes if the catalogue has it and this
-    machine does not.
+    """Where a model is, pulled before the person's eyes if Lamina can fetch it and this machine
+    does not have it.
 
     Raises:
         ModelMissing: it could not be had.
     """
     try:
-        return find_model(name)
+        return path_of_model(name)
     except ModelMissing:
-        if bare_name(name) not in CATALOGUE:
+        if name != MINILM.name and bare_name(name) not in CATALOGUE:
             raise
     return await pull_model(name, console, None, False)
 
 
 @contextmanager
-def _drawn(model: LocalModel, console: Console) -> Iterator[Report]:
+def _drawn(wheel: ModelWheel, console: Console) -> Iterator[Report]:
     if not console.is_terminal:
-        yield _Lines(model, console)
+        yield _Lines(wheel, console)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -115,8 +161,8 @@ def _drawn(model: LocalModel, console: Console) -> Iterator[Report]:
 
         def report(done: int, total: int) -> None:
             if total not in tasks:
-                step = "unpacking" if total == model.size else "fetching"
-                tasks[total] = progress.add_task(f"{step} {model.name}", total=total)
+                step = "unpacking" if total == wheel.size else "fetching"
+                tasks[total] = progress.add_task(f"{step} {wheel.name}", total=total)
             progress.update(tasks[total], completed=done)
 
         yield report
@@ -125,16 +171,16 @@ def _drawn(model: LocalModel, console: Console) -> Iterator[Report]:
 class _Lines:
     """A few plain lines instead of a bar."""
 
-    def __init__(self, model: LocalModel, console: Console) -> None:
-        self._model = model
+    def __init__(self, wheel: ModelWheel, console: Console) -> None:
+        self._wheel = wheel
         self._console = console
         self._said: set[str] = set()
 
     def __call__(self, done: int, total: int) -> None:
-        if total == self._model.size:
-            self._say(f"unpacking {self._model.name} ({_megabytes(total)})")
+        if total == self._wheel.size:
+            self._say(f"unpacking {self._wheel.name} ({_megabytes(total)})")
             return
-        self._say(f"fetching {self._model.name} ({_megabytes(total)}) with pip")
+        self._say(f"fetching {self._wheel.name} ({_megabytes(total)}) with pip")
         reached = [share for share in SHARES if done >= share * total]
         if reached and done < total:
             self._say(f"  {reached[-1]:.0%}")
@@ -142,7 +188,11 @@ class _Lines:
     def _say(self, line: str) -> None:
         if line not in self._said:
             self._said.add(line)
-            self._console.print(line, highlight=False, soft_wrap=True)
+            _say(self._console, line)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _megabytes(size: int) -> str:

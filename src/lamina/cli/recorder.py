@@ -8,6 +8,7 @@ import msgspec
 
 from lamina.cli.difference import NAMES, first_line, render_difference
 from lamina.cli.finding import Found
+from lamina.cli.log import how_included, worth_of
 from lamina.engine.recorder import (
     Change,
     Listed,
@@ -24,9 +25,10 @@ from lamina.journal import Journal
 from lamina.layers import measure_layers
 from lamina.providers.book import load_book
 from lamina.values.damage import Damage
+from lamina.values.item import key_of
 from lamina.values.message import Text
 from lamina.values.prompt import LAYERS
-from lamina.values.request import CacheVerdict, ContextItem
+from lamina.values.request import CacheVerdict, ContextItem, ContextTool
 
 MEANINGS = {
     "as_expected": "the cache served what was to be expected",
@@ -180,8 +182,11 @@ def render_request(recorded: Recorded, requests: Requests, *, full: bool) -> str
     if context.boundaries:
         lines += [*(f"Boundary: {each.reason}." for each in context.boundaries), ""]
     lines += _table(
-        "Items", ("item", "stands in", "tokens", "priority", "why"), map(_item, context.items)
+        "Items",
+        ("item", "stands in", "tokens", "priority", "included", "why"),
+        map(_item, context.items),
     )
+    lines += _table("Tools", ("tool", "tokens", "included"), map(_tool, context.tools))
     lines += _table(
         "Left out",
         ("what", "reason", "detail"),
@@ -276,8 +281,18 @@ def _sizes(recorded: Recorded) -> list[dict[str, Any]]:
 
 
 def _item(item: ContextItem) -> tuple[str, ...]:
-    worth = "essential" if item.essential else str(item.priority)
-    return (item.label, PLACES[item.placement], f"{item.tokens:,}", worth, item.reason)
+    return (
+        item.label,
+        PLACES[item.placement],
+        f"{item.tokens:,}",
+        worth_of(item),
+        how_included(item),
+        item.reason,
+    )
+
+
+def _tool(tool: ContextTool) -> tuple[str, ...]:
+    return (key_of(tool.item), f"{tool.tokens:,}", how_included(tool))
 
 
 # -- for machines -------------------------------------------------------------------------------

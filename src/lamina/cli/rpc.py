@@ -20,6 +20,7 @@ from rich.console import Console
 from lamina import __version__
 from lamina.cli.answers import describe_context, describe_outcome, describe_tree
 from lamina.cli.ask import Allowing, attachments, limit_answers
+from lamina.cli.chatting.members import Members
 from lamina.cli.jsonrpc import (
     FAILED,
     INTERNAL_ERROR,
@@ -32,6 +33,7 @@ from lamina.cli.jsonrpc import (
     read_call,
     split_lines,
 )
+from lamina.cli.rpc_session import describe_items, describe_settings, read_settings
 from lamina.cli.running import RunOptions, ensure_target, open_runner
 from lamina.cli.stdio import incoming, own_descriptors, stoppable
 from lamina.engine.grouping import single_errors
@@ -41,7 +43,6 @@ from lamina.ports import TargetBook
 from lamina.providers.book import load_book
 from lamina.values.event import ApprovalWanted, Event, Ran
 from lamina.values.message import ToolCall
-from lamina.values.settings import Settings
 from lamina.values.tool import Decision, OfferedTool
 
 Handler = Callable[[Any], Awaitable[object]]
@@ -87,6 +88,12 @@ class MessageParams(Params, frozen=True, kw_only=True):
 
 
 class PinParams(Params, frozen=True, kw_only=True):
+    what: str
+
+
+class ItemParams(Params, frozen=True, kw_only=True):
+    """`what` is rule:NAME, ref:NAME or tool:SERVER/NAME."""
+
     what: str
 
 
@@ -163,6 +170,7 @@ class Server:
         self._served = served
         self._console = console
         self._book = book or load_book()
+        self._members = Members(runner)
         self._reading = anyio.CancelScope()
         self._peer = Peer(sink, self._lose_peer)
         # The turn or compaction under way: there is one at a time.
@@ -178,12 +186,15 @@ class Server:
             "navigate": (NavigateParams, self._navigate),
             "pin": (PinParams, self._pin),
             "unpin": (PinParams, self._unpin),
+            "add": (ItemParams, self._add),
+            "remove": (ItemParams, self._remove),
             "settings": (dict, self._settings),
         }
         always: Mapping[str, tuple[type, Handler]] = {
             "abort": (Params, self._abort),
             "approve": (ApproveParams, self._approve),
             "get_context": (ContextParams, self._get_context),
+            "items": (Params, self._items),
             "send_message": (MessageParams, self._send_message),
             "shutdown": (Params, self._shutdown),
             "tree": (Params, self._tree),
@@ -349,11 +360,27 @@ class Server:
     async def _unpin(self, params: PinParams) -> object:
         return {"changed": await self._session.unpin(params.what)}
 
+    async def _items(self, params: Params) -> object:  # noqa: ARG002
+        await self._look_at_members()
+        return describe_items(self._members)
+
+    async def _add(self, params: ItemParams) -> object:
+        await self._look_at_members()
+        return {"changed": await self._session.add(params.what)}
+
+    async def _remove(self, params: ItemParams) -> object:
+        await self._look_at_members()
+        return {"changed": await self._session.remove(params.what)}
+
+    async def _look_at_members(self) -> None:
+        # While a turn runs its tools are known, and a slow server must not keep `abort` waiting.
+        await self._members.look_up(tools=self._job is None)
+
     async def _settings(self, params: dict[str, Any]) -> object:
-        given = _read_settings(params, self._session.settings)
+        given = read_settings(params, self._session.settings)
         if given:
             await self._session.change(**given)
-        return asdict(self._session.settings)
+        return describe_settings(self._session.settings)
 
     async def _abort(self, params: Params) -> object:  # noqa: ARG002
         return {"aborted": self._stop_job()}
@@ -383,21 +410,3 @@ class Server:
 
 def _fault_of(error: LaminaError) -> Fault:
     return Fault(FAILED, str(error), data={"code": error.code})
-
-
-def _read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
-    """The settings that are given, each of its type.
-
-    Raises:
-        Fault: there is none of that name, or it takes no such value.
-        InvalidSetting: the value is out of range.
-    """
-    for name in params:
-        if name not in Settings.__struct_fields__:
-            known = ", ".join(Settings.__struct_fields__)
-            raise Fault(INVALID_PARAMS, f"settings: no setting `{name}`; there are {known}")
-    try:
-        read = msgspec.convert(asdict(standing) | params, Settings)
-    except msgspec.ValidationError as error:
-        raise Fault(INVALID_PARAMS, f"settings: {error}") from error
-    return {name: getattr(read, name) for name in params}

@@ -1,6 +1,8 @@
 """What `chat`, `ask` and `rpc` share: a runner for a session of a workspace, and its model."""
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from rich.console import Console
@@ -8,12 +10,17 @@ from rich.console import Console
 from lamina.cli.finding import find_session
 from lamina.cli.models import ensure_model
 from lamina.engine.runner import AgentRunner
+from lamina.errors import ModelMissing, UsageError
 from lamina.ports import Approver
 from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import is_path
 from lamina.values.settings import Settings, Target
 from lamina.wiring import default_target
 from lamina.wiring.running import Clients, open_agent
+
+if TYPE_CHECKING:
+    from lamina.tools.config import ServersConfig
+    from lamina.wiring.guiding import Given
 
 SYSTEM = (
     "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
@@ -28,6 +35,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     session: str | None = None
     target: str | None = None
     system: str = ""
+    agent: str | None = None
+    project: str | None = None
     mcp: Path | None = None
     settings: Settings | None = None
     max_requests: int = 20
@@ -43,23 +52,29 @@ async def open_runner(
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
         ModelMissing: the model cannot be had.
+        UsageError: there is no such agent or project.
     """
     session = options.session
+    given = await _read_agent(options)
+    model = given.agent.model if given else ""
     if session is not None:
         session = (await find_session(session, options.workspace)).session
     else:
         # Before there is a session: one that nobody can talk to would only be in the way.
         wanted = options.target or (options.settings.target if options.settings else "")
-        await ensure_target(load_book().find(wanted or default_target()), console)
+        await ensure_target(load_book().find(wanted or model or default_target()), console)
     if options.target is not None:
         load_book().find(options.target)
-    system = options.system or ("" if session else SYSTEM)
+    await _ensure_search(options, given, console)
+    system = options.system or _persona(options, given)
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
     runner = await open_agent(
         session,
         system=system,
+        agent=options.agent,
+        project=options.project,
         workspace=options.workspace,
         target=options.target,
         settings=options.settings,
@@ -75,6 +90,65 @@ async def open_runner(
         await runner.close()
         raise
     return runner
+
+
+async def _read_agent(options: RunOptions) -> "Given | None":
+    if options.agent is None:
+        if options.project is not None:
+            raise UsageError(
+                f"--project {options.project!r} needs --agent: projects are an agent's"
+            )
+        return None
+    from lamina.wiring.guiding import read_given
+
+    return await read_given(
+        options.agent, options.workspace, project=options.project, default_persona=SYSTEM
+    )
+
+
+def _persona(options: RunOptions, given: "Given | None") -> str | tuple[tuple[str, str], ...]:
+    """Who answers: the agent's own, or a helpful assistant; then as the workspace and the user want
+    it. A session that goes on has all that already, unless its agent is named again."""
+    if given is not None:
+        return given.system
+    if options.session is not None:
+        return ""
+    from lamina.wiring.agents import persona_parts
+
+    parts = persona_parts(None, options.workspace, SYSTEM)
+    return parts if len(parts) > 1 else SYSTEM
+
+
+async def _ensure_search(options: RunOptions, given: "Given | None", console: Console) -> None:
+    """Fetches the model that search needs, if something is chosen by search. Without it things are
+    found by their words, which the first answer says."""
+    from lamina.wiring.searching import EMBEDDING_MODEL, can_embed
+
+    if can_embed() and _is_searched(options, given):
+        try:
+            await ensure_model(EMBEDDING_MODEL, console)
+        except ModelMissing as error:
+            console.print(f"search goes by words alone: {error}", soft_wrap=True, markup=False)
+
+
+def _is_searched(options: RunOptions, given: "Given | None") -> bool:
+    if given is not None and any(each.include == "agent" for each in given.agent.guides):
+        return True
+    configs: list[ServersConfig] = []
+    if options.mcp is not None or (given is not None and given.agent.servers):
+        from lamina.tools.config import read_servers, servers_from
+        from lamina.wiring.agents import server_place
+
+        if options.mcp is not None:
+            configs.append(read_servers(options.mcp))
+        if given is not None:
+            place = server_place(given.agent)
+            configs.append(servers_from(given.agent.servers, place, os.environ))
+    return any(
+        each.include == "agent" or any(tool.include == "agent" for tool in each.tools.values())
+        for config in configs
+        for each in config.servers
+    )
 
 
 async def ensure_target(target: Target, console: Console) -> None:

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 import anyio
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.engine.grouping import single_errors
 from lamina.engine.sending import Emit
 from lamina.engine.session import Session
+from lamina.engine.tooling import USE_TOOL, is_described
 from lamina.engine.turn import Turn
 from lamina.ports import Approver, ToolHost
 from lamina.schemas import check_arguments
@@ -34,34 +36,63 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """A call that can be run, with its arguments read; or the problem with it."""
+    """A call that can be run, with its arguments read; or the problem with it. `meant` is the call
+    as a person is shown it: what was called through another tool stands for itself."""
 
     call: ToolCall
+    meant: ToolCall
     tool: OfferedTool | None = None
     arguments: Mapping[str, object] = {}
     problem: str = ""
+
+
+def meant_by(call: ToolCall) -> ToolCall:
+    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
+    read."""
+    if call.name != USE_TOOL.name:
+        return call
+    try:
+        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
+    except msgspec.MsgspecError:
+        return call
+    # Some write the arguments as a text that holds them.
+    written = inner.arguments
+    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    return replace(call, name=inner.name, arguments=text)
+
+
+class _Inner(Struct):
+    name: str
+    arguments: dict[str, object] | str = {}
 
 
 def check_call(
     call: ToolCall, sent: Mapping[str, ToolDefinition], offered: Mapping[str, OfferedTool]
 ) -> Checked:
     """What is to be made of a call, given the definitions that were sent and what is there now."""
-    definition = sent.get(call.name)
+    meant = meant_by(call)
+    definition = sent.get(meant.name)
     if definition is None:
         names = ", ".join(sorted(sent)) or "none"
-        return Checked(call=call, problem=f"There is no tool {call.name!r}. Tools: {names}.")
-    tool = offered.get(call.name)
+        return _wrong(call, f"There is no tool {meant.name!r}. Tools: {names}.")
+    tool = offered.get(meant.name)
+    if tool is None and meant.name == USE_TOOL.name:
+        return _wrong(call, "use_tool needs 'name', a text, and 'arguments', an object.")
     if tool is None:
-        return Checked(call=call, problem=f"The tool {call.name!r} is not available at present.")
+        return _wrong(call, f"The tool {meant.name!r} is not available at present.")
     try:
-        arguments = msgspec.json.decode(call.arguments or "{}")
+        arguments = msgspec.json.decode(meant.arguments or "{}")
     except msgspec.DecodeError as error:
-        return Checked(call=call, problem=f"The arguments are not valid JSON: {error}")
+        return _wrong(call, f"The arguments are not valid JSON: {error}")
     if not isinstance(arguments, dict):
-        return Checked(call=call, problem="The arguments have to be a JSON object.")
+        return _wrong(call, "The arguments have to be a JSON object.")
     if problem := check_arguments(definition.parameters, arguments):
-        return Checked(call=call, problem=f"The arguments do not fit the tool: {problem}")
-    return Checked(call=call, tool=tool, arguments=arguments)
+        return _wrong(call, f"The arguments do not fit the tool: {problem}")
+    return Checked(call=call, meant=meant, tool=tool, arguments=arguments)
+
+
+def _wrong(call: ToolCall, problem: str) -> Checked:
+    return Checked(call=call, meant=call, problem=problem)
 
 
 def needs_decision(tool: OfferedTool, asking: Asking, allowed: Mapping[ItemId, str]) -> bool:
@@ -91,8 +122,10 @@ class Caller:
     async def run(self, turn: Turn, offered: Mapping[str, OfferedTool]) -> Sequence[Wanted]:
         """Runs what may run and keeps the results; gives back the calls that wait for a decision
         which nobody here can make."""
-        sent = sent_definitions(turn)
         state = self._session.state
+        sent = sent_definitions(turn) | {
+            name: tool.definition for name, tool in offered.items() if is_described(tool, state)
+        }
         free: list[Checked] = []
         asked: list[Checked] = []
         for call in self._session.waiting:
@@ -120,7 +153,7 @@ class Caller:
         if failed is not None:
             raise failed
         waiting = [] if self._approver else asked
-        return [Wanted(call=each.call, tool=each.tool) for each in waiting if each.tool]
+        return [Wanted(call=each.meant, tool=each.tool) for each in waiting if each.tool]
 
     async def _ask(self, checked: Checked, group: anyio.abc.TaskGroup) -> None:
         assert checked.tool is not None
@@ -129,10 +162,10 @@ class Caller:
         if state.allowed.get(checked.tool.id) == checked.tool.digest:
             group.start_soon(self._call, checked)
             return
-        await self._emit(ApprovalWanted(call=checked.call, tool=checked.tool))
+        await self._emit(ApprovalWanted(call=checked.meant, tool=checked.tool))
         if self._approver is None:
             return
-        decision = await self._approver.decide(checked.call, checked.tool)
+        decision = await self._approver.decide(checked.meant, checked.tool)
         await self._session.keep_decision(checked.call.id, checked.tool, decision)
         await self._emit(Decided(call_id=checked.call.id, decision=decision))
         free: list[Checked] = []
@@ -148,11 +181,11 @@ class Caller:
 
     async def _call(self, checked: Checked) -> None:
         assert checked.tool is not None
-        await self._emit(Called(call=checked.call, label=checked.tool.label))
+        await self._emit(Called(call=checked.meant, label=checked.tool.label))
         began = anyio.current_time()
         output = ToolOutput(text=CUT_SHORT, is_error=True)
         try:
-            output = await self._host.call(checked.call.name, checked.arguments)
+            output = await self._host.call(checked.meant.name, checked.arguments)
         finally:
             await self._keep(checked.call, output, anyio.current_time() - began)
 

@@ -50,12 +50,18 @@ def lay_always(pen: Pen, attachments: Sequence[Attachment]) -> None:
     always = [a for a in attachments if a.include == "always" and not a.item.pictures]
     if not always:
         return
-    ordered = sorted(always, key=lambda a: (rank_of(a.item.id, a.shape), a.priority, a.item.key))
+    ordered = sorted(always, key=_in_library)
     for attachment in ordered:
         keep_item(pen, attachment)
     ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in ordered]
     title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
     pen.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
+
+
+def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
+    level = attachment.level if attachment.level is not None else 0
+    rank = rank_of(attachment.item.id, attachment.shape)
+    return rank, level, attachment.priority, attachment.item.key
 
 
 def explain_rules(pen: Pen, attachments: Sequence[Attachment]) -> None:
@@ -154,4 +160,5 @@ def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, 
     """The rules to name in this turn; None if the list that stands says it already. In eager no
     list outlives its turn."""
     standing = state.in_force if state.settings.promotion == "lazy" else None
-    return guidance if guidance != (standing or ()) else None
+    # The order is not news: chosen items come by score, which differs from turn to turn.
+    return guidance if set(guidance) != set(standing or ()) else None

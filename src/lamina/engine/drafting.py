@@ -6,7 +6,7 @@ from lamina.budget import Room
 from lamina.engine.hooking import Ephemera
 from lamina.values.item import Attachment
 from lamina.values.message import ToolText
-from lamina.values.request import Boundary, LeftOut
+from lamina.values.request import Boundary, ContextTool, LeftOut
 from lamina.values.settings import Target
 
 
@@ -18,6 +18,9 @@ class Draft(Struct, frozen=True, kw_only=True):
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    # The tools of the list with why they are there, and which may be called.
+    tools: tuple[ContextTool, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
     tool_texts: tuple[ToolText, ...] = ()
     # What hooks add to this request only.
     ephemera: Ephemera = Ephemera()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina import ledger
 from lamina.engine.drafting import Draft
@@ -13,10 +14,12 @@ from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.item import Attachment
+from lamina.values.message import ToolDefinition
 from lamina.values.prompt import LAYERS, Prompt
 from lamina.values.request import (
     Boundary,
     ContextItem,
+    ContextTool,
     Fit,
     LeftOut,
     Placement,
@@ -87,6 +90,8 @@ def record_request(
     context = RequestContext(
         target=draft.target.name,
         items=_describe(state, kept, assembler),
+        tools=_size_tools(draft.tools, prompt),
+        allowed_tools=draft.allowed_tools,
         left_out=_truly_out(state, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
@@ -173,9 +178,38 @@ def _describe(
                 pinned=item.id in state.pinned,
                 include=attachment.include,
                 reason=_reason_for(attachment, item.id in state.pinned),
+                score=attachment.score,
+                origin=attachment.origin,
+                source=attachment.source,
+                level=attachment.level,
+                priority_before=attachment.priority_before,
             )
         )
     return tuple(described)
+
+
+def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
+    """The tools with what each takes of the request. They stand first, in the order of the list."""
+    if not tools:
+        return ()
+    listed = [link.segment for link in prompt.front if link.segment.layer == "tools"]
+    sizes = {
+        each.content.name: each.tokens
+        for each in listed
+        if isinstance(each.content, ToolDefinition)
+    }
+    return tuple(replace(each, tokens=sizes.get(each.name, 0)) for each in tools)
+
+
+# How an item that nobody asked for came to be there; `{}` is what it was found from.
+_FOUND = {
+    "search": "found by search",
+    "lexical": "found by its words",
+    "expansion": "like {}, which was chosen",
+    "relation": "comes along with {}",
+    "result": "like what {} gave",
+    "glob": "applies to {}",
+}
 
 
 def _reason_for(attachment: Attachment, pinned: bool) -> str:
@@ -183,4 +217,8 @@ def _reason_for(attachment: Attachment, pinned: bool) -> str:
         return "pinned"
     if attachment.include == "always":
         return "always included"
+    if attachment.origin:
+        return _FOUND.get(attachment.origin, attachment.origin).format(attachment.source)
+    if attachment.level is not None:
+        return "added by hand"
     return "attached to this message"

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import anyio
 from msgspec import Struct
 
-from lamina.engine.calling import Caller, Wanted
+from lamina.engine.calling import Caller, Wanted, meant_by
 from lamina.engine.grouping import single_errors
 from lamina.engine.hydrating import Attachable
 from lamina.engine.sending import Emit, Sender
@@ -59,6 +59,7 @@ class ChatRunner:
         self._scope: anyio.CancelScope | None = None
         self._tally = _Tally()
         self._listener: Listener | None = None
+        self._toolset: Toolset | None = None
         # What else is to be closed, behind the session.
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
@@ -181,7 +182,9 @@ class ChatRunner:
 
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         await self.session.give_up(SUPERSEDED)
-        return await self.session.turns.prepare(text, attach, target, (), starting=True)
+        return await self.session.turns.prepare(
+            text, attach, target, (), starting=True, toolset=self._toolset
+        )
 
     async def _take_again(self) -> Turn:
         turn = await self.session.current_turn()
@@ -294,10 +297,11 @@ class AgentRunner(ChatRunner):
         call = next((each for each in self.session.waiting if each.id == call_id), None)
         if call is None:
             raise TurnState(f"no call {call_id!r} waits for a decision")
-        if call.name not in self._offered:
+        name = meant_by(call).name
+        if name not in self._offered:
             await self._list_tools()
-        if (tool := self._offered.get(call.name)) is None:
-            raise TurnState(f"the tool {call.name!r} of call {call_id!r} is not there any more")
+        if (tool := self._offered.get(name)) is None:
+            raise TurnState(f"the tool {name!r} of call {call_id!r} is not there any more")
         await self.session.keep_decision(call_id, tool, decision)
         await self._emit(Decided(call_id=call_id, decision=decision))
 
@@ -305,7 +309,7 @@ class AgentRunner(ChatRunner):
 
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         await self.session.give_up(SUPERSEDED)
-        await self._offer()
+        await self._list_tools()
         return await super()._take_up(text, attach, target)
 
     async def _take_again(self) -> Turn:
@@ -365,8 +369,9 @@ class AgentRunner(ChatRunner):
         return [kept[call.id] for call in turn.pending]
 
     async def _list_tools(self) -> Toolset:
-        toolset = await self._tools.toolset()
-        self._offered = {tool.definition.name: tool for tool in toolset.tools}
+        self._toolset = toolset = await self._tools.toolset()
+        out = {item for item, said in self.session.state.members.items() if said == "removed"}
+        self._offered = {tool.definition.name: tool for tool in toolset.tools if tool.id not in out}
         for each in toolset.withheld:
             # Once a session: a server that is down should not be news on every turn.
             known = f"{each.what} {each.reason}"
@@ -374,25 +379,6 @@ class AgentRunner(ChatRunner):
                 self._said.add(known)
                 await self._emit(Warned(text=f"{each.what}: {each.detail}"))
         return toolset
-
-    async def _offer(self) -> None:
-        """Offers the tools there are. They stand first on every wire: a set that grows or changes
-        costs the prefix, so what only went away stays until something else changes."""
-        toolset = await self._list_tools()
-        wanted = {tool.definition.name: tool.definition for tool in toolset.tools}
-        standing = self.session.envelope.tools
-        new = [name for name in wanted if name not in {each.name for each in standing}]
-        changed = [t.name for t in standing if t.name in wanted and wanted[t.name] != t]
-        gone = [each.name for each in standing if each.name not in wanted]
-        unsent = self.session.state.last_sent is None
-        if not (new or changed or (gone and unsent)):
-            return
-        order = [each.name for each in standing if each.name in wanted] + new
-        why = [("new", new), ("changed", changed), ("gone", gone)]
-        said = "; ".join(f"{word}: {', '.join(names)}" for word, names in why if names)
-        await self.session.set_tools([wanted[name] for name in order], reason=f"tools {said}")
-        if gone:
-            await self._emit(Warned(text=f"no longer offered: {', '.join(gone)}"))
 
 
 async def _tell(listener: Listener | None, event: Event) -> None:

@@ -32,7 +32,7 @@ from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/4"
+VERSION = f"{FORMAT}/{RENDERER}/5"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lamina.codec import mend_text, require_text
 from lamina.compaction import Trigger
 from lamina.engine.branching import pen_beside, pen_for_question
+from lamina.engine.choosing import Choosing, ChosenTools
 from lamina.engine.compacting import (
     Compacted,
     Compactor,
@@ -27,6 +28,7 @@ from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench, left_in_cache, previous_reply
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
 from lamina.engine.recording import Plan, sizes_of
+from lamina.engine.selecting import Selector
 from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
 from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
@@ -44,6 +46,7 @@ from lamina.values.message import Image, Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
 from lamina.values.settings import Promotion, Target
+from lamina.values.tool import Toolset
 from lamina.values.wire import Reply, WireRequest
 
 # How much there must be to read before an index pays.
@@ -64,6 +67,7 @@ class Turns:
         store: JournalStore,
         hooks: Hooks,
         summarizer: Summarizer | None,
+        selector: Selector,
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
@@ -72,6 +76,9 @@ class Turns:
         self._store = store
         self._hooks = hooks
         self.summarizer = summarizer
+        self.selector = selector
+        # What could be called when the last question was asked.
+        self.toolset = Toolset()
         # What a person should know before anything is sent: once, with the next request.
         self._untold = [f"journal: {each}" for each in record.damage]
 
@@ -83,13 +90,18 @@ class Turns:
         tool_texts: tuple[ToolText, ...],
         *,
         starting: bool = False,
+        toolset: Toolset | None = None,
     ) -> Turn:
-        """The next request, for a question; `starting` if a runner takes it up."""
+        """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
+        can be called now; without one the tools stay as they are."""
         require_text(text, "the message")
         async with self.lock:
             pen = pen_for_question(self._record, self._bench)
             chosen = self._bench.choose(target, pen.state.settings)
             message, warnings = await self._hook_question(pen, text)
+            self.toolset = toolset or self.toolset
+            choosing = Choosing(self.selector, self._bench, pen, chosen, message.text)
+            tools = await choosing.tools(toolset)
             if starting:
                 await run_context_hooks(
                     self._hooks, "before_agent_start", pen, target=chosen.name, message=message
@@ -97,8 +109,9 @@ class Turns:
                 # They ran for the question, not for this request: a retry goes back to here.
                 pen.began_at = pen.state.leaf
             found = await self._hydrator.hydrate(attach, pen.state)
+            found = await choosing.guides(found, tools)
             return await self._ask(
-                pen, chosen, message, found, tool_texts, (*self._untold, *warnings)
+                pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
             )
 
     async def _ask(
@@ -110,9 +123,11 @@ class Turns:
         tool_texts: tuple[ToolText, ...] = (),
         warnings: tuple[str, ...] = (),
         *,
+        tools: ChosenTools | None = None,
         before: Compacted | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
+        tools = tools or ChosenTools()
         earlier = pen.state.cuts
         await run_context_hooks(
             self._hooks, "before_request", pen, target=target.name, message=message
@@ -131,6 +146,8 @@ class Turns:
             target=target,
             room=self._bench.room(target, pen.state),
             left_out=found.left_out,
+            tools=tools.tools,
+            allowed_tools=tools.allowed,
             tool_texts=tool_texts,
             ephemera=added,
             warnings=(*warnings, *found.warnings, *said_of(compacted)),
@@ -254,6 +271,8 @@ class Turns:
         draft = Draft(
             target=target,
             room=self._bench.room(target, pen.state),
+            tools=request.context.tools,
+            allowed_tools=request.context.allowed_tools,
             ephemera=added,
             warnings=(*warnings, *said_of(compacted)),
             reports=(*cut_since(earlier, before), *(compacted.reports if compacted else ())),
@@ -341,9 +360,11 @@ class Turns:
             question = Message(role="user", blocks=(Text(message.text),))
             found = await self._hydrator.hydrate(attachments, pen.state)
             found = replace(found, left_out=(*found.left_out, *without))
+            tools = ChosenTools(tools=request.context.tools, allowed=request.context.allowed_tools)
             return await self._ask(
-                pen, target, question, found, state.envelope.tool_texts, before=compacted
-            )
+                pen, target, question, found, state.envelope.tool_texts,
+                tools=tools, before=compacted,
+            )  # fmt: skip
 
     async def _compact_if_due(
         self,
@@ -437,6 +458,7 @@ class Turns:
             prompt=prompt,
             target=target,
             options=state.envelope.options,
+            allowed_tools=request.context.allowed_tools,
             blobs=await self._blobs(prompt),
             cache_key=self._record.id,
             cache_ttl=state.settings.cache_ttl,

@@ -1,6 +1,7 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
 from lamina.journal.folding import (
+    TOOLS_JOIN,
     Known,
     State,
     awaits_results,
@@ -24,6 +25,7 @@ from lamina.journal.standing import Standing
 
 __all__ = [
     "SUMMARY",
+    "TOOLS_JOIN",
     "Entries",
     "Index",
     "Journal",

@@ -21,11 +21,13 @@ from lamina.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    IncludeEntry,
     InfoEntry,
     ItemEntry,
     LabelEntry,
     LeafEntry,
     LeaveEntry,
+    Membership,
     MessageEntry,
     ModelEntry,
     OpeningEntry,
@@ -58,6 +60,8 @@ from lamina.values.usage import Usage
 
 # No request has more; a figure above it is a fault.
 MOST_TOKENS = 1 << 40
+# Who lets chosen tools join a list that was sent already.
+TOOLS_JOIN = "lamina.tools.join"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
@@ -129,6 +133,10 @@ class State(Struct, frozen=True, kw_only=True):
     given: Mapping[str, str] = {}
     # What applies to every turn.
     always: tuple[tuple[ItemId, str], ...] = ()
+    # What a person added and took out, in order.
+    members: Mapping[ItemId, Membership] = {}
+    # How often chosen tools joined a list that had been sent.
+    tool_joins: int = 0
     leaf: str = ""
 
 
@@ -193,8 +201,10 @@ def fold(state: State, entry: Entry) -> State:
             raise JournalError(f"a second session header {entry.id!r} inside a session")
         case ItemEntry(item=item):
             state = _keep_item(state, item, entry.id)
-        case TransformEntry(patch=patch):
+        case TransformEntry(transformer=transformer, patch=patch):
             state = _transform(state, patch)
+            if transformer == TOOLS_JOIN and state.last_sent is not None:
+                state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
             state = replace(state, envelope=_add_ephemeral(state.envelope, texts, messages))
         case MessageEntry(message=message):
@@ -236,6 +246,13 @@ def fold(state: State, entry: Entry) -> State:
             state = _open_again(state, entry)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
+        case IncludeEntry(item=item_id, membership=membership):
+            # Added again, it comes last.
+            others = {each: kept for each, kept in state.members.items() if each != item_id}
+            own: dict[ItemId, Membership] = (
+                {} if membership == "default" else {item_id: membership}
+            )
+            state = replace(state, members={**others, **own})
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})
         case _:

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from lamina.errors import UsageError
 from lamina.tools.limits import CALL_SECONDS
-from lamina.values.tool import Permission, Withheld
+from lamina.values.item import Include
+from lamina.values.tool import Permission, Withheld, terms_in_our_words
 
 # `${NAME}`, `${env:NAME}` as in VS Code, `${NAME:-otherwise}` as in a shell.
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -30,6 +31,7 @@ class ToolConfig(Struct, frozen=True, kw_only=True):
     """What a person says of one tool of a server."""
 
     permission: Permission | None = None
+    include: Include | None = None
     disabled: bool = False
 
 
@@ -45,6 +47,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     timeout: float = CALL_SECONDS
     permission: Permission = "required"
+    include: Include = "always"
     tools: dict[str, ToolConfig] = {}
 
     def __repr__(self) -> str:
@@ -54,6 +57,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     def permission_of(self, tool: str) -> Permission:
         own = self.tools.get(tool)
         return (own and own.permission) or self.permission
+
+    def include_of(self, tool: str) -> Include:
+        own = self.tools.get(tool)
+        return (own and own.include) or self.include
 
     def is_disabled(self, tool: str) -> bool:
         own = self.tools.get(tool)
@@ -80,6 +87,7 @@ class _Entry(Struct, kw_only=True):
     timeout: float = CALL_SECONDS
     disabled: bool = False
     permission: Permission = "required"
+    include: Include = "always"
     tools: dict[str, ToolConfig] = {}
 
 
@@ -105,7 +113,14 @@ def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> Server
     Raises:
         UsageError: they are not such a file.
     """
-    entries = _entries(data, path)
+    return servers_from(_entries(data, path), path, environ)
+
+
+def servers_from(
+    entries: Mapping[str, Any], place: str | os.PathLike[str], environ: Mapping[str, str]
+) -> ServersConfig:
+    """The servers of an `mcpServers` object that was read from the file `place`."""
+    path = Path(place)
     servers: list[ServerConfig] = []
     problems: list[Withheld] = []
     for name, entry in entries.items():
@@ -153,7 +168,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
     if not name.strip():
         raise UsageError("a server needs a name")
     try:
-        entry = msgspec.convert(raw, _Entry)
+        entry = msgspec.convert(terms_in_our_words(raw) if isinstance(raw, dict) else raw, _Entry)
     except msgspec.ValidationError as error:
         raise UsageError(f"the entry is not of the right form: {error}") from error
     if entry.disabled:
@@ -175,6 +190,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         headers={key: fill(each, f"headers.{key}") for key, each in (entry.headers or {}).items()},
         timeout=entry.timeout,
         permission=entry.permission,
+        include=entry.include,
         tools=entry.tools,
     )
 

@@ -7,7 +7,7 @@ function that no model could call rightly is refused when it is registered, not 
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, overload
 
 import anyio
 import anyio.to_thread
@@ -20,6 +20,7 @@ from lamina.tools.limits import CALL_SECONDS, MOST_CHARACTERS, cut_text, say_sec
 from lamina.tools.naming import MOST_LETTERS, is_exposable
 from lamina.tools.offering import NO_SERVER, offer_tool
 from lamina.tools.signatures import Parameters, read_parameters
+from lamina.values.item import Include
 from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, Withheld
 
 P = ParamSpec("P")
@@ -41,6 +42,7 @@ class FunctionTool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         permission: Permission = "required",
+        include: Include = "always",
         timeout: float = CALL_SECONDS,
         max_characters: int = MOST_CHARACTERS,
     ) -> None:
@@ -53,6 +55,10 @@ class FunctionTool(Generic[P, R]):
         if permission not in ("required", "free"):
             raise UsageError(
                 f"tool {said!r}: permission is 'required' or 'free', not {permission!r}"
+            )
+        if include not in get_args(Include):
+            raise UsageError(
+                f"tool {said!r}: include is 'always', 'manual' or 'agent', not {include!r}"
             )
         if not timeout > 0:
             raise UsageError(
@@ -71,6 +77,7 @@ class FunctionTool(Generic[P, R]):
             first_paragraph(doc) if description is None else description,
             self._parameters.schema,
             permission,
+            include,
         )
         if isinstance(offered, Withheld):
             raise UsageError(f"tool {said!r}: {offered.detail}")
@@ -133,6 +140,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     permission: Permission = "required",
+    include: Include = "always",
     timeout: float = CALL_SECONDS,
     max_characters: int = MOST_CHARACTERS,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
@@ -140,7 +148,8 @@ def tool(
 
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a tool of a function, which can still be called. A person is asked before each call
-    unless `permission="free"`.
+    unless `permission="free"`. It is part of every request unless `include` says that it is
+    searched for ("agent") or added by hand ("manual").
 
     Raises:
         UsageError: a model could not call it: a parameter has no annotation or one that JSON

@@ -6,11 +6,13 @@ Law: what is offered can be sent to every provider; what cannot is withheld, wit
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from lamina.codec import digest_value, mend_text
 from lamina.errors import InvalidText
 from lamina.schemas import check_schema
 from lamina.tools.naming import exposed_name
-from lamina.values.item import ItemId, tool_id
+from lamina.values.item import Include, ItemId, tool_id
 from lamina.values.message import ToolDefinition
 from lamina.values.tool import OfferedTool, Permission, Toolset, Withheld
 
@@ -23,7 +25,12 @@ def label_of(server: str, name: str) -> str:
 
 
 def offer_tool(
-    server: str, name: str, description: str, schema: Any, permission: Permission
+    server: str,
+    name: str,
+    description: str,
+    schema: Any,
+    permission: Permission,
+    include: Include = "always",
 ) -> OfferedTool | Withheld:
     """The tool as it is offered, or why it cannot be."""
     label = label_of(server, mend_text(name))
@@ -33,7 +40,8 @@ def offer_tool(
         problem = f"its arguments are to be an object, not {parameters.get('type')!r}"
     if problem is None:
         try:
-            return _offer(server, mend_text(name), mend_text(description), parameters, permission)
+            offered = _offer(server, mend_text(name), mend_text(description), parameters)
+            return replace(offered, permission=permission, include=include)
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
             problem = str(error)
     return Withheld(
@@ -44,16 +52,13 @@ def offer_tool(
     )
 
 
-def _offer(
-    server: str, name: str, description: str, parameters: dict[str, Any], permission: Permission
-) -> OfferedTool:
+def _offer(server: str, name: str, description: str, parameters: dict[str, Any]) -> OfferedTool:
     exposed = exposed_name(server, name) if server else name
     return OfferedTool(
         id=tool_id(server, name),
         definition=ToolDefinition(name=exposed, description=description, parameters=parameters),
         # Of what the tool says of itself, not of what it is called towards a model.
         digest=digest_value([server, name, description, parameters]),
-        permission=permission,
         label=label_of(server, name),
     )
 

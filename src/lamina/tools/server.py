@@ -186,9 +186,13 @@ class Server:
         for each in connection.tools:
             if config.is_disabled(each.name):
                 continue
-            permission = config.permission_of(each.name)
             made = offer_tool(
-                config.name, each.name, each.description or "", each.input_schema, permission
+                config.name,
+                each.name,
+                each.description or "",
+                each.input_schema,
+                config.permission_of(each.name),
+                config.include_of(each.name),
             )
             if isinstance(made, Withheld):
                 withheld.append(made)

@@ -1,6 +1,6 @@
 """Journal entries: an append-only tree. What they hold is all that a rebuild needs."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -37,6 +37,9 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     # What applies to every turn.
     included: tuple[Item, ...] = ()
     workspace: str = ""
+    # The agent it was opened with, by name, and where that was. (Not `agent`: see above.)
+    with_agent: str = ""
+    with_agent_at: str = ""
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
     source: str = ""
@@ -154,6 +157,17 @@ class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
     item: ItemId
 
 
+# What a session says of an item: in by hand, kept out, or as its agent has it.
+Membership = Literal["manual", "removed", "default"]
+
+
+class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
+    """A person added a rule, a reference or a tool to the session, or took it out."""
+
+    item: ItemId
+    membership: Membership
+
+
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
     """The position that was chosen is the parent of this entry; the session goes on there."""
 
@@ -219,6 +233,7 @@ Entry = (
     | SettingsEntry
     | PinEntry
     | ForgetEntry
+    | IncludeEntry
     | LeaveEntry
     | ModelEntry
     | LeafEntry

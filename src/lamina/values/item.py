@@ -149,6 +149,14 @@ class Attachment(Struct, frozen=True, kw_only=True):
     essential: bool = False
     shape: Shape = "attached"
     include: Include = "manual"
+    # Of what was chosen for a question: how well it fits it, and how it was found, from what.
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    # Of rules and references: their own order, the lower number first.
+    level: int | None = None
+    # What `priority` was before relevance moved it.
+    priority_before: int | None = None
 
     @property
     def is_essential(self) -> bool:

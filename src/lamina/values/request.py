@@ -38,6 +38,26 @@ class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     include: Include = "manual"
     reason: str = ""
     score: float | None = None
+    # How it was found, and from what: see `Attachment`.
+    origin: str = ""
+    source: str = ""
+    level: int | None = None
+    priority_before: int | None = None
+
+
+class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool of a request's list. One that was `kept` joined for an earlier question; one that was
+    chosen later than the list could change stands among the items instead."""
+
+    item: ItemId
+    # What the model is told it is called.
+    name: str = ""
+    tokens: int = 0
+    include: Include = "always"
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    kept: bool = False
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +66,7 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     what: str
     reason: Literal[
         "attachment_limit", "window", "missing", "unreadable", "refused", "superseded",
-        "removed", "has_images", "history", "still_out",
+        "removed", "has_images", "history", "still_out", "ranked_lower", "room_left",
     ]  # fmt: skip
     detail: str
     tokens: int = 0
@@ -100,6 +120,9 @@ class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     items: tuple[ContextItem, ...] = ()
+    tools: tuple[ContextTool, ...] = ()
+    # Those of them that may be called, where the provider can be told so.
+    allowed_tools: tuple[str, ...] | None = None
     left_out: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     agreement: Agreement = Agreement(first=True)

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
+from lamina.values.selection import SearchSettings
 from lamina.values.tool import Asking
 
 Promotion = Literal["lazy", "eager"]
@@ -51,6 +52,20 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_ttl: CacheTtl = "5m"
     # Whether a person is asked before a tool runs: always, never, or as each tool says.
     ask_before_tools: Asking = "tool"
+    # How rules and references, and how tools, are chosen for a question.
+    guide_search: SearchSettings = SearchSettings()
+    tool_search: SearchSettings = SearchSettings()
+    # Tools that were chosen: they join the list and stay until a boundary; or the list is exactly
+    # what was chosen; or all there are.
+    tool_policy: Literal["sticky", "exact", "all"] = "sticky"
+    # How often chosen tools may join a list that was sent, which moves the whole prefix; after that
+    # they are described in the message that needs them. None: always.
+    tool_joins: int | None = 4
+    # Whether what tools gave in the last turn brings items that are like it.
+    expand_results: bool = False
+    # Whether an attachment that has to do with the question is pruned later, and one that has not
+    # sooner.
+    relevance_priority: bool = False
     # Gemini: keep tools, L1 and library in a cache of their own, at a storage fee, where it pays.
     # Only Lamina's own client can do that.
     explicit_cache: bool = False
@@ -60,8 +75,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             if getattr(self, name) not in choices:
                 problem = f"must be one of {', '.join(choices)}"
                 raise InvalidSetting(name, getattr(self, name), problem)
-        if not isinstance(self.explicit_cache, bool):
-            raise InvalidSetting("explicit_cache", self.explicit_cache, "must be True or False")
+        for name in _FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSetting(name, getattr(self, name), "must be True or False")
         for name in _LIMITS:
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
@@ -83,7 +99,9 @@ _CHOICES = {
     "compaction": ("auto", "off"),
     "cache_ttl": ("5m", "1h"),
     "ask_before_tools": ("always", "never", "tool"),
+    "tool_policy": ("sticky", "exact", "all"),
 }
+_FLAGS = ("explicit_cache", "expand_results", "relevance_priority")
 _NUMBERS = (
     "prune_to", "prune_recent", "prune_cold_above", "cache_lifetime_s", "summary_timeout_s",
 )  # fmt: skip
@@ -91,7 +109,7 @@ _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
     "compaction_reserve", "compaction_keep", "compaction_summary",
-    "summary_timeout_s",
+    "summary_timeout_s", "tool_joins",
 )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """Tools as the engine sees them: what is offered, on which terms, and what came of a call."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from lamina.values.item import ItemId
+from lamina.values.item import Include, ItemId
 from lamina.values.message import ToolDefinition
 
 # Of one tool: whether a person is asked before it runs.
@@ -24,6 +25,8 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: ToolDefinition
     digest: str
     permission: Permission = "required"
+    # Whether it is part of every request, of none unless it is asked for, or searched for.
+    include: Include = "always"
     # What a person is told it is, as `server · tool`.
     label: str = ""
 
@@ -48,3 +51,44 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
 
     text: str
     is_error: bool = False
+
+
+def terms_in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of `mcpServers` with `permission` and `include` of the server and of its `tools`,
+    also where it says them as TeamSpark does. What it says in our words counts; what is of no
+    known form stays as it is, for whoever reads it strictly."""
+    said = dict(entry)
+    defaults = said.pop("serverToolDefaults", None)
+    _translate(said, defaults)
+    tools = dict(_table(said.get("tools")))
+    for name, terms in tools.items():
+        if isinstance(terms, Mapping):
+            own = dict(terms)
+            _translate(own, {key: own.pop(key) for key in ("permissionRequired",) if key in own})
+            tools[name] = own
+    # As it was before there were `serverToolDefaults`.
+    for old, new in (("toolPermissionRequired", "permissionRequired"), ("toolInclude", "include")):
+        older = _table(said.pop(old, None))
+        if "serverDefault" in older:
+            _translate(said, {new: older["serverDefault"]})
+        for name, value in _table(older.get("tools")).items():
+            own = dict(_table(tools.get(name)))
+            _translate(own, {new: value})
+            tools[name] = own
+    if tools:
+        said["tools"] = tools
+    return said
+
+
+def _translate(said: dict[str, Any], theirs: Any) -> None:
+    for key, value in _table(theirs).items():
+        if key == "permissionRequired" and isinstance(value, bool):
+            said.setdefault("permission", "required" if value else "free")
+        elif key == "permissionRequired":
+            said.setdefault("permission", value)
+        elif key == "include":
+            said.setdefault("include", value)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

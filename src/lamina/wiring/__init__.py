@@ -4,11 +4,11 @@ other systems keep is read by `lamina.wiring.porting`, which few need."""
 from lamina.wiring.opening import (
     SystemClock,
     attach,
-    data_folder,
     default_store,
     default_target,
     open_session,
 )
+from lamina.wiring.places import data_folder
 
 __all__ = [
     "SystemClock",

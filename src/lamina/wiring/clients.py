@@ -69,7 +69,8 @@ class Clients:
                 await each.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
-        from lamina.providers.local.catalogue import cache_folder, find_model
+        from lamina.fetching.places import cache_folder
+        from lamina.providers.local.catalogue import find_model
         from lamina.providers.local.client import EmbeddedModel
         from lamina.providers.local.serving import Serving, serve
 

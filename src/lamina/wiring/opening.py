@@ -10,18 +10,23 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from lamina.codec import canonical, digest_value
 from lamina.engine.hooks import Hooks
+from lamina.engine.selecting import Selector
 from lamina.engine.session import Session, start_entry
 from lamina.errors import HookError, UnknownTarget, UsageError
 from lamina.ports import (
     Clock,
+    GuideSource,
+    Index,
     JournalStore,
+    OpenJournal,
     Summarizer,
     SummaryJob,
     TargetBook,
@@ -30,12 +35,18 @@ from lamina.ports import (
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
+from lamina.values.entry import SessionEntry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
 from lamina.values.patch import PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.settings import Settings
+from lamina.wiring.places import data_folder
+from lamina.wiring.searching import LazyIndex
 from lamina.workspace.folder import FolderWorkspace
+
+if TYPE_CHECKING:
+    from lamina.wiring.guiding import Given
 
 # Who applies what is given when a session is opened again, and the entry that says so.
 OPENING = "lamina.opening"
@@ -71,16 +82,6 @@ class _Asking:
         return await self._ask(job)
 
 
-def data_folder() -> Path:
-    """Where sessions and what belongs to them are kept: LAMINA_DATA, or where the platform wants
-    such things."""
-    if given := os.environ.get("LAMINA_DATA"):
-        return Path(given)
-    from platformdirs import user_data_path
-
-    return user_data_path("lamina", appauthor=False)
-
-
 def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
     """The sessions of a workspace, in a folder of their own."""
     if workspace is None or isinstance(workspace, str | os.PathLike):
@@ -98,6 +99,7 @@ def default_target() -> str:
 async def open_session(
     session: str | None = None,
     *,
+    agent: str | os.PathLike[str] | None = None,
     system: str | Sequence[tuple[str, str]] = "",
     project: str | None = None,
     project_context: str | None = None,
@@ -113,6 +115,7 @@ async def open_session(
     clock: Clock | None = None,
     hooks: Hooks | None = None,
     summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None = None,
+    index: Index | None = None,
 ) -> Session:
     """Opens a session: a new one, or one that `store` holds under the id `session`.
 
@@ -123,8 +126,13 @@ async def open_session(
     every turn. A `summarizer` (an object, or an async function of a job) is asked for a summary
     when history is compacted; its `job.request()` is ready for your client.
 
+    `agent` is a name or a path: its persona, memory, model and settings hold unless others are
+    given, `project` may name one of its projects, and its rules and references apply as their
+    include modes say; those chosen by search are found with `index`, the user's own by default.
+
     Raises:
         SessionBusy: the session is open elsewhere.
+        UsageError: there is no such agent.
     """
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
     loaded = _load_hooks(hooks)
@@ -136,6 +144,18 @@ async def open_session(
         else workspace
     )
     store = store or default_store(workspace)
+    place, name_of_agent = "", ""
+    relations: dict[str, tuple[str, ...]] = {}
+    if agent is not None:
+        given = await _read_agent(agent, workspace, project)
+        place, relations, name_of_agent = given.place, given.agent.relations, given.agent.name
+        system = system or given.system
+        memory = memory if memory is not None else given.agent.memory
+        settings = settings or given.settings
+        options = options or given.options
+        target = target or settings.target or given.agent.model or None
+        if given.project:
+            project, project_context = given.project.prompt, given.project.context
     chosen = settings or Settings()
     offered = None if tools is None else tuple(tools)
     included = None if always is None else tuple(always)
@@ -154,8 +174,12 @@ async def open_session(
             options=options or Options(),
             settings=replace(chosen, target=name),
             workspace=source.name,
+            with_agent=name_of_agent,
+            with_agent_at=place,
         )
         opened = await store.create(header)
+    if not place:
+        place, relations = await _agent_of(opened)
     session_opened = Session(
         opened,
         store=store,
@@ -164,6 +188,7 @@ async def open_session(
         workspace=source,
         hooks=loaded,
         summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
+        selector=Selector(index or LazyIndex(), _guides(place), relations=relations),
     )
     if known:
         try:
@@ -177,6 +202,40 @@ async def open_session(
             await session_opened.close()
             raise
     return session_opened
+
+
+def _guides(place: str) -> GuideSource | None:
+    if not place:
+        return None
+    from lamina.agents.folder import AgentFolder
+
+    return AgentFolder(place)
+
+
+async def _read_agent(
+    agent: str | os.PathLike[str],
+    workspace: str | os.PathLike[str] | WorkspaceSource | None,
+    project: str | None,
+) -> "Given":
+    from lamina.wiring.guiding import read_given
+
+    folder = workspace if isinstance(workspace, str | os.PathLike) else "."
+    return await read_given(agent, folder, project=project)
+
+
+async def _agent_of(opened: OpenJournal) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Where the agent of a session that goes on is, and its relations; nothing if it is gone, which
+    its items then say."""
+    header = next(iter(opened.journal.entries.values()), None)
+    place = header.with_agent_at if isinstance(header, SessionEntry) else ""
+    if not place:
+        return "", {}
+    from lamina.agents.reading import read_agent
+
+    try:
+        return place, (await run_sync(read_agent, place)).relations
+    except UsageError:
+        return place, {}
 
 
 async def _apply_given(

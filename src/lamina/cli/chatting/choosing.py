@@ -1,6 +1,8 @@
 """Settings by name, from what a person types.
 
-Law: a value is taken as the setting's own type, or refused with what it may be.
+Laws: a value is taken as the setting's own type, or refused with what it may be. A setting that
+has parts is named with a dot (`guide_search.top_n`); without one it is set as a whole, by the name
+of a preset.
 """
 
 from types import NoneType
@@ -8,23 +10,33 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from lamina.errors import InvalidSetting, UsageError
 from lamina.values.envelope import Options
+from lamina.values.selection import Preset, SearchSettings
 from lamina.values.settings import Settings
 
-_WORDS = {int: "a whole number", float: "a number", str: "a text", NoneType: "none"}
+_WORDS = {
+    int: "a whole number", float: "a number", str: "a text", bool: "true or false",
+    NoneType: "none",
+}  # fmt: skip
+# What people write for yes and no, besides what JSON has for it.
+_SAID = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+OWN = "(values of its own)"
 
 
 def _typed(holder: type[Struct]) -> dict[str, Any]:
-    """The fields that can be typed in a word."""
-    found = {field.name: field.type for field in fields(holder)}
-    return {
-        name: kind
-        for name, kind in found.items()
-        if get_origin(kind) is Literal or set(get_args(kind) or (kind,)) <= set(_WORDS)
-    }
+    """The fields that can be typed in a word, and the parts of those that cannot."""
+    found: dict[str, Any] = {}
+    for field in fields(holder):
+        kind = field.type
+        if kind is SearchSettings:
+            found[field.name] = Preset
+            found |= {f"{field.name}.{part}": each for part, each in _typed(kind).items()}
+        elif get_origin(kind) is Literal or set(get_args(kind) or (kind,)) <= set(_WORDS):
+            found[field.name] = kind
+    return found
 
 
 _OPTIONS = _typed(Options)
@@ -47,17 +59,35 @@ def parse_setting(name: str, text: str) -> Any:
     if name not in TYPES:
         raise UsageError(f"no setting {name!r}; /settings lists them")
     given = None if text.lower() == NONE else text
+    if TYPES[name] is bool:
+        given = _SAID.get(text.lower(), text.lower())
     try:
         return msgspec.convert(given, TYPES[name], strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSetting(name, text, f"must be {allowed(name)}") from error
 
 
+def change_of(name: str, value: Any, settings: Settings) -> dict[str, Any]:
+    """What `Session.change` is to be told, so that a setting gets a value that was parsed.
+
+    Raises:
+        InvalidSetting: the value is out of range.
+    """
+    whole, dot, part = name.partition(".")
+    if dot:
+        return {whole: replace(getattr(settings, whole), **{part: value})}
+    if TYPES[name] is Preset:
+        from lamina.selection.presets import preset
+
+        return {name: preset(value)}
+    return {name: value}
+
+
 def allowed(name: str) -> str:
     """What a setting may be, in words."""
     kind = TYPES[name]
     choices = choices_of(name)
-    if choices:
+    if kind is not bool and choices:
         return f"one of {', '.join(choices)}"
     return " or ".join(_WORDS[each] for each in get_args(kind) or (kind,))
 
@@ -65,20 +95,38 @@ def allowed(name: str) -> str:
 def choices_of(name: str) -> tuple[str, ...]:
     """The words that a setting may be, if it is one of a few."""
     kind = TYPES.get(name)
+    if kind is bool:
+        return ("true", "false")
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def write_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, SearchSettings):
+        return _preset_of(value)
     return NONE if value is None else str(value)
+
+
+def _preset_of(value: SearchSettings) -> str:
+    from lamina.selection.presets import preset
+
+    return next((name for name in get_args(Preset) if preset(name) == value), OWN)
 
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, bool]]:
     """Names, values, and whether they are not what they are by default."""
+    return [*_listed(settings), *_listed(options)]
+
+
+def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, bool]]:
     rows = []
-    for holder in (settings, options):
-        for field in fields(holder):
-            if field.name not in TYPES:
-                continue
-            value = getattr(holder, field.name)
-            rows.append((field.name, write_value(value), value != field.default))
+    for field in fields(holder):
+        name = f"{prefix}{field.name}"
+        if name not in TYPES:
+            continue
+        value = getattr(holder, field.name)
+        rows.append((name, write_value(value), value != field.default))
+        if isinstance(value, SearchSettings):
+            rows += _listed(value, f"{name}.")
     return rows

@@ -10,6 +10,7 @@ from lamina.cli.chatting.choosing import (
     NONE,
     TYPES,
     allowed,
+    change_of,
     choices_of,
     is_option,
     parse_setting,
@@ -21,6 +22,7 @@ from lamina.cli.chatting.showing import (
     last_request,
     questions_of,
     show_help,
+    show_items,
     show_log,
     show_request,
     show_settings,
@@ -30,10 +32,13 @@ from lamina.cli.chatting.showing import (
 from lamina.cli.chatting.table import ALSO, COMMANDS, near
 from lamina.cli.escaping import one_line
 from lamina.cli.running import ensure_target
+from lamina.cli.why import draw_why, explain
 from lamina.engine.tree import name_of
 from lamina.errors import InvalidSetting, UsageError
+from lamina.journal import Journal
 from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import CATALOGUE
+from lamina.values.entry import MessageEntry
 from lamina.values.item import key_of
 from lamina.values.patch import OptionsSet
 from lamina.values.request import LeftOut
@@ -90,6 +95,16 @@ class Commands:
             case "model" if first:
                 here = [(f"local:{model.name}", model.title) for model in CATALOGUE.values()]
                 return here + [(each, "") for each in load_book().names() if "*" not in each]
+            case "why" if first:
+                asked = [e for e in session.path if isinstance(e, MessageEntry)]
+                said = [e.message.text for e in asked if e.message.role == "user"]
+                return [(str(at), one_line(text, 60)) for at, text in enumerate(said, 1)]
+            case "add":
+                return self._chat.members.addable
+            case "remove":
+                return self._chat.members.removable
+            case "@":
+                return self._chat.members.mentions
             case "settings" if first:
                 return [(each, allowed(each)) for each in TYPES]
             case "settings" if len(words) == 2:
@@ -106,6 +121,15 @@ class Commands:
             self._tell("nothing was sent yet on this path")
             return
         self._chat.screen.show(show_request(recorded, full=bool(rest)))
+
+    async def do_why(self, rest: str) -> None:
+        if rest and not rest.isdecimal():
+            raise UsageError(_usage("why"))
+        session, screen = self._chat.session, self._chat.screen
+        entries = {entry.id: entry for entry in session.entries}
+        journal = Journal(entries=entries, leaf=session.state.leaf)
+        why = explain(journal, int(rest) if rest else None, load_book())
+        screen.show(draw_why(why, screen.width))
 
     async def do_compact(self) -> None:
         session = self._chat.session
@@ -183,6 +207,27 @@ class Commands:
     def _path(self, word: str) -> str:
         return inside(word.removeprefix("@"), self._chat.root)
 
+    # -- rules, references and tools -------------------------------------------------------------
+
+    async def do_items(self) -> None:
+        await self._chat.members.look_up(tools=True)
+        self._chat.screen.show(show_items(self._chat.members))
+
+    async def do_add(self, rest: str) -> None:
+        if not rest:
+            raise UsageError(f"{_usage('add')}; /items lists what can be added")
+        await self._chat.members.look_up(tools=True)
+        new = await self._chat.session.add(rest)
+        self._tell(f"{rest} is in from the next message on" if new else f"{rest} was in already")
+
+    async def do_remove(self, rest: str) -> None:
+        if not rest:
+            raise UsageError(f"{_usage('remove')}; /items lists what is in")
+        await self._chat.members.look_up(tools=True)
+        gone = await self._chat.session.remove(rest)
+        out = f"{rest} is out from the next message on, also of search, until you /add it"
+        self._tell(out if gone else f"{rest} was not there")
+
     # -- the tree --------------------------------------------------------------------------------
 
     async def do_tree(self) -> None:
@@ -258,7 +303,7 @@ class Commands:
         if is_option(name):
             await self._set_option(name, value)
         else:
-            await chat.session.change(**{name: value})
+            await chat.session.change(**change_of(name, value, chat.session.settings))
         self._tell(f"{name} is {write_value(value)} from the next message on")
 
     async def _set_option(self, name: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Completion: commands, what they are called with, and paths behind an `@`."""
+"""Completion: commands, what they are called with; behind an `@`, paths, rules and references."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,8 +9,10 @@ from lamina.cli.chatting.mentions import mention, unfinished_mention
 from lamina.cli.chatting.paths import Paths
 from lamina.cli.chatting.table import COMMANDS
 
-# For a command and the words behind it: values, and what they are.
+# For a command and the words behind it: values, and what they are. For `@`: mentions that are no
+# paths.
 Arguments = Callable[[str, list[str]], Iterable[tuple[str, str]]]
+MENTION = "@"
 
 
 def is_command(text: str) -> bool:
@@ -28,8 +30,22 @@ class ChatCompleter(Completer):
             yield from self._of_command(text)
         elif (mentioned := unfinished_mention(text)) is not None:
             said, length = mentioned
+            for value, meaning in self._guides(said):
+                yield Completion(value, start_position=-length, display_meta=meaning)
             for path in self._paths.match(said):
                 yield Completion(mention(path), start_position=-length, display=path)
+
+    def _guides(self, said: str) -> Iterable[tuple[str, str]]:
+        """Rules and references, once something of them is typed: paths are meant more often."""
+        kind, colon, name = said.casefold().partition(":")
+        if not kind:
+            return
+        for value, meaning in self._arguments(MENTION, [said]):
+            of, _, key = value.casefold().removeprefix("@").partition(":")
+            if (colon and of.startswith(kind[:3]) and name in key) or (
+                not colon and of.startswith(kind)
+            ):
+                yield value, meaning
 
     def _of_command(self, text: str) -> Iterable[Completion]:
         name, space, rest = text[1:].partition(" ")
@@ -44,7 +60,7 @@ class ChatCompleter(Completer):
                     )
             return
         command_found = COMMANDS.get(name)
-        words = rest.split(" ")
+        words = [rest] if command_found and command_found.takes_name else rest.split(" ")
         last = words[-1]
         if command_found and command_found.takes_paths and not last.startswith("-"):
             opening = rest.rfind('"') if rest.count('"') % 2 else -1

@@ -15,6 +15,7 @@ from lamina.cli.answers import CUT_OFF
 from lamina.cli.chatting.asking import KeyboardApprover
 from lamina.cli.chatting.commands import Commands
 from lamina.cli.chatting.drawing import Drawing
+from lamina.cli.chatting.members import Members
 from lamina.cli.chatting.mentions import find_mentions
 from lamina.cli.chatting.opening import greet
 from lamina.cli.chatting.screen import Screen, quiet_keys
@@ -63,6 +64,7 @@ class Chat:
         self.workspace = workspace
         self.root = root
         self.attached = attached if attached is not None else {}
+        self.members = Members(runner)
         self.commands = Commands(self)
         # What the next line begins with, to be edited.
         self.offered = ""
@@ -148,6 +150,9 @@ class Chat:
         warned = False
         while not self.leaving:
             offered, self.offered = self.offered, ""
+            if self.screen.live:
+                # For completion, which cannot wait.
+                await self.members.look_up()
             self._toolbar = self._describe()
             try:
                 line = await self._source.read(offered)
@@ -188,6 +193,11 @@ class Chat:
         found = await find_mentions(text, self.workspace, self.root)
         for name in found.unknown:
             self.screen.tell(f"@{name} is not a file here; it is sent as text")
+        if found.guides and not await self.members.has_guides():
+            names = ", ".join(map(one_line, found.guides))
+            self.screen.tell(
+                f"{names}: this session has no rules and references to add; sent as text"
+            )
         attach = [Wanted(what=path, essential=vital) for path, vital in self.attached.items()]
         attach += [Wanted(what=path) for path in found.paths if path not in self.attached]
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))

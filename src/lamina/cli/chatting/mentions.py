@@ -1,6 +1,7 @@
-"""`@path` in a message: what it means, and how it is written.
+"""`@path`, `@rule:name` and `@ref:name` in a message: what they mean, and how they are written.
 
-Law: a mention stays in the text as it was typed; what it names is attached beside it.
+Law: a mention stays in the text as it was typed; what it names is attached beside it, and a rule or
+reference is added to the session.
 """
 
 import re
@@ -8,21 +9,28 @@ from pathlib import Path, PurePath
 
 from msgspec import Struct
 
+from lamina.engine.including import find_mentions as find_guides
 from lamina.ports import WorkspaceSource
+from lamina.values.item import ItemId, key_of, kind_of
 from lamina.values.request import LeftOut
 
 # Behind a space or an opening bracket: an address like a@b.c mentions nothing.
 _MENTION = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]+)"|([^\s"]+))', re.MULTILINE)
 _UNFINISHED = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]*)|([^\s"]*))$')
+# A rule or a reference, which is no path; and one that is being typed, also behind a quote.
+_GUIDE = re.compile(r"(?:rule|ref|reference):")
+_UNFINISHED_GUIDE = re.compile(r'(?:^|(?<=[\s(\[{]))@((?:rule|ref|reference):)"([^"\n]*)$')
 # What may follow a path in a sentence.
 _TRAILING = ".,;:!?)]}'…"
 
 
 class Mentioned(Struct, frozen=True, kw_only=True):
-    """What a message attaches, and mentions that name nothing that could be attached."""
+    """What a message attaches, the rules and references that it adds, and mentions that name
+    nothing that could be attached."""
 
     paths: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    guides: tuple[ItemId, ...] = ()
 
 
 async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Mentioned:
@@ -32,6 +40,8 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
     unknown: list[str] = []
     for found in _MENTION.finditer(text):
         quoted, bare = found.groups()
+        if bare and _GUIDE.match(bare):
+            continue
         said = quoted or bare
         spellings = [said] if quoted else _spellings(said)
         for spelling in spellings:
@@ -45,7 +55,8 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
                 continue
         if path not in paths:
             paths.append(path)
-    return Mentioned(paths=tuple(paths), unknown=tuple(unknown))
+    guides = find_guides(text)
+    return Mentioned(paths=tuple(paths), unknown=tuple(unknown), guides=guides)
 
 
 def _spellings(said: str) -> list[str]:
@@ -57,6 +68,8 @@ def _spellings(said: str) -> list[str]:
 def unfinished_mention(text: str) -> tuple[str, int] | None:
     """The mention that is being typed at the end of `text`: what it says so far, and how many
     characters it takes with its mark."""
+    if found := _UNFINISHED_GUIDE.search(text):
+        return f"{found[1]}{found[2]}", len(found[0])
     found = _UNFINISHED.search(text)
     if found is None:
         return None
@@ -67,6 +80,13 @@ def mention(path: str) -> str:
     """A path as it is mentioned."""
     plain = not re.search(r'[\s"]', path) and path == path.rstrip(_TRAILING)
     return f"@{path}" if plain else f'@"{path}"'
+
+
+def mention_guide(item: ItemId) -> str:
+    """A rule or reference as it is mentioned."""
+    kind, name = ("ref" if kind_of(item) == "reference" else kind_of(item)), key_of(item)
+    plain = not re.search(r'[\s"]', name) and name == name.rstrip(_TRAILING + ">")
+    return f"@{kind}:{name}" if plain else f'@{kind}:"{name}"'
 
 
 def inside(path: str, root: Path) -> str:

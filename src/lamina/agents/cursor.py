@@ -1,0 +1,76 @@
+"""Rules as Cursor keeps them: `.mdc` files that say when they apply.
+
+Law: every file is a rule, whatever its head says.
+"""
+
+from pathlib import Path
+
+from lamina.agents.disk import Disk
+from lamina.agents.fields import Sheet
+from lamina.agents.frontmatter import read_page
+from lamina.agents.guides import Shelf, clean_name, one_line, place_of
+from lamina.values.agent import Guide
+from lamina.values.item import Include
+
+SUFFIX = ".mdc"
+# Patterns that tell no file from another.
+_EVERYTHING = {"*", "**", "**/*", "**/**", "**/*.*", "*.*", "/**", "/**/*", "./**", "./**/*"}
+
+
+def read_cursor_rules(disk: Disk, shelf: Shelf, folder: Path, *, others: bool = True) -> None:
+    """Keeps the rules of a folder and of those below it; with `others`, complains of what is no
+    rule there."""
+    for path in disk.walk(folder):
+        if path.suffix.lower() == SUFFIX:
+            within = path.parent.name if path.parent != folder else ""
+            add_cursor_rule(disk, shelf, path, within=within)
+        elif others:
+            problem = f"is not read: Cursor's rules end in {SUFFIX}"
+            disk.notes.warn(disk.shown(path), problem)
+
+
+def add_cursor_rule(disk: Disk, shelf: Shelf, path: Path, *, within: str = "") -> None:
+    text, shown = disk.text(path), disk.shown(path)
+    if text is None:
+        return
+    page = read_page(text, shown, disk.notes)
+    if not page.has_head and text.strip():
+        problem = "has no head between lines of '---', so it joins only when it is added by hand"
+        disk.notes.warn(shown, problem, 1)
+    sheet = Sheet(page.head, shown, disk.notes, 1)
+    description = one_line(sheet.text("description"))
+    globs = sheet.texts("globs")
+    always = sheet.flag("alwaysApply") or False
+    sheet.finish()
+    if globs and not always:
+        _complain_of_globs(sheet, globs, description)
+    guide = Guide(
+        kind="rule",
+        name=clean_name(path.stem, shown, disk.notes, None) or "unnamed",
+        text=page.body,
+        description=description,
+        include=_include(always, globs, description),
+        globs=() if always else globs,
+        place=place_of(shown, page.line),
+    )
+    shelf.add(guide, shown, page.line, within=within)
+
+
+def _include(always: bool, globs: tuple[str, ...], description: str) -> Include:
+    """As Cursor has it; but a pattern that fits every file says nothing of when a rule is meant,
+    and such a rule is searched for by its description as well."""
+    if always:
+        return "always"
+    says_which = any(each not in _EVERYTHING for each in globs)
+    return "agent" if description and not says_which else "manual"
+
+
+def _complain_of_globs(sheet: Sheet, globs: tuple[str, ...], description: str) -> None:
+    broad = [each for each in globs if each in _EVERYTHING]
+    if broad:
+        also = ", and is searched for by its description" if description else ""
+        problem = (
+            f"globs: {broad[0]!r} fits every file, so it joins with whatever is attached{also}"
+        )
+        advice = "write 'alwaysApply: true', or patterns that tell files apart"
+        sheet.notes.warn(sheet.path, f"{problem}; {advice}", sheet.line_of("globs"))

@@ -1,0 +1,185 @@
+"""Files of an agent: opened within a root, read whole, and remembered by their stamps.
+
+Law: a file that leads out of the root is not opened. What can be read of a file as text is read;
+how it had to be read is noted.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lamina.agents.notes import Notes
+
+MEGABYTE = 1_000_000
+# Nobody writes that many rules by hand; a folder of data was taken for one of rules.
+MOST_BYTES = 20 * MEGABYTE
+MOST_FILES = 10_000
+# A file that was written so shortly before it was looked at may change again unseen.
+_FRESH_NS = 50_000_000
+
+# None: there was nothing.
+Stamp = tuple[int, int, int, int] | None
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp:
+    """What changes when a file does; of a folder, when one comes, goes or is renamed in it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+class Disk:
+    """What is read below `root`. Paths are shown as a person would write them: as seen from where
+    they stand, if that is how they named the agent."""
+
+    def __init__(self, root: Path, notes: Notes, *, relative: bool = False) -> None:
+        self.root = root
+        self.notes = notes
+        self.stamps: dict[str, Stamp] = {}
+        self._real_root = root.resolve()
+        self._here = os.getcwd() if relative else None
+
+    def shown(self, path: Path) -> str:
+        shown = os.path.relpath(path, self._here) if self._here else str(path)
+        # Names that are no text are shown, and kept apart, by their bytes.
+        return shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+    def is_file(self, path: Path) -> bool:
+        self._watch(path)
+        return path.is_file()
+
+    def is_folder(self, path: Path) -> bool:
+        self._watch(path)
+        return path.is_dir()
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder, in order; nothing if it is none."""
+        self._watch(folder)
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.notes.error(self.shown(folder), f"cannot be read: {error.strerror}")
+            return []
+
+    def walk(self, folder: Path) -> list[Path]:
+        """All files below a folder, in order, without hidden ones. Links are followed inside the
+        root, and no folder is entered twice."""
+        found: list[Path] = []
+        for path in self._walk(folder, set()):
+            if len(found) == MOST_FILES:
+                problem = f"has more than {MOST_FILES:,} files; those after them are not read"
+                self.notes.error(self.shown(folder), problem)
+                break
+            found.append(path)
+        return found
+
+    def _walk(self, folder: Path, seen: set[str]) -> Iterator[Path]:
+        if not folder.is_dir():
+            self._watch(folder)
+            return
+        if (real := os.path.realpath(folder)) in seen or not self.is_inside(folder):
+            return
+        seen.add(real)
+        for name in self.names(folder):
+            path = folder / name
+            if name.startswith("."):
+                continue
+            if path.is_dir():
+                yield from self._walk(path, seen)
+            else:
+                yield path
+
+    def leads_out(self, path: Path) -> bool:
+        """Whether a path leaves the root when its links are followed."""
+        return not Path(os.path.realpath(path)).is_relative_to(self._real_root)
+
+    def is_inside(self, path: Path) -> bool:
+        """Whether a path stays below the root; noted if not."""
+        inside = not self.leads_out(path)
+        if not inside:
+            problem = f"leads out of {self.shown(self.root)!r} and is not opened"
+            self.notes.error(self.shown(path), problem)
+        return inside
+
+    def text(self, path: Path) -> str | None:
+        """The text of a file with plain line ends; None if it has none that could be read."""
+        self._watch(path)
+        data = self._bytes(path) if self.is_inside(path) else None
+        return None if data is None else self._decode(path, data)
+
+    def _watch(self, path: Path) -> None:
+        # Before it is read: a change while it is being read is a change since.
+        found = stamp_of(path)
+        if found and time.time_ns() - max(found[0], found[1]) < _FRESH_NS:
+            found = (-1, -1, -1, -1)
+        self.stamps.setdefault(str(path), found)
+
+    def _bytes(self, path: Path) -> bytes | None:
+        shown = self.shown(path)
+        try:
+            # Nothing that waits, as a pipe does, is waited for.
+            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        except FileNotFoundError:
+            self.notes.error(shown, "does not exist, or is a link to what does not")
+            return None
+        except OSError as error:
+            self.notes.error(shown, f"cannot be read: {error.strerror}")
+            return None
+        try:
+            with os.fdopen(handle, "rb") as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    self.notes.error(shown, "is not a file and is not read")
+                    return None
+                if found.st_size > MOST_BYTES:
+                    size = f"{found.st_size / MEGABYTE:,.1f} MB"
+                    limit = f"{MOST_BYTES // MEGABYTE} MB"
+                    self.notes.error(
+                        shown, f"has {size}, over the limit of {limit}; it is not read"
+                    )
+                    return None
+                return file.read(MOST_BYTES)
+        except OSError as error:
+            self.notes.error(shown, f"cannot be read: {error.strerror}")
+            return None
+
+    def _decode(self, path: Path, data: bytes) -> str | None:
+        shown = self.shown(path)
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            self.notes.warn(shown, "is UTF-16 and was read as that; save it as UTF-8", 1)
+            return _plain(data.decode("utf-16", "replace"))
+        if b"\0" in data:
+            line = data[: data.index(b"\0")].count(b"\n") + 1
+            self.notes.error(shown, "is not text: it holds a byte 0; it is not read", line)
+            return None
+        if data.startswith(b"\xef\xbb\xbf"):
+            self.notes.warn(shown, "begins with a byte order mark, which was left out", 1)
+            data = data[3:]
+        if b"\r" in data:
+            line = data[: data.index(b"\r")].count(b"\n") + 1
+            self.notes.warn(shown, "has line ends of Windows; they are read as plain ones", line)
+        try:
+            return _plain(data.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            text, how = _guess(data)
+            problem = f"is not UTF-8 (byte {data[error.start]:#04x}); {how}. Save it as UTF-8"
+            self.notes.warn(shown, problem, line)
+            return _plain(text)
+
+
+def _guess(data: bytes) -> tuple[str, str]:
+    try:
+        return data.decode("cp1252"), "it was read as Windows-1252"
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), "such bytes are shown as �"
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,50 @@
+"""An agent while it is being read."""
+
+from pathlib import Path
+from typing import Any
+
+from lamina.agents.disk import Disk
+from lamina.agents.guides import Shelf
+from lamina.agents.notes import Notes
+from lamina.values.agent import Agent, Project, Skill
+
+
+class Draft:
+    """What was found so far. `disk` is what it is read from, and `place` what was named."""
+
+    def __init__(self, disk: Disk, place: Path, name: str) -> None:
+        self.disk = disk
+        self.place = place
+        self.notes: Notes = disk.notes
+        self.shelf = Shelf(self.notes)
+        self.name = name
+        self.description = ""
+        self.version = ""
+        self.model = ""
+        self.persona = ""
+        self.memory = ""
+        self.settings: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
+        self.servers: dict[str, Any] = {}
+        self.projects: list[Project] = []
+        self.skills: list[Skill] = []
+        self.relations: dict[str, tuple[str, ...]] = {}
+
+    def agent(self) -> Agent:
+        return Agent(
+            name=self.name,
+            description=self.description,
+            version=self.version,
+            model=self.model,
+            persona=self.persona,
+            memory=self.memory,
+            settings=self.settings,
+            options=self.options,
+            guides=self.shelf.guides,
+            servers=self.servers,
+            projects=tuple(self.projects),
+            skills=tuple(self.skills),
+            relations=self.relations,
+            problems=self.notes.problems,
+            place=self.disk.shown(self.place),
+        )

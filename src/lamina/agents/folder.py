@@ -1,0 +1,55 @@
+"""An agent that is looked at again before every turn.
+
+Law: an edit is seen by whoever asks next; where nothing changed, asking costs a look at each file.
+"""
+
+import os
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from lamina.agents.disk import stamp_of
+from lamina.agents.reading import Loaded, load_agent
+from lamina.errors import UsageError
+from lamina.values.agent import Agent, Guides, Problem
+
+
+class AgentFolder:
+    """The agent at a path, as it is now."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        # Where it is stays, wherever the process goes.
+        self.path = Path(os.path.abspath(Path(path).expanduser()))
+        self._loaded: Loaded | None = None
+        self._lock = anyio.Lock()
+
+    async def agent(self) -> Agent:
+        """The agent; read anew only if one of its files is another than it was.
+
+        Raises:
+            UsageError: there is none, and was none before.
+        """
+        async with self._lock:
+            loaded = await anyio.to_thread.run_sync(self._look)
+            self._loaded = loaded
+            return loaded.agent
+
+    async def guides(self) -> Guides:
+        agent = await self.agent()
+        return Guides(guides=agent.guides, problems=agent.problems)
+
+    def _look(self) -> Loaded:
+        if self._loaded and all(
+            stamp_of(path) == stamp for path, stamp in self._loaded.stamps.items()
+        ):
+            return self._loaded
+        try:
+            return load_agent(self.path)
+        except UsageError as error:
+            if self._loaded is None:
+                raise
+            # It went away while it was in use: there is nothing of it now, and that is said.
+            gone = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
+            agent = Agent(name=self._loaded.agent.name, problems=(gone,), place=str(self.path))
+            return Loaded(agent=agent, stamps=self._loaded.stamps)

@@ -1,0 +1,155 @@
+"""Rules and references of files: what they are called, when they join, and what is odd about them.
+
+Law: a text that was read is a guide, however wrong its head is; two guides never share a name.
+"""
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import cast, get_args
+
+from msgspec.structs import replace
+
+from lamina.agents.disk import MEGABYTE, Disk
+from lamina.agents.fields import Sheet
+from lamina.agents.frontmatter import Page, read_page
+from lamina.agents.imports import unclosed_fence
+from lamina.agents.notes import Notes
+from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL, Guide, GuideKind
+from lamina.values.item import Include
+
+INCLUDES: tuple[str, ...] = get_args(Include)
+# A text as long as several books is not sent because a file says so, but when a person does.
+MOST_CHARACTERS = MEGABYTE
+# What cannot be seen, and what turns the direction of what follows.
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+
+
+class Shelf:
+    """The guides of an agent, each name once of its kind."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._guides: dict[tuple[str, str], Guide] = {}
+        self._texts: dict[tuple[str, str], Guide] = {}
+
+    @property
+    def guides(self) -> tuple[Guide, ...]:
+        return tuple(self._guides.values())
+
+    def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
+        """Keeps a guide; where its name is taken, under one that tells where it is from."""
+        guide = self._lightened(guide, path, line)
+        self._look_at_text(guide, path, line)
+        first = self._guides.get((guide.kind, guide.name))
+        if first is not None:
+            name = self._free_name(guide, within)
+            problem = f"{guide.name!r} is also the name of the {guide.kind} in {first.place}"
+            self._notes.error(path, f"{problem}; this one is called {name!r}", line)
+            guide = replace(guide, name=name)
+        self._guides[(guide.kind, guide.name)] = guide
+        return guide
+
+    def _free_name(self, guide: Guide, within: str) -> str:
+        if within and (guide.kind, f"{within}-{guide.name}") not in self._guides:
+            return f"{within}-{guide.name}"
+        number = 2
+        while (guide.kind, f"{guide.name}-{number}") in self._guides:
+            number += 1
+        return f"{guide.name}-{number}"
+
+    def _look_at_text(self, guide: Guide, path: str, line: int | None) -> None:
+        if not guide.text.strip():
+            self._notes.warn(path, "has no text", line)
+            return
+        twin = self._texts.setdefault((guide.kind, guide.text), guide)
+        if twin is not guide:
+            problem = f"has the same text as {twin.name!r}; where both join it is sent twice"
+            self._notes.warn(path, problem, line)
+        is_short = len(guide.text) <= MOST_CHARACTERS
+        if is_short and (open_at := unclosed_fence(guide.text)) is not None:
+            problem = "a code block begins here and has no end; what follows it looks like code"
+            self._notes.warn(path, problem, open_at + (line or 1))
+
+    def _lightened(self, guide: Guide, path: str, line: int | None) -> Guide:
+        if len(guide.text) <= MOST_CHARACTERS or (guide.include == "manual" and not guide.globs):
+            return guide
+        problem = f"has {len(guide.text):,} characters: too long to join by itself; add it by hand"
+        self._notes.error(path, problem, line)
+        return replace(guide, include="manual", globs=())
+
+
+def clean_name(name: str, path: str, notes: Notes, line: int | None) -> str:
+    """A name as it can be shown and typed; empty if nothing is left of it."""
+    shown = "".join(each for each in name if unicodedata.category(each) not in _UNSEEN)
+    shown = unicodedata.normalize("NFC", shown).strip()
+    if shown != name.strip():
+        problem = f"the name {name!r} holds what cannot be seen or is composed; it is {shown!r}"
+        notes.warn(path, problem, line)
+    if re.search(r"\s", shown):
+        problem = f"the name {shown!r} has spaces: a message has to put it in quotes"
+        notes.warn(path, f"{problem}; dashes are easier to type", line)
+    if "/" in shown or "\\" in shown:
+        notes.warn(path, f"the name {shown!r} looks like a path; write it with dashes", line)
+    return shown
+
+
+def place_of(path: str, line: int | None) -> str:
+    return f"{path}:{line}" if line else path
+
+
+def read_guides(
+    disk: Disk, shelf: Shelf, folder: Path, kind: GuideKind, suffix: str = ".md"
+) -> None:
+    """Keeps the guides of a folder of our own form, and of those below it."""
+    for path in disk.walk(folder):
+        if path.suffix.lower() != suffix:
+            problem = f"is not read: a {kind} is a file that ends in {suffix}"
+            disk.notes.warn(disk.shown(path), problem)
+        elif (text := disk.text(path)) is not None:
+            within = path.parent.name if path.parent != folder else ""
+            add_guide(disk, shelf, path, text, kind, within=within)
+
+
+def add_guide(
+    disk: Disk, shelf: Shelf, path: Path, text: str, kind: GuideKind, *, within: str = ""
+) -> None:
+    """Keeps what a file of our own form holds."""
+    shown = disk.shown(path)
+    page = read_page(text, shown, disk.notes)
+    if not page.has_head and text.strip():
+        problem = (
+            "has no head between lines of '---', so it joins only when it is added by hand; "
+            "'include: always' or 'include: agent' there changes that"
+        )
+        disk.notes.warn(shown, problem, 1)
+    guide = guide_of(Sheet(page.head, shown, disk.notes, 1), kind, path.stem, page)
+    shelf.add(guide, shown, page.line, within=within)
+
+
+def guide_of(
+    sheet: Sheet, kind: GuideKind, stem: str, page: Page, priority: str = "priority"
+) -> Guide:
+    """The guide that a head and a text make; `stem` is its name if it has no other."""
+    notes, path = sheet.notes, sheet.path
+    said = sheet.text("name").strip()
+    name = clean_name(said, path, notes, sheet.line_of("name")) if said else ""
+    guide = Guide(
+        kind=kind,
+        name=name or clean_name(stem, path, notes, None) or "unnamed",
+        text=page.body,
+        description=one_line(sheet.text("description")),
+        level=sheet.whole(priority, DEFAULT_LEVEL, LOWEST_LEVEL, HIGHEST_LEVEL),
+        include=cast(Include, sheet.choice("include", INCLUDES, "manual")),
+        globs=sheet.texts("globs"),
+        place=place_of(path, page.line),
+    )
+    sheet.finish()
+    if guide.include == "agent" and not guide.description:
+        problem = "is searched for by its description, and has none; its text alone has to be found"
+        notes.warn(path, problem, sheet.line_of("include"))
+    return guide
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())

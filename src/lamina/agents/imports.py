@@ -1,0 +1,101 @@
+"""Where a text imports others with `@path`, as CLAUDE.md does, and where it is code. Pure.
+
+Law: what stands in code is an example, not an import.
+"""
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+|>\s?)*(`{3,}|~{3,})(.*)")
+_LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_TICKS = re.compile(r"`+")
+_IMPORT = re.compile(r"(?<![\w@/.\\])@(?!@)((?:\\ |[^\s\\`])+)")
+_TRAILING = ".,;:!?)]}>'\"*_"
+# A path leads somewhere or has a suffix; @someone and @angular/core are none.
+_PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
+
+
+def find_imports(text: str) -> tuple[tuple[int, str], ...]:
+    """The line and the path of each import, in order, each path once."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(_without_code(text).split("\n"), start=1):
+        for match in _IMPORT.finditer(line):
+            path = match[1].replace("\\ ", " ").rstrip(_TRAILING)
+            if path:
+                found.setdefault(path, number)
+    return tuple((line, path) for path, line in found.items())
+
+
+def looks_like_path(path: str) -> bool:
+    return bool(_PATH.fullmatch(path))
+
+
+def _without_code(text: str) -> str:
+    """The text with code blanked out, line by line as it was."""
+    paragraphs: list[list[str]] = [[]]
+    for line, is_code in _lines(text):
+        if is_code or not line.strip():
+            paragraphs += [[""], []]
+        else:
+            paragraphs[-1].append(line)
+    shown = [_without_spans("\n".join(each)) for each in paragraphs if each]
+    return "\n".join(shown)
+
+
+def unclosed_fence(text: str) -> int | None:
+    """Which line, from 0 on, begins a block of code that never ends."""
+    fence, began = "", None
+    for number, line in enumerate(text.split("\n")):
+        was, fence = fence, _fence_after(line, fence)
+        if fence and not was:
+            began = number
+    return began if fence else None
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """The fence of the block of code that is open behind a line; empty if none is."""
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    if fence:
+        closes = found[1].startswith(fence) and not found[2].strip()
+        return "" if closes else fence
+    # In ticks, a fence's own line holds none: that would be a span.
+    is_span = found[1][0] == "`" and "`" in found[2]
+    return "" if is_span else found[1]
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is code by fences or by how far it is indented."""
+    fence, in_list, after_blank = "", False, True
+    for line in text.split("\n"):
+        was, fence = fence, _fence_after(line, fence)
+        if was or fence:
+            yield line, True
+            after_blank = False
+            continue
+        is_code = line.startswith(("    ", "\t")) and after_blank and not in_list
+        yield line, is_code and bool(line.strip())
+        if line.strip():
+            in_list = bool(_LIST.match(line)) or (in_list and line[0] in " \t")
+        after_blank = not line.strip() or is_code
+
+
+def _without_spans(text: str) -> str:
+    """Blanks what stands between runs of as many backticks."""
+    runs = list(_TICKS.finditer(text))
+    later: dict[int, list[int]] = {}
+    for at in range(len(runs) - 1, -1, -1):
+        later.setdefault(len(runs[at][0]), []).append(at)
+    pieces, end, at = [], 0, 0
+    while at < len(runs):
+        same = later[len(runs[at][0])]
+        while same and same[-1] <= at:
+            same.pop()
+        if not same:
+            at += 1
+            continue
+        start, close = runs[at].start(), runs[same[-1]].end()
+        pieces += [text[end:start], re.sub(r"[^\n]", " ", text[start:close])]
+        end, at = close, same[-1] + 1
+    return "".join((*pieces, text[end:]))

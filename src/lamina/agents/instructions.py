@@ -1,0 +1,143 @@
+"""Instructions that stand beside people's work: AGENTS.md, CLAUDE.md and `.claude/rules`.
+
+Laws: they apply always, from the root of a project to where one works, and the closest is last. A
+file is read once, however many ways lead to it.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lamina.agents.draft import Draft
+from lamina.agents.fields import Sheet
+from lamina.agents.frontmatter import read_page
+from lamina.agents.guides import MOST_CHARACTERS, clean_name, one_line, place_of
+from lamina.agents.imports import find_imports, looks_like_path
+from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
+
+AGENTS_FILE = "AGENTS.md"
+CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+CLAUDE_RULES = ".claude/rules"
+# What Codex reads of all AGENTS.md together.
+CODEX_BYTES = 32 * 1024
+_MOST_HOPS = 5
+_MOST_IMPORTS = 500
+
+
+class Instructions:
+    """Files as rules that apply always, in the order in which they are added."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._level = DEFAULT_LEVEL
+        self._read: set[str] = set()
+
+    def add_agents_files(self, folders: Sequence[Path]) -> None:
+        """AGENTS.md of each folder, the closest last."""
+        room = CODEX_BYTES
+        for folder in folders:
+            path = folder / AGENTS_FILE
+            if not self._draft.disk.is_file(path) or (text := self._add(path)) is None:
+                continue
+            size = len(text.encode())
+            if size > room:
+                shown = self._draft.disk.shown(path)
+                drops = f"all but {room:,} bytes" if room else "all"
+                problem = f"Codex reads {CODEX_BYTES:,} bytes of all {AGENTS_FILE}, and would drop"
+                problem = f"{problem} {drops} of these {size:,}; they are read whole here"
+                self._draft.notes.warn(shown, problem)
+            room = max(0, room - size)
+
+    def add_claude_files(self, folders: Sequence[Path]) -> None:
+        """CLAUDE.md of each folder, the closest last, each followed by what it imports."""
+        for folder in folders:
+            for name in CLAUDE_FILES:
+                if self._draft.disk.is_file(folder / name):
+                    self.add_with_imports(folder / name)
+
+    def add_with_imports(self, path: Path) -> None:
+        text = self._add(path)
+        if text is not None:
+            self._import(path, text, (os.path.realpath(path),))
+
+    def _add(self, path: Path) -> str | None:
+        """Keeps a file as a rule; None if it could not be read, or was read before."""
+        disk, real = self._draft.disk, os.path.realpath(path)
+        if real in self._read:
+            return None
+        text = disk.text(path)
+        if text is None:
+            return None
+        self._read.add(real)
+        shown = disk.shown(path)
+        guide = Guide(
+            kind="rule",
+            name=self._name(path),
+            text=text.strip("\n").rstrip(),
+            level=self._level,
+            include="always",
+            place=place_of(shown, 1),
+        )
+        self._draft.shelf.add(guide, shown, 1)
+        self._level = min(self._level + 1, HIGHEST_LEVEL)
+        return text
+
+    def _name(self, path: Path) -> str:
+        """Where it is, as seen from the root: that is how such files name each other."""
+        root = self._draft.disk.root
+        inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+        return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+    def _import(self, path: Path, text: str, chain: tuple[str, ...]) -> None:
+        disk, notes, shown = self._draft.disk, self._draft.notes, self._draft.disk.shown(path)
+        if len(text) > MOST_CHARACTERS:
+            notes.error(shown, "is too long to be searched for imports; there are none of it")
+            return
+        found = find_imports(text)
+        if len(found) > _MOST_IMPORTS:
+            line = found[_MOST_IMPORTS][0]
+            notes.error(shown, f"from here on @ imports nothing: {_MOST_IMPORTS} are enough", line)
+        for line, said in found[:_MOST_IMPORTS]:
+            wanted = Path(os.path.normpath(path.parent / Path(said).expanduser()))
+            real = os.path.realpath(wanted)
+            if not disk.is_file(wanted):
+                if looks_like_path(said):
+                    notes.warn(shown, f"@{said} is imported, and there is no such file", line)
+            elif disk.leads_out(wanted):
+                problem = f"@{said} leads out of {disk.shown(disk.root)!r} and is not imported"
+                notes.error(shown, problem, line)
+            elif real in chain:
+                notes.warn(shown, f"@{said} imports itself in a circle; it is read once", line)
+            elif len(chain) > _MOST_HOPS:
+                problem = f"@{said} is more than {_MOST_HOPS} imports away and is not imported"
+                notes.error(shown, problem, line)
+            elif len(self._read) >= _MOST_IMPORTS:
+                problem = f"@{said} is not imported: there are {_MOST_IMPORTS} files already"
+                notes.error(shown, problem, line)
+            elif (inner := self._add(wanted)) is not None:
+                self._import(wanted, inner, (*chain, real))
+
+
+def read_claude_rules(draft: Draft, folder: Path) -> None:
+    """Keeps `.claude/rules`: with `paths` they join with files that fit, without them always."""
+    disk = draft.disk
+    for path in disk.walk(folder):
+        shown = disk.shown(path)
+        if path.suffix.lower() != ".md":
+            draft.notes.warn(shown, "is not read: Claude's rules end in .md")
+        elif (text := disk.text(path)) is not None:
+            page = read_page(text, shown, draft.notes)
+            sheet = Sheet(page.head, shown, draft.notes, 1)
+            globs = sheet.texts("paths")
+            guide = Guide(
+                kind="rule",
+                name=clean_name(path.stem, shown, draft.notes, None) or "unnamed",
+                text=page.body,
+                description=one_line(sheet.text("description")),
+                include="manual" if sheet.has("paths") else "always",
+                globs=globs,
+                place=place_of(shown, page.line),
+            )
+            sheet.finish()
+            within = path.parent.name if path.parent != folder else ""
+            draft.shelf.add(guide, shown, page.line, within=within)

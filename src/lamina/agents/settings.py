@@ -1,0 +1,138 @@
+"""What an agent says of settings, by the names that sessions know them by.
+
+Law: a setting that is wrong costs itself alone.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+import msgspec
+from msgspec.structs import fields
+
+from lamina.agents.draft import Draft
+from lamina.agents.fields import Field, Sheet, number_of
+from lamina.errors import LaminaError
+from lamina.values.envelope import Options
+from lamina.values.selection import Preset, SearchSettings
+from lamina.values.settings import Settings
+
+PRESETS: tuple[str, ...] = get_args(Preset)
+SEARCHES = ("guide_search", "tool_search")
+_SEARCH_FIELDS = {each.name for each in fields(SearchSettings)}
+_OPTIONS = {each.name for each in fields(Options)} | {"top_p"}
+_SETTINGS = {each.name for each in fields(Settings)}
+
+
+def read_settings(draft: Draft, sheet: Sheet) -> None:
+    """Keeps the entries of an object of settings."""
+    for name, found in sheet.entries.items():
+        if found.data is not None:
+            keep_setting(draft, sheet.path, name, found)
+
+
+def keep_setting(draft: Draft, path: str, name: str, found: Field) -> None:
+    """Keeps a setting or an option if it is one, and may be what it is."""
+    if name in SEARCHES:
+        draft.settings[name] = read_search(draft, path, name, found)
+    elif name in _OPTIONS:
+        _keep(draft.options, draft, path, name, found, _check_option(name, found.data))
+    elif name in _SETTINGS:
+        _keep(draft.settings, draft, path, name, found, _problem(name, found.data, Settings))
+    else:
+        near = get_close_matches(name, sorted(_OPTIONS | _SETTINGS), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        draft.notes.error(path, f"there is no setting {name!r}{hint}", found.line)
+
+
+def _keep(
+    kept: dict[str, Any], draft: Draft, path: str, name: str, found: Field, problem: str
+) -> None:
+    if problem:
+        draft.notes.error(path, f"{name}: {problem}; it is not used", found.line)
+    else:
+        kept[name] = found.data
+
+
+def _check_option(name: str, value: Any) -> str:
+    if name == "top_p":
+        is_share = isinstance(value, int | float) and not isinstance(value, bool)
+        return "" if is_share and 0 <= value <= 1 else f"{value!r} is no number from 0 to 1"
+    return _problem(name, value, Options)
+
+
+def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
+    """What is wrong with a value; empty if nothing is."""
+    choices = next(get_args(each.type) for each in fields(form) if each.name == name)
+    if choices and all(isinstance(each, str) for each in choices) and value not in choices:
+        return f"has to be one of {', '.join(choices)}, not {value!r}"
+    try:
+        msgspec.convert({name: value}, form)
+    except (msgspec.ValidationError, LaminaError) as error:
+        return str(error).removesuffix(f" - at `$.{name}`")
+    return ""
+
+
+def read_search(draft: Draft, path: str, name: str, found: Field) -> dict[str, Any]:
+    """Settings of a search: the name of a preset, whether to search at all, or one by one."""
+    if isinstance(found.data, bool):
+        return {"search": found.data}
+    if found.is_scalar:
+        return _preset(draft, path, name, found)
+    if not found.is_object:
+        choices = ", ".join(PRESETS)
+        problem = f"{name}: has to be one of {choices}, or an object, not {found.kind}"
+        draft.notes.error(path, problem, found.line)
+        return {}
+    said = found.entries.get("preset")
+    settings = _preset(draft, path, name, said) if said and said.data is not None else {}
+    for key, value in found.entries.items():
+        if key != "preset" and value.data is not None:
+            settings |= _search_field(draft, path, key, value)
+    return settings
+
+
+def _search_field(draft: Draft, path: str, key: str, found: Field) -> Mapping[str, Any]:
+    if key not in _SEARCH_FIELDS:
+        near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
+        draft.notes.error(path, f"a search has no setting {key!r}; {hint}", found.line)
+        return {}
+    if problem := _problem(key, found.data, SearchSettings):
+        draft.notes.error(path, f"{key}: {problem}; it is not used", found.line)
+        return {}
+    return {key: found.data}
+
+
+def _preset(draft: Draft, path: str, name: str, found: Field) -> dict[str, Any]:
+    from lamina.selection.presets import preset
+
+    said = found.text.strip().lower() if found.is_scalar else ""
+    if said not in PRESETS:
+        shown = repr(found.text) if found.is_scalar else found.kind
+        problem = f"{name}: the preset has to be one of {', '.join(PRESETS)}, not {shown}"
+        draft.notes.error(path, problem, found.line)
+        return {}
+    return msgspec.structs.asdict(preset(said))  # type: ignore[arg-type]
+
+
+def read_model(draft: Draft, path: str, found: Field | None) -> str:
+    """A model as `provider:id`; empty if it is none."""
+    if found is None:
+        return ""
+    said = found.text.strip() if found.is_scalar else ""
+    provider, colon, model = said.partition(":")
+    if provider.strip() and colon and model.strip():
+        return said
+    shown = repr(found.text) if found.is_scalar else found.kind
+    problem = f"model: has to be 'provider:id', as anthropic:claude-opus-5, not {shown}"
+    draft.notes.error(path, problem, found.line)
+    return ""
+
+
+def as_number(found: Field) -> Field:
+    """The field with a number that was written as a text: older programs did so."""
+    value = number_of(found)
+    if value is None:
+        return found
+    return Field(line=found.line, data=value, text=found.text)

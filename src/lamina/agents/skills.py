@@ -1,0 +1,141 @@
+"""Skills: folders with a SKILL.md. What there is is told always; a skill's text joins when it is
+chosen; its other files are read when they are asked for.
+
+Law: a skill with a wrong name or description is still a skill, under the name of its folder.
+"""
+
+import re
+from pathlib import Path
+
+from lamina.agents.draft import Draft
+from lamina.agents.fields import Sheet
+from lamina.agents.frontmatter import Page, read_page
+from lamina.agents.guides import clean_name, one_line, place_of
+from lamina.values.agent import Guide, Skill
+
+FILE = "SKILL.md"
+OVERVIEW = "skills"
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_MOST_NAME, _MOST_DESCRIPTION, _MOST_COMPATIBILITY = 64, 1024, 500
+# `Bash(git add:*) Read`: what stands in brackets is one with what stands before them.
+_TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
+_HEADING = (
+    "These skills are instructions for certain tasks. The text of a skill is the reference of its "
+    "name; it joins when a question calls for it. Files that it speaks of are read with "
+    "read_skill_file(skill, path)."
+)
+
+
+def read_skills(draft: Draft, folder: Path) -> None:
+    """Keeps the skills that are folders of this one."""
+    for name in draft.disk.names(folder):
+        if draft.disk.is_file(folder / name / FILE):
+            read_skill(draft, folder / name)
+
+
+def read_skill(draft: Draft, folder: Path) -> None:
+    path = folder / FILE
+    text, shown = draft.disk.text(path), draft.disk.shown(path)
+    if text is None:
+        return
+    page = read_page(text, shown, draft.notes)
+    if not page.has_head:
+        draft.notes.error(shown, "has no head with a name and a description", 1)
+    skill = _skill_of(Sheet(page.head, shown, draft.notes, 1), folder, page)
+    guide = Guide(
+        kind="reference",
+        name=skill.name,
+        text=page.body,
+        description=skill.description,
+        include="agent",
+        place=place_of(shown, page.line),
+    )
+    # Under the name that its text got: it is what a model sees of it.
+    kept = draft.shelf.add(guide, shown, page.line, within="skill")
+    draft.skills.append(
+        Skill(
+            name=kept.name,
+            description=skill.description,
+            folder=str(folder),
+            license=skill.license,
+            compatibility=skill.compatibility,
+            tools=skill.tools,
+            metadata=skill.metadata,
+        )
+    )
+
+
+def _skill_of(sheet: Sheet, folder: Path, page: Page) -> Skill:
+    description = one_line(sheet.text("description"))
+    if not description and page.has_head:
+        sheet.complain("description", "is missing; it is what a skill is chosen by")
+    if len(description) > _MOST_DESCRIPTION:
+        problem = f"has {len(description):,} characters, and may have {_MOST_DESCRIPTION:,}"
+        sheet.complain("description", problem)
+    compatibility = one_line(sheet.text("compatibility"))
+    if len(compatibility) > _MOST_COMPATIBILITY:
+        problem = f"has {len(compatibility):,} characters, and may have {_MOST_COMPATIBILITY}"
+        sheet.complain("compatibility", problem)
+    tools = sheet.field("allowed-tools")
+    skill = Skill(
+        name=_name_of(sheet, folder, page),
+        description=description,
+        license=one_line(sheet.text("license")),
+        compatibility=compatibility,
+        tools=_tools(sheet) if tools else (),
+        metadata={
+            name: one_line(field.text)
+            for name, field in sheet.object("metadata").items()
+            if field.is_scalar
+        },
+    )
+    sheet.finish()
+    return skill
+
+
+def _name_of(sheet: Sheet, folder: Path, page: Page) -> str:
+    own = clean_name(folder.name, sheet.path, sheet.notes, None) or "unnamed"
+    said = sheet.text("name").strip()
+    if not said:
+        if page.has_head:
+            sheet.complain("name", f"is missing; it has to be {own!r}, as its folder")
+        return own
+    if len(said) > _MOST_NAME or not _NAME.fullmatch(said):
+        problem = f"{said!r} has to be up to {_MOST_NAME} of a-z, 0-9 and single dashes"
+        sheet.complain("name", f"{problem}; it is called {own!r}, as its folder")
+        return own
+    if said != folder.name:
+        problem = f"is {said!r}, and its folder {folder.name!r}; they have to be the same"
+        sheet.complain("name", problem)
+    return said
+
+
+def _tools(sheet: Sheet) -> tuple[str, ...]:
+    found = sheet.field("allowed-tools")
+    if found is None:
+        return ()
+    if found.is_object:
+        sheet.complain("allowed-tools", "has to be names of tools, not an object")
+        return ()
+    said = " ".join(each.text for each in found.items) if found.is_list else found.text
+    return tuple(_TOOL.findall(said))
+
+
+def add_overview(draft: Draft) -> None:
+    """Keeps the one reference that tells, always, which skills there are."""
+    if not draft.skills:
+        return
+    listed = "\n".join(
+        f"- {each.name}: {each.description}" if each.description else f"- {each.name}"
+        for each in draft.skills
+    )
+    place = draft.disk.shown(draft.place)
+    guide = Guide(
+        kind="reference",
+        name=OVERVIEW,
+        text=f"{_HEADING}\n\n{listed}",
+        description="Which skills there are.",
+        include="always",
+        place=place,
+    )
+    draft.shelf.add(guide, place)

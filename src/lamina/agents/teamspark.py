@@ -1,0 +1,166 @@
+"""Agents of TeamSpark: one YAML file, or the older folder with `tsagent.json`.
+
+Law: what such a file leaves out is what TeamSpark takes then.
+"""
+
+import re
+from pathlib import Path
+
+from lamina.agents.disk import Disk
+from lamina.agents.draft import Draft
+from lamina.agents.fields import Field, Sheet
+from lamina.agents.frontmatter import Page, read_page
+from lamina.agents.guides import clean_name, guide_of, one_line
+from lamina.agents.jsons import read_json
+from lamina.agents.servers import read_servers
+from lamina.agents.settings import as_number, keep_setting, read_model
+from lamina.agents.yamls import Unreadable, read_yaml
+from lamina.values.agent import GuideKind
+
+FOLDER_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
+# By any of these a YAML file is known to be one of TeamSpark's.
+MARKS = {"metadata", "systemPrompt", "mcpServers"}
+_FOLDERS: tuple[tuple[str, GuideKind], ...] = (("rules", "rule"), ("refs", "reference"))
+_SUFFIXES = {".mdt", ".md"}
+_OPTIONS = {"maxOutputTokens": "max_tokens", "temperature": "temperature", "topP": "top_p"}
+_DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
+_SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
+_ASKING = {"always": "always", "never": "never", "tool": "tool"}
+_TURNS, _MOST_TURNS = "maxChatTurns", 20
+# What TeamSpark keeps of its own in there.
+_ITS_OWN = ("theme", "systemPath", "mostRecentModel")
+_KEPT_WITH_GUIDES = ("enabled", "embeddings", "hash")
+# It keeps the vectors of texts beside them: a thousand numbers a paragraph, over many lines.
+_VECTORS = re.compile(
+    r"^([ ]*(?:- )*embeddings:)[ \t]*(?:#.*)?((?:[-+.,\d\[\]eE \t]*(?:\n|$))+)", re.MULTILINE
+)
+_FEW = 500
+
+
+def without_vectors(text: str) -> str:
+    """The YAML of an agent without the vectors in it, which would take minutes to read; every line
+    stays where it is."""
+    if "embeddings:" not in text:
+        return text
+
+    def emptied(found: re.Match[str]) -> str:
+        if len(found[2]) < _FEW:
+            return found[0]
+        return found[1] + "\n" * found[2].count("\n")
+
+    return _VECTORS.sub(emptied, text)
+
+
+def read_teamspark_file(draft: Draft, path: Path) -> bool:
+    """Keeps what the file of an agent says; False if it could not be read."""
+    text, shown = draft.disk.text(path), draft.disk.shown(path)
+    if text is None:
+        return False
+    try:
+        if path.suffix.lower() == ".json":
+            whole: Field | None = read_json(text, shown, draft.notes)
+        else:
+            whole = read_yaml(without_vectors(text), shown, draft.notes)
+    except Unreadable as error:
+        draft.notes.error(shown, f"{error.problem}; nothing it says is used", error.line)
+        return False
+    if whole is None or not whole.is_object:
+        kind = whole.kind if whole else "nothing"
+        draft.notes.error(shown, f"has to hold 'metadata', 'settings' and the like, not {kind}", 1)
+        return False
+    read_teamspark(draft, Sheet(whole.entries, shown, draft.notes, 1))
+    return True
+
+
+def read_teamspark(draft: Draft, sheet: Sheet) -> None:
+    metadata = sheet.sheet("metadata")
+    said = metadata.text("name")
+    draft.name = clean_name(said, sheet.path, draft.notes, metadata.line_of("name")) or draft.name
+    draft.description = one_line(metadata.text("description"))
+    draft.version = metadata.text("version").strip()
+    _read_settings(draft, sheet.sheet("settings"))
+    draft.persona = sheet.text("systemPrompt").strip()
+    for name, kind in (("rules", "rule"), ("references", "reference")):
+        _read_list(draft, sheet, name, kind)  # type: ignore[arg-type]
+    if (servers := sheet.field("mcpServers")) is not None:
+        read_servers(draft, sheet.path, servers)
+    if sheet.has("providers"):
+        problem = "is not used: keys of providers come from the environment, not from an agent"
+        draft.notes.warn(sheet.path, f"providers {problem}", sheet.line_of("providers"))
+    sheet.take("providers", "version")
+    sheet.finish()
+
+
+def _read_settings(draft: Draft, sheet: Sheet) -> None:
+    draft.model = read_model(draft, sheet.path, sheet.field("model"))
+    draft.options |= _DEFAULTS
+    search: dict[str, Field] = {}
+    for name, found in sheet.entries.items():
+        if name in _OPTIONS and sheet.has(name):
+            keep_setting(draft, sheet.path, _OPTIONS[name], as_number(found))
+        elif name in _SEARCH and sheet.has(name):
+            search[_SEARCH[name]] = as_number(found)
+    if search:
+        whole = Field(line=sheet.line or 1, data={}, entries=search)
+        for setting in ("guide_search", "tool_search"):
+            keep_setting(draft, sheet.path, setting, whole)
+    if sheet.has("toolPermission"):
+        asking = sheet.choice("toolPermission", tuple(_ASKING), "tool")
+        draft.settings["ask_before_tools"] = asking
+    if sheet.whole(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
+        problem = f"{_TURNS} is not kept with an agent; say --max-requests when you talk to it"
+        draft.notes.warn(sheet.path, problem, sheet.line_of(_TURNS))
+    sheet.take(*_OPTIONS, *_SEARCH, *_ITS_OWN)
+    sheet.finish()
+
+
+def _read_list(draft: Draft, sheet: Sheet, name: str, kind: GuideKind) -> None:
+    found = sheet.field(name)
+    if found is None:
+        return
+    if not found.is_list:
+        sheet.complain(name, f"has to be a list, not {found.kind}")
+        return
+    for at, item in enumerate(found.items, start=1):
+        if not item.is_object:
+            problem = f"{name}: entry {at} has to have a name and a text, and is {item.kind}"
+            draft.notes.error(sheet.path, problem, item.line)
+            # A text without a name is still a text.
+            if not item.text.strip():
+                continue
+            item = Field(line=item.line, data={}, entries={"text": item})
+        inner = Sheet(item.entries, sheet.path, draft.notes, item.line)
+        if not inner.has("name"):
+            inner.complain("name", f"is missing; it is called {kind}-{at}")
+        page = Page(body=inner.text("text").strip("\n").rstrip(), line=item.line, has_head=True)
+        inner.take(*_KEPT_WITH_GUIDES)
+        guide = guide_of(inner, kind, f"{kind}-{at}", page, priority="priorityLevel")
+        draft.shelf.add(guide, sheet.path, item.line)
+
+
+def read_teamspark_folder(draft: Draft, folder: Path, file: Path) -> None:
+    """Keeps an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
+    disk = draft.disk
+    read_teamspark_file(draft, file)
+    if not draft.persona and disk.is_file(folder / "prompt.md"):
+        draft.persona = (disk.text(folder / "prompt.md") or "").strip()
+    for name, kind in _FOLDERS:
+        for path in disk.walk(folder / name):
+            if path.suffix.lower() in _SUFFIXES:
+                add_teamspark_guide(disk, draft, path, kind)
+            else:
+                problem = f"is not read: a {kind} of TeamSpark ends in .mdt"
+                draft.notes.warn(disk.shown(path), problem)
+
+
+def add_teamspark_guide(disk: Disk, draft: Draft, path: Path, kind: GuideKind) -> None:
+    text, shown = disk.text(path), disk.shown(path)
+    if text is None:
+        return
+    page = read_page(text, shown, draft.notes)
+    if not page.has_head and text.strip():
+        draft.notes.warn(shown, "has no head, so it joins only when it is added by hand", 1)
+    sheet = Sheet(page.head, shown, draft.notes, 1)
+    sheet.take(*_KEPT_WITH_GUIDES)
+    guide = guide_of(sheet, kind, path.stem, page, priority="priorityLevel")
+    draft.shelf.add(guide, shown, page.line)

@@ -1,0 +1,322 @@
+"""`lamina agent`: what agents there are, what they hold, and what is odd about them."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text as Styled
+
+from lamina.agents.reading import read_agent
+from lamina.agents.skeleton import write_skeleton
+from lamina.cli.escaping import one_line, visible
+from lamina.errors import UsageError
+from lamina.providers.tokens import EncodingCounter
+from lamina.values.agent import Agent, Guide, Problem
+from lamina.values.selection import SearchSettings
+from lamina.wiring.agents import (
+    FoundAgent,
+    agent_folders,
+    check_agent,
+    find_agent,
+    list_agents,
+    persona_parts,
+)
+
+# What tokens are estimated with, whoever answers in the end.
+ENCODING = "o200k_base"
+BADGES = {"always": "green", "agent": "cyan", "manual": "yellow"}
+
+
+class GuideRow(Struct, frozen=True, kw_only=True):
+    """A guide as `show --json` gives it: with its size, without its text."""
+
+    kind: str
+    name: str
+    level: int
+    include: str
+    tokens: int
+    description: str
+    globs: tuple[str, ...]
+    place: str
+
+
+def new(name: str, parent: Path | None, workspace: Path) -> str:
+    """Writes an agent to begin with, and says where it is.
+
+    Raises:
+        UsageError: there is one already, or the name will not do.
+    """
+    folder = write_skeleton(name, parent or dict(agent_folders(workspace))["workspace"])
+    return (
+        f"Wrote {folder}. Say who it is in persona.md, then look at it with `lamina agent show "
+        f"{folder}`."
+    )
+
+
+def show_list(workspace: Path, as_json: bool) -> str:
+    """The agents for machines; or drawn, and nothing to print."""
+    found = list_agents(workspace)
+    if as_json:
+        return _json([_list_row(each) for each in found])
+    console = Console()
+    if not found:
+        console.print(
+            f"No agents in {workspace / '.lamina' / 'agents'} or among your own, and nothing like "
+            f"AGENTS.md here. `lamina agent new NAME` writes one.",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return ""
+    table = Table(box=None)
+    for heading in ("name", "where", "rules", "refs", "skills", "servers", "problems", "what for"):
+        numeric = heading in ("rules", "refs", "skills", "servers")
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for each in found:
+        row = _list_row(each)
+        problems = _say_counts(row["errors"], row["warnings"]) or "-"
+        table.add_row(
+            Styled(visible(each.name)),
+            each.where,
+            *(str(row[name]) for name in ("rules", "references", "skills", "servers")),
+            problems,
+            Styled(one_line(each.problem or row["description"], 60)),
+        )
+    console.print(table, highlight=False)
+    return ""
+
+
+def _list_row(found: FoundAgent) -> dict[str, Any]:
+    agent = found.agent or Agent(name=found.name)
+    errors, warnings = _counts(agent.problems)
+    return {
+        "name": found.name,
+        "where": found.where,
+        "path": found.path,
+        "description": agent.description,
+        "model": agent.model,
+        "rules": sum(each.kind == "rule" for each in agent.guides),
+        "references": sum(each.kind == "reference" for each in agent.guides),
+        "skills": len(agent.skills),
+        "servers": len(agent.servers),
+        "projects": len(agent.projects),
+        "errors": errors + bool(found.problem),
+        "warnings": warnings,
+        "problem": found.problem,
+    }
+
+
+def show(which: str, workspace: Path, as_json: bool) -> str:
+    """An agent for machines; or drawn, and nothing to print.
+
+    Raises:
+        UsageError: there is no such agent.
+    """
+    agent = check_agent(read_agent(find_agent(which, workspace)), os.environ)
+    if as_json:
+        return _json(_plain(agent, workspace))
+    console = Console()
+    _draw_head(console, agent, workspace)
+    _draw_guides(console, agent)
+    _draw_rest(console, agent)
+    for problem in agent.problems:
+        style = "red" if problem.level == "error" else "yellow"
+        said = Styled.assemble((f"{problem.level}: ", style), visible(str(problem)))
+        console.print(said, soft_wrap=True)
+    return ""
+
+
+def _plain(agent: Agent, workspace: Path) -> dict[str, Any]:
+    """What is shown, as data; servers without what may be secret."""
+    whole = msgspec.to_builtins(agent)
+    whole["guides"] = msgspec.to_builtins([_guide_row(each) for each in _in_order(agent.guides)])
+    whole["servers"] = {name: _terms(entry) for name, entry in agent.servers.items()}
+    whole["persona_parts"] = [
+        {"name": name, "text": text} for name, text in persona_parts(agent, workspace)
+    ]
+    return {key: whole.get(key, value) for key, value in _EMPTY.items()}
+
+
+_EMPTY: dict[str, Any] = {
+    "name": "", "description": "", "version": "", "model": "", "place": "", "persona_parts": [],
+    "persona": "", "memory": "", "settings": {}, "options": {}, "guides": [], "servers": {},
+    "projects": [], "skills": [], "relations": {}, "problems": [],
+}  # fmt: skip
+
+
+def _terms(entry: dict[str, Any]) -> dict[str, Any]:
+    """What may be told of a server: how it is reached and on which terms, not with which keys."""
+    told = ("command", "type", "disabled")
+    shown: dict[str, Any] = {key: entry[key] for key in told if key in entry}
+    if isinstance(entry.get("url"), str):
+        # Keys stand before the host and behind the path.
+        parts = urlsplit(entry["url"])
+        shown["url"] = urlunsplit(
+            (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
+        )
+    shown["permission"] = entry.get("permission", "required")
+    shown["include"] = entry.get("include", "always")
+    if entry.get("tools"):
+        shown["tools"] = {
+            tool: {key: terms[key] for key in ("permission", "include", "disabled") if key in terms}
+            for tool, terms in entry["tools"].items()
+        }
+    return shown
+
+
+def _guide_row(guide: Guide) -> GuideRow:
+    return GuideRow(
+        kind=guide.kind,
+        name=guide.name,
+        level=guide.level,
+        include=guide.include,
+        tokens=EncodingCounter(ENCODING).count(guide.text),
+        description=guide.description,
+        globs=guide.globs,
+        place=guide.place,
+    )
+
+
+def _in_order(guides: tuple[Guide, ...]) -> list[Guide]:
+    """As they are sent: references, then rules; by level, then by name."""
+    return sorted(guides, key=lambda each: (each.kind, each.level, each.name))
+
+
+def _draw_head(console: Console, agent: Agent, workspace: Path) -> None:
+    def line(label: str, text: str) -> None:
+        if text:
+            said = Styled.assemble((f"{label:<12}", "bold"), visible(text))
+            console.print(said, soft_wrap=True)
+
+    title = f"{agent.name} {agent.version}".strip()
+    console.print(Styled(visible(title), style="bold"), soft_wrap=True)
+    line("for", agent.description)
+    line("from", agent.place)
+    line("model", agent.model)
+    said = {**agent.options, **agent.settings}
+    line("settings", ", ".join(_say_setting(*each) for each in said.items()))
+    for name, text in persona_parts(agent, workspace):
+        line(name.replace("_", " ").removesuffix(" persona"), one_line(text, 200))
+    line("memory", one_line(agent.memory, 200))
+    for project in agent.projects:
+        line("project", f"{project.name}: {one_line(project.prompt or project.context, 100)}")
+
+
+def _say(value: Any) -> str:
+    return str(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _say_setting(name: str, value: Any) -> str:
+    """A setting; of a search, what is not as everybody has it."""
+    if name.endswith("_search"):
+        usual = msgspec.structs.asdict(SearchSettings())
+        value = {key: each for key, each in value.items() if usual[key] != each} or "normal"
+    return f"{name}={_say(value)}"
+
+
+def _draw_guides(console: Console, agent: Agent) -> None:
+    if not agent.guides:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("level", justify="right", no_wrap=True)
+    for heading in ("kind", "include"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("name", overflow="fold")
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("description", overflow="fold", ratio=1)
+    for row in map(_guide_row, _in_order(agent.guides)):
+        said = row.description or "-"
+        if row.globs:
+            said = f"{said} (with {', '.join(row.globs)})"
+        table.add_row(
+            f"{row.level:03}",
+            row.kind,
+            Styled(f"[{row.include}]", style=BADGES[row.include]),
+            Styled(visible(row.name)),
+            f"~{row.tokens:,}",
+            Styled(one_line(said, 200)),
+        )
+    console.print()
+    console.print(table, highlight=False)
+    console.print()
+
+
+def _draw_rest(console: Console, agent: Agent) -> None:
+    for name, entry in agent.servers.items():
+        terms = _terms(entry)
+        reached = terms.get("url") or terms.get("command") or "?"
+        said = f"{name}: {reached} ({terms['permission']}, {terms['include']})"
+        off = " disabled" if terms.get("disabled") else ""
+        console.print(Styled.assemble(("server      ", "bold"), visible(f"{said}{off}")))
+        for tool, own in terms.get("tools", {}).items():
+            words = ", ".join(f"{key} {_say(value)}" for key, value in own.items()) or "-"
+            console.print(Styled(visible(f"              {tool}: {words}")), soft_wrap=True)
+    for skill in agent.skills:
+        said = f"{skill.name}: {one_line(skill.description, 100)}"
+        console.print(Styled.assemble(("skill       ", "bold"), visible(said)), soft_wrap=True)
+    for source, others in agent.relations.items():
+        said = f"{source} brings {', '.join(others)}"
+        console.print(Styled.assemble(("relation    ", "bold"), visible(said)), soft_wrap=True)
+
+
+def check(paths: list[str], workspace: Path, strict: bool, as_json: bool) -> tuple[str, bool]:
+    """Every problem of some agents, or of all there are, and whether they may pass.
+
+    Raises:
+        UsageError: a path leads to no agent, or there is nothing to check.
+    """
+    agents = _agents_at(paths, workspace) if paths else _agents_there_are(workspace)
+    if not agents:
+        raise UsageError("there is nothing to check here; name a folder or a file of an agent")
+    problems = tuple(dict.fromkeys(each for agent in agents for each in agent.problems))
+    errors, warnings = _counts(problems)
+    is_fine = not errors and not (strict and warnings)
+    if as_json:
+        rows = [{"path": "", "line": None, "level": "error"} | _problem_row(p) for p in problems]
+        return _json(rows), is_fine
+    lines = [visible(_say_problem(each)) for each in problems]
+    count = len(agents)
+    whole = f"{count} agent{'s' * (count != 1)}: {_say_counts(errors, warnings) or 'no problems'}."
+    return "\n".join((*lines, whole)), is_fine
+
+
+def _agents_at(paths: list[str], workspace: Path) -> list[Agent]:
+    return [check_agent(read_agent(find_agent(each, workspace)), os.environ) for each in paths]
+
+
+def _agents_there_are(workspace: Path) -> list[Agent]:
+    """Those that cannot be read at all as well, with their problem."""
+    return [
+        check_agent(found.agent, os.environ)
+        if found.agent
+        else Agent(name=found.name, problems=(Problem(path=found.path, problem=found.problem),))
+        for found in list_agents(workspace)
+    ]
+
+
+def _problem_row(problem: Problem) -> dict[str, Any]:
+    return dict(msgspec.to_builtins(problem))
+
+
+def _say_problem(problem: Problem) -> str:
+    place = f"{problem.path}:{problem.line or 1}"
+    word = "warning: " if problem.level == "warning" else ""
+    return f"{place}: {word}{problem.problem}"
+
+
+def _counts(problems: tuple[Problem, ...]) -> tuple[int, int]:
+    errors = sum(each.level == "error" for each in problems)
+    return errors, len(problems) - errors
+
+
+def _say_counts(errors: int, warnings: int) -> str:
+    said = ((errors, "error"), (warnings, "warning"))
+    return ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in said if count)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,283 @@
+"""`lamina select`, `search` and `index`: what fits a question, and what is known of candidates.
+
+Laws: what is chosen here is chosen as in a session, by the same functions. Names and texts of
+others cannot steer the terminal.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from lamina.agents import holds_agent, read_agent
+from lamina.cli.escaping import one_line, visible
+from lamina.cli.models import ensure_model
+from lamina.cli.searching_tools import ListedTool, read_tools
+from lamina.embed.index import SqliteIndex
+from lamina.embed.index_corpus import IndexedCorpus
+from lamina.errors import ModelMissing, UsageError
+from lamina.ports import Progress
+from lamina.selection.chunking import chunk_item, chunk_tool
+from lamina.values.agent import Guide
+from lamina.values.item import ItemId
+from lamina.values.selection import Document, SearchSettings
+from lamina.wiring.agents import find_agent
+from lamina.wiring.searching import embeds, open_index
+
+# From so many chunks on it takes long enough to be told how far it is.
+LONG = 64
+SHARES = (0.25, 0.5, 0.75)
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """Where candidates come from: files with tools, agents by path or name."""
+
+    tools: tuple[Path, ...] = ()
+    agents: tuple[str, ...] = ()
+    workspace: Path = Path()
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """Something that can be chosen, as a person knows it."""
+
+    document: Document
+    name: str
+    kind: str
+    server: str = ""
+    include: str = ""
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """What there is to choose from; `settings` and `relations` are how the agent wants it to be
+    chosen."""
+
+    candidates: tuple[Candidate, ...]
+    settings: SearchSettings = SearchSettings()
+    relations: dict[str, tuple[str, ...]] = {}
+    problems: tuple[str, ...] = ()
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(each.document for each in self.candidates)
+
+    def by_id(self) -> dict[ItemId, Candidate]:
+        return {each.document.id: each for each in self.candidates}
+
+
+def tell_apart(paths: Sequence[Path]) -> Sources:
+    """Files with tools, and agents: JSON is tools, unless it names servers."""
+    agents = [path for path in paths if not _holds_tools(path)]
+    return Sources(
+        tools=tuple(path for path in paths if path not in agents),
+        agents=tuple(str(path) for path in agents),
+    )
+
+
+def _holds_tools(path: Path) -> bool:
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        # Whoever reads it for its tools says what is wrong with it.
+        return True
+    return not (isinstance(found, dict) and "mcpServers" in found)
+
+
+def gather(sources: Sources) -> Candidates:
+    """The tools of files, and the rules and references of agents whatever their include mode;
+    without either, of the workspace itself.
+
+    Raises:
+        UsageError: a file cannot be read, or there is nothing to choose from.
+    """
+    agents = sources.agents
+    if not agents and not sources.tools:
+        if not holds_agent(sources.workspace):
+            raise UsageError(
+                f"there is nothing to search in {str(sources.workspace.absolute())!r}: give "
+                "--tools FILE, or --agent PATH for the rules and references of an agent"
+            )
+        agents = (str(sources.workspace),)
+    found = [_tool_candidate(tool) for path in sources.tools for tool in read_tools(path)]
+    settings = SearchSettings()
+    relations: dict[str, tuple[str, ...]] = {}
+    problems: list[str] = []
+    for name in agents:
+        agent = read_agent(find_agent(name, sources.workspace))
+        found += [_guide_candidate(guide) for guide in agent.guides]
+        settings = msgspec.convert(agent.settings.get("guide_search", settings), SearchSettings)
+        relations |= agent.relations
+        if agent.problems:
+            odd = f"{len(agent.problems):,} oddities in the files of the agent {name!r}"
+            problems.append(f"{odd}; `lamina agent check` lists them")
+        if not agent.guides:
+            problems.append(f"the agent {name!r} has no rules and no references")
+    return Candidates(
+        candidates=tuple(found),
+        settings=settings,
+        relations=relations,
+        problems=tuple(problems),
+    )
+
+
+def _tool_candidate(tool: ListedTool) -> Candidate:
+    chunks = chunk_tool(
+        tool.name,
+        tool.description,
+        server=tool.server,
+        server_description=tool.server_description,
+        parameters=tool.parameters,
+    )
+    return Candidate(
+        document=Document(tool.id, chunks), name=tool.name, kind="tool", server=tool.server
+    )
+
+
+def _guide_candidate(guide: Guide) -> Candidate:
+    chunks = chunk_item(guide.name, guide.description, guide.text)
+    return Candidate(
+        document=Document(guide.id, chunks),
+        name=guide.name,
+        kind=guide.kind,
+        include=guide.include,
+    )
+
+
+# -- the index -----------------------------------------------------------------------------------
+
+
+async def open_ready(lexical: bool, console: Console) -> SqliteIndex:
+    """The index; an embedding model that is not on this machine is fetched before the person's
+    eyes, and if it cannot be, words have to do: a load says so."""
+    if embeds() and not lexical:
+        try:
+            await ensure_model("minilm", console)
+        except ModelMissing as error:
+            say(console, f"warning: {error}")
+    return open_index(lexical=lexical)
+
+
+async def load(index: SqliteIndex, candidates: Candidates, console: Console) -> IndexedCorpus:
+    """What there is, ready to be searched, and all that is odd about it said."""
+    with drawn(console) as progress:
+        corpus = await index.load(candidates.documents, progress)
+    for problem in (*candidates.problems, *corpus.warnings, *corpus.failed):
+        say(console, f"warning: {problem}")
+    return corpus
+
+
+async def index_now(sources: Sources, lexical: bool, console: Console) -> str:
+    """Indexes candidates, and says what was new of them."""
+    candidates = gather(sources)
+    index = await open_ready(lexical, console)
+    try:
+        corpus = await load(index, candidates, console)
+        if corpus.lexical:
+            say(console, f"warning: found by words alone: {corpus.lexical}")
+        counts, stats = corpus.counts, index.stats()
+    finally:
+        index.close()
+    failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
+    return (
+        f"{len(candidates.candidates):,} items, "
+        f"{counts.new + counts.reused + counts.failed:,} chunks: "
+        f"{counts.new:,} new, {counts.reused:,} known{failed}.\n"
+        f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {_bytes(stats.bytes)}"
+    )
+
+
+def show_stats(as_json: bool) -> str:
+    """What the index holds."""
+    index = open_index(lexical=True)
+    stats, notes = index.stats(), index.notes()
+    index.close()
+    if as_json:
+        return to_json(msgspec.to_builtins(stats) | {"warnings": list(notes)})
+    lines = [f"{visible(stats.path)}: {_bytes(stats.bytes)}"]
+    lines += [
+        f"{count:>9,}  chunks {f'by {one_line(maker)}' if maker else 'by their words alone'}"
+        for maker, count in stats.chunks.items()
+    ]
+    lines += [f"set aside, damaged: {visible(path)}" for path in stats.set_aside]
+    lines += [f"warning: {visible(note)}" for note in notes]
+    return "\n".join(lines)
+
+
+def clear_index() -> str:
+    """Forgets all that is indexed.
+
+    Raises:
+        UsageError: the file could not be emptied.
+    """
+    index = open_index(lexical=True)
+    before = sum(index.stats().chunks.values())
+    cleared, notes = index.clear(), index.notes()
+    index.close()
+    if not cleared:
+        raise UsageError(f"the index was not cleared: {'; '.join(notes)}")
+    return "\n".join((*notes, f"{before:,} chunks forgotten; they are made again when wanted"))
+
+
+# -- showing -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def drawn(console: Console) -> Iterator[Progress]:
+    """How far it is, if it takes long: a bar, or a few plain lines where nothing can be redrawn."""
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("indexing", total=None, visible=False)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=total >= LONG)
+
+        yield report
+
+
+class _Lines:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._said: set[str] = set()
+
+    def __call__(self, done: int, total: int) -> None:
+        if total < LONG * 4:
+            return
+        self._say(f"indexing {total:,} chunks")
+        reached = [share for share in SHARES if done >= share * total]
+        if reached and done < total:
+            self._say(f"  {reached[-1]:.0%}")
+
+    def _say(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            say(self._console, line)
+
+
+def say(console: Console, line: str) -> None:
+    """One line on standard error."""
+    console.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def to_json(value: Any) -> str:
+    """For machines; in ASCII, so that nothing in it can steer a terminal."""
+    return json.dumps(value, indent=2)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

@@ -1,0 +1,258 @@
+"""What `lamina select` and `search` found, and why.
+
+Law: an answer says of each item which part of the question brought it, and which text of it.
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+from rich.console import Console
+
+from lamina.cli.escaping import one_line
+from lamina.cli.searching import (
+    Candidate,
+    Candidates,
+    Sources,
+    gather,
+    load,
+    open_ready,
+    say,
+    to_json,
+)
+from lamina.embed.index_corpus import IndexedCorpus
+from lamina.selection.choosing import read_query, select
+from lamina.selection.expanding import expand, expansion_query, relate
+from lamina.selection.presets import preset as preset_named
+from lamina.selection.ranking import rank
+from lamina.selection.scoring import Matrix, Scores
+from lamina.values.item import ItemId
+from lamina.values.selection import Document, Preset, Query, SearchSettings, Selected
+
+# How much of a text is shown where there is no terminal whose width would say.
+WIDTH = 160
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """An item that was found. `part` is the part of the question that it fits best, `chunk` the
+    text of it that does; `lexical_rank` its place by words alone, None if it shares none."""
+
+    name: str
+    server: str
+    score: float | None
+    why: str
+    kind: str
+    id: str
+    origin: str
+    include: str = ""
+    source: str = ""
+    part: str = ""
+    chunk: str = ""
+    rank: int = 0
+    lexical_rank: int | None = None
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A question put to candidates."""
+
+    candidates: Candidates
+    corpus: IndexedCorpus
+    query: Query
+    scores: Scores
+
+
+async def choose(
+    question: str,
+    sources: Sources,
+    top: int | None,
+    preset: Preset | None,
+    lexical: bool,
+    console: Console,
+) -> tuple[Found, ...]:
+    """What a question needs, the best first; with `top`, exactly so many of the ranking."""
+    answer = await _ask(question, sources, lexical, console)
+    settings = preset_named(preset) if preset else answer.candidates.settings
+    documents = answer.candidates.documents
+    if top is not None:
+        chosen = rank(documents, answer.scores, answer.query)[:top]
+    else:
+        chosen = select(documents, answer.scores, answer.query, settings)
+        chosen += await _expand(answer.corpus, chosen, settings)
+        relations = answer.candidates.relations
+        chosen += relate(chosen, relations, [each.id for each in documents], set())
+    if not chosen:
+        say(console, "nothing fits the question; `lamina search` shows how everything ranks")
+    return _describe(answer, chosen)
+
+
+async def rank_all(
+    question: str, sources: Sources, top: int, lexical: bool, console: Console
+) -> tuple[Found, ...]:
+    """The `top` best of all candidates, whatever their scores."""
+    answer = await _ask(question, sources, lexical, console)
+    ranked = rank(answer.candidates.documents, answer.scores, answer.query)
+    return _describe(answer, ranked[:top])
+
+
+async def _ask(question: str, sources: Sources, lexical: bool, console: Console) -> Answer:
+    candidates = gather(sources)
+    query = read_query(question)
+    index = await open_ready(lexical, console)
+    try:
+        corpus = await load(index, candidates, console)
+        known = len(corpus.failed)
+        scores = await corpus.score([part.text for part in query.parts])
+    finally:
+        index.close()
+    if corpus.lexical:
+        say(console, f"warning: found by words alone: {corpus.lexical}")
+    for problem in corpus.failed[known:]:
+        say(console, f"warning: {problem}")
+    return Answer(candidates=candidates, corpus=corpus, query=query, scores=scores)
+
+
+async def _expand(
+    corpus: IndexedCorpus, chosen: tuple[Selected, ...], settings: SearchSettings
+) -> tuple[Selected, ...]:
+    """What is like the chunks of what was chosen, and so on, as deep as the settings say."""
+    added: tuple[Selected, ...] = ()
+    last = chosen
+    for _ in range(settings.expansion_depth):
+        query = expansion_query(corpus.documents, last, settings)
+        if not query.parts:
+            break
+        scores = await corpus.score([part.text for part in query.parts])
+        last = expand(corpus.documents, scores, query, chosen + added, settings)
+        added += last
+    return added
+
+
+# -- why -----------------------------------------------------------------------------------------
+
+
+def _describe(answer: Answer, chosen: Sequence[Selected]) -> tuple[Found, ...]:
+    by_id = answer.candidates.by_id()
+    ranks = _lexical_ranks(answer)
+    columns = _columns(answer.candidates.documents)
+    return tuple(
+        replace(
+            _found(each, by_id[each.item], _best_part(answer, columns[each.item])),
+            rank=number,
+            lexical_rank=ranks.get(each.item),
+        )
+        for number, each in enumerate(chosen, 1)
+    )
+
+
+def _found(each: Selected, candidate: Candidate, part: str) -> Found:
+    match each.origin:
+        case "expansion":
+            why = f"is like a text of {each.source}"
+        case "relation":
+            why = f"comes along with {each.source}"
+        case "lexical":
+            why = f"shares words with {part!r}"
+        case _:
+            why = f"fits {part!r}"
+    if each.chunk:
+        why = f"{why}: {each.chunk}"
+    return Found(
+        name=candidate.name,
+        server=candidate.server,
+        score=None if each.score is None else round(each.score, 4),
+        why=" ".join(why.split()),
+        kind=candidate.kind,
+        id=each.item,
+        origin=each.origin,
+        include=candidate.include,
+        source=each.source,
+        part=part,
+        chunk=each.chunk,
+    )
+
+
+def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
+    """Where the chunks of each document stand among the scores."""
+    found: dict[ItemId, slice] = {}
+    start = 0
+    for document in documents:
+        found[document.id] = slice(start, start + len(document.chunks))
+        start += len(document.chunks)
+    return found
+
+
+def _best_part(answer: Answer, columns: slice) -> str:
+    """The part of the question that the chunks fit best; by words where there is no vector."""
+    parts = answer.query.parts
+    scores = answer.scores
+    by_words = scores.lexical[:, columns]
+    if not parts or not by_words.size:
+        return ""
+    matrix: Matrix = by_words
+    if scores.cosine is not None and not numpy.isnan(scores.cosine[:, columns]).all():
+        matrix = numpy.nan_to_num(scores.cosine[:, columns], nan=-1.0)
+    return parts[int(matrix.max(axis=1).argmax())].text
+
+
+def _lexical_ranks(answer: Answer) -> dict[ItemId, int]:
+    """The places of items by words alone; those that share none have none."""
+    best = {
+        item: float(answer.scores.lexical[:, columns].max(initial=0.0))
+        for item, columns in _columns(answer.candidates.documents).items()
+    }
+    shared = sorted((item for item in best if best[item] > 0), key=lambda item: -best[item])
+    return {item: number for number, item in enumerate(shared, 1)}
+
+
+# -- showing -------------------------------------------------------------------------------------
+
+
+def show_chosen(found: Sequence[Found], as_json: bool) -> str:
+    """Each item with its score, and under it why."""
+    if as_json:
+        return to_json([_row(each, ("rank", "lexical_rank")) for each in found])
+    width = _width()
+    lines: list[str] = []
+    for each in found:
+        lines.append(f"{_score(each)}  {_label(each)}{_mark(each)}")
+        lines.append(f"      {one_line(each.why, width - 6)}")
+    return "\n".join(lines)
+
+
+def show_ranked(found: Sequence[Found], as_json: bool) -> str:
+    """Each item with its place, its score and its place by words, and under it the best text."""
+    if as_json:
+        return to_json([_row(each, ("origin", "source")) for each in found])
+    width = _width()
+    lines: list[str] = []
+    for each in found:
+        words = "no words" if each.lexical_rank is None else f"by words {each.lexical_rank}"
+        lines.append(f"{each.rank:>3}  {_score(each)}  {_label(each)}{_mark(each)}, {words}")
+        lines.append(f"           {one_line(each.chunk, width - 11)}")
+    return "\n".join(lines)
+
+
+def _row(each: Found, without: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in asdict(each).items() if key not in without}
+
+
+def _score(each: Found) -> str:
+    return "   -" if each.score is None else f"{each.score:4.2f}"
+
+
+def _label(each: Found) -> str:
+    return one_line(f"{each.server} · {each.name}" if each.server else each.name)
+
+
+def _mark(each: Found) -> str:
+    return f" ({each.kind}, {each.include})" if each.include else ""
+
+
+def _width() -> int:
+    if not sys.stdout.isatty():
+        return WIDTH
+    return max(40, shutil.get_terminal_size().columns)

@@ -1,0 +1,1 @@
+"""Vectors of texts, made on this machine, and the index that keeps them."""

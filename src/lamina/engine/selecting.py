@@ -1,0 +1,407 @@
+"""What applies to a question besides what was attached to it: rules, references and tools.
+
+Laws: a search that fails costs its finds and nothing else: what the session holds is still sent.
+What is chosen, and what only just was not, is said with its score.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.engine.including import Roll, call_roll, find_member, find_mentions, in_standing_order
+from lamina.errors import LaminaError
+from lamina.journal import State, is_guidance
+from lamina.ports import Corpus, GuideSource, Index, Progress
+from lamina.text import label_of
+from lamina.values.agent import Guide, Guides, Problem
+from lamina.values.item import Attachment, ItemId, key_of, kind_of
+from lamina.values.message import ToolResult
+from lamina.values.request import LeftOut
+from lamina.values.selection import Document, Query, SearchSettings, Selected
+from lamina.values.tool import OfferedTool
+
+# How many questions before this one are looked at, and how many of the next best are reported.
+RECENT_TURNS = 2
+RUNNERS_UP = 3
+# Of the room that is left, what chosen items may take.
+ROOM_SHARE = 0.5
+# What an attachment with this likeness to the question is worth stays; each tenth more or less
+# moves it by 0.6.
+PIVOT, SLOPE = 0.3, 6.0
+_PATHS = ("note", "file", "selection", "pdf", "image", "folder")
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """What a search found: the best first, and the best of what was not taken."""
+
+    items: tuple[Selected, ...] = ()
+    next_best: tuple[Selected, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Guidance(Struct, frozen=True, kw_only=True):
+    """The rules and references of a turn."""
+
+    attachments: tuple[Attachment, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Selector:
+    """Chooses for the questions of one session. Without a source there are no rules and references
+    but those attached; without an index nothing is searched for."""
+
+    def __init__(
+        self,
+        index: Index | None = None,
+        source: GuideSource | None = None,
+        *,
+        relations: Mapping[str, Sequence[str]] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._index = index
+        self._source = source
+        self._relations = dict(relations or {})
+        self.progress = progress
+        # What was said once is not news on every turn.
+        self._said: set[str] = set()
+
+    async def guides(self) -> Guides:
+        """The rules and references there are. An agent that cannot be read has none, and says
+        so: what the session holds of it is then missing."""
+        if self._source is None:
+            return Guides()
+        try:
+            return await self._source.guides()
+        except (LaminaError, OSError) as error:
+            return Guides(problems=(Problem(path="agent", problem=str(error)),))
+
+    def mentions(self, text: str, guides: Guides) -> tuple[ItemId, ...]:
+        """The rules and references that a message adds by name; those that are not there, too."""
+        if self._source is None:
+            return ()
+        found = (find_member(each, guides.guides) or each for each in find_mentions(text))
+        return tuple(dict.fromkeys(found))
+
+    async def guide(
+        self,
+        state: State,
+        question: str,
+        attached: Sequence[Attachment],
+        guides: Guides,
+        room: Callable[[Attachment], int],
+        room_left: int,
+    ) -> Guidance:
+        """The rules and references that apply to a question. `room` says what an attachment adds
+        to the request."""
+        roll = call_roll(guides.guides, state.members, "rule", "reference")
+        taken = {each.item.id for each in attached}
+        by_id = {each.id: each for each in guides.guides}
+        found: dict[ItemId, Attachment] = {}
+        for each in in_standing_order(roll.always):
+            found[each.id] = _attach(each, "always")
+        for each in roll.manual:
+            found[each.id] = _attach(each, "manual")
+        for each, path in _matching(guides.guides, state, attached):
+            found.setdefault(each.id, replace(_attach(each, "agent"), origin="glob", source=path))
+        searched = tuple(
+            each for each in roll.agent if each.id not in found and each.id not in taken
+        )
+        chosen = await self._search(
+            state, question, [_document(each) for each in searched], state.settings.guide_search,
+            by_id, {*found, *taken},
+        )  # fmt: skip
+        left_out = [_missing(item) for item in (*roll.missing, *_vanished(state, by_id))]
+        for hit in chosen.items:
+            attachment = replace(
+                _attach(by_id[hit.item], "agent"),
+                score=hit.score,
+                origin=hit.origin,
+                source=hit.source,
+            )
+            cost = room(attachment)
+            if cost > room_left * ROOM_SHARE:
+                left_out.append(_no_room_left(hit, cost))
+                continue
+            room_left -= cost
+            found[hit.item] = attachment
+        left_out += [_ranked_lower(each) for each in chosen.next_best]
+        return Guidance(
+            attachments=tuple(each for item, each in found.items() if item not in taken),
+            left_out=tuple(left_out),
+            warnings=self._news(map(str, guides.problems)) + chosen.warnings,
+        )
+
+    async def choose_tools(self, state: State, question: str, roll: Roll[OfferedTool]) -> Chosen:
+        """The tools that fit a question, of those that are chosen by search."""
+        if state.settings.tool_policy == "all" or not roll.agent:
+            return Chosen()
+        by_id = {each.id: each for each in (*roll.present, *roll.agent)}
+        documents = [tool_document(each) for each in roll.agent]
+        present = {each.id for each in roll.present}
+        return await self._search(
+            state, question, documents, state.settings.tool_search, by_id, present
+        )
+
+    async def weigh(
+        self, question: str, attachments: Sequence[Attachment], state: State
+    ) -> tuple[Attachment, ...]:
+        """The attachments, each worth more or less by what it has to do with the question."""
+        if not state.settings.relevance_priority or self._index is None:
+            return tuple(attachments)
+        from lamina.selection.chunking import chunk_item
+
+        weighed = [
+            a for a in attachments
+            if not a.is_essential and a.item.id not in state.pinned and a.item.content.strip()
+        ]  # fmt: skip
+        documents = [
+            Document(a.item.id, chunk_item(label_of(a.item.id), a.item.title, a.item.content))
+            for a in weighed
+        ]
+        scores = await self._likeness(question, documents)
+        return tuple(
+            _weighed(a, scores[a.item.id]) if a.item.id in scores else a for a in attachments
+        )
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    async def _search(
+        self,
+        state: State,
+        question: str,
+        documents: Sequence[Document],
+        settings: SearchSettings,
+        known: Mapping[ItemId, Guide] | Mapping[ItemId, OfferedTool],
+        taken: set[ItemId],
+    ) -> Chosen:
+        if not documents:
+            return Chosen()
+        chosen = Chosen()
+        if settings.search:
+            if self._index is None:
+                told = f"{len(documents)} items are chosen by search, and there is no index"
+                return Chosen(warnings=self._news([told]))
+            try:
+                chosen = await self._find(state, question, documents, settings)
+            # Whatever goes wrong in a search, a question can be asked without its finds.
+            except Exception as error:  # noqa: BLE001
+                said = f"{type(error).__name__}: {error}"
+                told = f"search failed, so nothing was chosen by it: {said}"
+                return Chosen(warnings=(told,))
+        return self._relate(chosen, known, taken)
+
+    async def _find(
+        self,
+        state: State,
+        question: str,
+        documents: Sequence[Document],
+        settings: SearchSettings,
+    ) -> Chosen:
+        from lamina.selection.choosing import read_query, select
+        from lamina.selection.ranking import rank
+
+        assert self._index is not None
+        query = read_query(question, recent=recent_questions(state))
+        if not query.parts:
+            return Chosen()
+        corpus = await self._index.load(documents, self.progress)
+        scores = await corpus.score([part.text for part in query.parts])
+        chosen = select(documents, scores, query, settings)
+        taken = {each.item for each in chosen}
+        ranked = rank(documents, scores, query, settings)
+        next_best = tuple(each for each in ranked if each.item not in taken)[:RUNNERS_UP]
+        if settings.expansion_depth:
+            chosen += await self._expand(corpus, chosen, settings)
+        if state.settings.expand_results:
+            chosen += await self._expand_results(corpus, state, chosen, settings)
+        told = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
+        told += [f"not embedded: {each}" for each in corpus.failed]
+        return Chosen(items=chosen, next_best=next_best, warnings=self._news(told))
+
+    async def _expand(
+        self, corpus: Corpus, chosen: tuple[Selected, ...], settings: SearchSettings
+    ) -> tuple[Selected, ...]:
+        """What is like the chunks of what was chosen, and so on."""
+        from lamina.selection.expanding import expand, expansion_query
+
+        added: tuple[Selected, ...] = ()
+        last = chosen
+        for _ in range(settings.expansion_depth):
+            query = expansion_query(corpus.documents, last, settings)
+            if not query.parts:
+                break
+            scores = await corpus.score([part.text for part in query.parts])
+            last = expand(corpus.documents, scores, query, chosen + added, settings)
+            if not last:
+                break
+            added += last
+        return added
+
+    async def _expand_results(
+        self,
+        corpus: Corpus,
+        state: State,
+        chosen: tuple[Selected, ...],
+        settings: SearchSettings,
+    ) -> tuple[Selected, ...]:
+        """What is like the results that tools gave in the last turn."""
+        from lamina.selection.expanding import expand, result_query
+
+        query = result_query(recent_results(state), settings)
+        if not query.parts:
+            return ()
+        scores = await corpus.score([part.text for part in query.parts])
+        return expand(corpus.documents, scores, query, chosen, settings, origin="result")
+
+    def _relate(
+        self,
+        chosen: Chosen,
+        known: Mapping[ItemId, Guide] | Mapping[ItemId, OfferedTool],
+        taken: set[ItemId],
+    ) -> Chosen:
+        """What is said to come along with what was chosen."""
+        from lamina.selection.expanding import relate
+
+        if not self._relations:
+            return chosen
+        added = relate(chosen.items, self._relations, known.keys(), taken)
+        names = {each.item for each in added}
+        return replace(
+            chosen,
+            items=chosen.items + added,
+            next_best=tuple(each for each in chosen.next_best if each.item not in names),
+        )
+
+    async def _likeness(self, question: str, documents: Sequence[Document]) -> dict[ItemId, float]:
+        """How alike each document is to a question, at its best; empty if that cannot be said."""
+        from lamina.selection.choosing import read_query, select
+
+        query = read_query(question)
+        if self._index is None or not documents or not query.parts:
+            return {}
+        every = SearchSettings(top_k=10**6, top_n=len(documents), floor=-1.0, include_score=1.0)
+        try:
+            corpus = await self._index.load(documents, self.progress)
+            scores = await corpus.score([part.text for part in query.parts])
+            found = select(documents, scores, query, every)
+        # What an attachment is worth stays as it was said.
+        except Exception:  # noqa: BLE001
+            return {}
+        return {each.item: each.score for each in found if each.score is not None}
+
+    def _news(self, said: Iterable[str]) -> tuple[str, ...]:
+        fresh = tuple(each for each in dict.fromkeys(said) if each not in self._said)
+        self._said.update(fresh)
+        return fresh
+
+
+def tool_document(tool: OfferedTool) -> Document:
+    """A tool as it is searched: one chunk."""
+    from lamina.selection.chunking import chunk_tool
+
+    server, _, name = key_of(tool.id).partition("/")
+    definition = tool.definition
+    parameters = tuple(definition.parameters.get("properties", {}))
+    return Document(
+        tool.id, chunk_tool(name, definition.description, server=server, parameters=parameters)
+    )
+
+
+def recent_questions(state: State) -> tuple[str, ...]:
+    """The questions before this one, the latest last."""
+    cached = state.envelope.cached
+    found: list[str] = []
+    for at in range(len(cached) - 1, -1, -1):
+        if len(found) == RECENT_TURNS:
+            break
+        if cached[at].role == "user":
+            found.append(cached[at].text)
+    return tuple(reversed(found))
+
+
+def recent_results(state: State) -> tuple[tuple[str, str], ...]:
+    """What tools gave since the last question, with their names."""
+    cached = state.envelope.cached
+    found: list[tuple[str, str]] = []
+    for at in range(len(cached) - 1, -1, -1):
+        message = cached[at]
+        if message.role == "user":
+            break
+        found += [
+            (block.name, block.text)
+            for block in message.blocks
+            if isinstance(block, ToolResult) and not block.is_error
+        ]
+    return tuple(found)
+
+
+def _document(guide: Guide) -> Document:
+    from lamina.selection.chunking import chunk_item
+
+    return Document(guide.id, chunk_item(guide.name, guide.description, guide.text))
+
+
+def _attach(guide: Guide, include: str) -> Attachment:
+    return Attachment(item=guide.item(), include=include, level=guide.level)  # type: ignore[arg-type]
+
+
+def _matching(
+    guides: Sequence[Guide], state: State, attached: Sequence[Attachment]
+) -> list[tuple[Guide, str]]:
+    """Guides whose globs match something attached, with what they match."""
+    from lamina.selection.globs import first_match
+
+    paths = [key_of(a.item.id).partition("#L")[0] for a in attached if kind_of(a.item.id) in _PATHS]
+    if not paths:
+        return []
+    return [
+        (each, path)
+        for each in guides
+        if each.globs and state.members.get(each.id) != "removed"
+        if (path := first_match(each.globs, paths))
+    ]
+
+
+def _vanished(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:
+    """Guides that the last request had from the agent, and that the agent has no more."""
+    last = state.last_sent
+    if last is None:
+        return []
+    return [
+        each.item
+        for each in last.context.items
+        if each.level is not None and each.item not in there and each.item not in state.members
+    ]
+
+
+def _missing(item: ItemId) -> LeftOut:
+    detail = f"{kind_of(item)} {key_of(item)!r} is not there any more; it was deleted or renamed"
+    return LeftOut(what=item, reason="missing", detail=detail)
+
+
+def _no_room_left(each: Selected, tokens: int) -> LeftOut:
+    detail = f"{label_of(each.item)}{_scored(each)} was chosen, and {tokens:,} tokens are too many"
+    return LeftOut(
+        what=each.item, reason="room_left", detail=f"{detail} for the room left", tokens=tokens
+    )
+
+
+def _ranked_lower(each: Selected) -> LeftOut:
+    detail = f"{label_of(each.item)}{_scored(each)}: others fit the question better"
+    return LeftOut(what=each.item, reason="ranked_lower", detail=detail)
+
+
+def _scored(each: Selected) -> str:
+    return f" ({each.score:.2f})" if each.score is not None else ""
+
+
+def _weighed(attachment: Attachment, score: float) -> Attachment:
+    moved = max(1, attachment.priority + round(SLOPE * (PIVOT - score)))
+    if moved == attachment.priority:
+        return replace(attachment, score=score)
+    return replace(attachment, score=score, priority=moved, priority_before=attachment.priority)
+
+
+__all__ = ["Chosen", "Guidance", "Query", "Selector", "is_guidance", "tool_document"]

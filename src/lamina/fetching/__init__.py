@@ -1,0 +1,1 @@
+"""Getting the files of models onto this machine, and where they are kept."""

@@ -1,0 +1,17 @@
+"""Where things are kept that can be fetched again."""
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """LAMINA_CACHE, or where the platform wants such things."""
+    if given := os.environ.get("LAMINA_CACHE"):
+        return Path(given)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lamina", appauthor=False)
+
+
+def models_folder() -> Path:
+    return cache_folder() / "models"

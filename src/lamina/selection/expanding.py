@@ -1,0 +1,185 @@
+"""What comes along with what was chosen.
+
+Laws: nothing is added that is in already, and what is added says what it came from. Likeness is a
+cosine: where there are no vectors, nothing is expanded.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy
+from numpy.typing import NDArray
+
+from lamina.selection.chunking import split_query
+from lamina.selection.ranking import DIGITS
+from lamina.selection.scoring import Matrix, Scores
+from lamina.values.item import ItemId
+from lamina.values.selection import (
+    Document,
+    Origin,
+    Query,
+    QueryPart,
+    SearchSettings,
+    Selected,
+)
+
+# Which items are like which, with their likeness, the most alike first.
+Graph = Mapping[ItemId, tuple[tuple[ItemId, float], ...]]
+
+# Cosines that are looked at together while a graph is built: 32 MB.
+_BLOCK = 1 << 23
+
+
+def expansion_query(
+    documents: Sequence[Document], chosen: Sequence[Selected], settings: SearchSettings
+) -> Query:
+    """The second search: the chunks of what was chosen; of a long item the one that fitted best
+    and the first ones."""
+    by_id = {document.id: document for document in documents}
+    parts: list[QueryPart] = []
+    for each in chosen:
+        if document := by_id.get(each.item):
+            chunks = tuple(dict.fromkeys((*filter(None, (each.chunk,)), *document.chunks)))
+            parts += [_part(chunk, each.item) for chunk in chunks[: settings.expansion_chunks]]
+    return Query(parts=tuple(parts))
+
+
+def result_query(results: Sequence[tuple[str, str]], settings: SearchSettings) -> Query:
+    """A search from what tools gave, as (name, text): of each the first chunks."""
+    return Query(
+        parts=tuple(
+            _part(chunk, name)
+            for name, text in results
+            for chunk in split_query(text)[: settings.expansion_chunks]
+        )
+    )
+
+
+def _part(text: str, source: str) -> QueryPart:
+    return QueryPart(text=text, claims=False, source=source)
+
+
+def expand(
+    documents: Sequence[Document],
+    scores: Scores,
+    query: Query,
+    taken: Sequence[Selected],
+    settings: SearchSettings,
+    *,
+    origin: Origin = "expansion",
+) -> tuple[Selected, ...]:
+    """What is like the parts of an expansion's query, the most alike first."""
+    if scores.cosine is None or not query.parts or not any(each.chunks for each in documents):
+        return ()
+    cosine = numpy.where(numpy.isnan(scores.cosine), -numpy.inf, scores.cosine)
+    rows = cosine.argmax(axis=0)
+    most = cosine.max(axis=0)
+    found = []
+    begin = 0
+    for document in documents:
+        end = begin + len(document.chunks)
+        if begin < end:
+            best = begin + int(most[begin:end].argmax())
+            score = round(float(most[best]), DIGITS)
+            source = query.parts[int(rows[best])].source
+            chunk = document.chunks[best - begin]
+            found.append(
+                Selected(item=document.id, score=score, origin=origin, source=source, chunk=chunk)
+            )
+        begin = end
+    return _nearest(found, {each.item for each in taken}, settings)
+
+
+def expand_by_graph(
+    graph: Graph, chosen: Sequence[Selected], taken: Sequence[Selected], settings: SearchSettings
+) -> tuple[Selected, ...]:
+    """The same from a graph that was built before, instead of a second search."""
+    best: dict[ItemId, Selected] = {}
+    for each in chosen:
+        for item, score in graph.get(each.item, ()):
+            if item not in best or score > (best[item].score or 0.0):
+                best[item] = Selected(item=item, score=score, origin="expansion", source=each.item)
+    return _nearest(best.values(), {each.item for each in (*chosen, *taken)}, settings)
+
+
+def _nearest(
+    found: Collection[Selected], taken: Collection[ItemId], settings: SearchSettings
+) -> tuple[Selected, ...]:
+    alike = [
+        each
+        for each in found
+        if each.item not in taken
+        and each.score is not None
+        and each.score >= settings.expansion_threshold
+    ]
+    alike.sort(key=lambda each: -(each.score or 0.0))
+    return tuple(alike[: settings.expansion_top_n])
+
+
+def relate(
+    chosen: Sequence[Selected],
+    relations: Mapping[str, Sequence[str]],
+    known: Collection[ItemId],
+    taken: Collection[ItemId] = (),
+) -> tuple[Selected, ...]:
+    """What is said to come along with what was chosen, as far as it is `known`."""
+    inside = {*taken, *(each.item for each in chosen)}
+    added = []
+    for each in chosen:
+        for related in relations.get(each.item, ()):
+            item = ItemId(related)
+            if item in known and item not in inside:
+                inside.add(item)
+                added.append(Selected(item=item, origin="relation", source=each.item))
+    return tuple(added)
+
+
+def unknown_relations(
+    relations: Mapping[str, Sequence[str]], known: Collection[ItemId]
+) -> tuple[str, ...]:
+    """The ids that relations name and that are not there, each once."""
+    named = (each for source, others in relations.items() for each in (source, *others))
+    return tuple(each for each in dict.fromkeys(named) if ItemId(each) not in known)
+
+
+def build_graph(
+    documents: Sequence[Document], vectors: Matrix, threshold: float, top: int
+) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:
+    """For each item those that are most like it: two items are as alike as their two chunks that
+    are most alike. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
+    held = [document for document in documents if document.chunks]
+    rows = numpy.nan_to_num(vectors)
+    begins = numpy.cumsum([0, *(len(document.chunks) for document in held)])
+    graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
+    for first, last in _blocks(begins.tolist(), len(rows)):
+        block = rows[begins[first] : begins[last]]
+        alike = _by_document(block, rows, begins)
+        alike = numpy.maximum.reduceat(alike, begins[first:last] - begins[first], axis=0)
+        for place, row in enumerate(alike, start=first):
+            row[place] = -numpy.inf
+            order = numpy.argsort(-row, kind="stable")[:top]
+            graph[held[place].id] = tuple(
+                (held[other].id, round(float(row[other]), DIGITS))
+                for other in order
+                if round(float(row[other]), DIGITS) >= threshold
+            )
+    return graph
+
+
+def _blocks(begins: list[int], chunks: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole documents whose chunks, against all chunks, fit into a block."""
+    most = max(1, _BLOCK // max(1, chunks))
+    first = 0
+    for last in range(1, len(begins)):
+        if last + 1 == len(begins) or begins[last + 1] - begins[first] > most:
+            yield first, last
+            first = last
+
+
+def _by_document(block: Matrix, rows: Matrix, begins: NDArray[numpy.int64]) -> Matrix:
+    """The likeness of each chunk of a block to each document."""
+    most = max(1, _BLOCK // max(1, len(rows)))
+    parts = [
+        numpy.maximum.reduceat(block[at : at + most] @ rows.T, begins[:-1], axis=1)
+        for at in range(0, len(block), most)
+    ]
+    return numpy.concatenate(parts)

@@ -1,0 +1,135 @@
+"""Files of skills, read when a model asks for them.
+
+Law: no path leads out of a skill's folder: not by its parts, not by links. What is no text, or too
+long, is refused with words.
+"""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import anyio.to_thread
+
+from lamina.codec import mend_text
+from lamina.tools.limits import MOST_CHARACTERS, cut_text
+from lamina.tools.offering import NO_SERVER, offer_tool
+from lamina.values.agent import Skill
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset
+
+READ_SKILL_FILE = "read_skill_file"
+MOST_BYTES = 10_000_000
+_MOST_LISTED = 200
+_DESCRIPTION = (
+    "Reads a file of a skill, by its path inside the skill's folder. The path of a folder, as '.', "
+    "lists the files in it."
+)
+
+
+class _Refused(Exception):
+    """Why a file is not given."""
+
+
+class SkillTools:
+    """One tool for the files of all skills. It reads what a person put there and nothing else, so
+    nobody is asked before it runs."""
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        self._folders = {each.name: Path(each.folder) for each in skills}
+
+    async def toolset(self) -> Toolset:
+        return Toolset(tools=(self._offered(),) if self._folders else ())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        if name != READ_SKILL_FILE:
+            return _failed(f"There is no tool {name!r} of skills")
+        skill, path = arguments.get("skill"), arguments.get("path")
+        if not isinstance(skill, str) or not isinstance(path, str):
+            return _failed("'skill' and 'path' have to be texts")
+        if skill not in self._folders:
+            near = get_close_matches(skill, self._folders, n=1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self._folders)}"
+            return _failed(f"There is no skill {skill!r}; {known}")
+        try:
+            text = await anyio.to_thread.run_sync(_read, self._folders[skill], path)
+        except _Refused as refused:
+            return _failed(f"{path!r} of the skill {skill!r} {refused}")
+        except OSError as error:
+            return _failed(f"{path!r} of the skill {skill!r} cannot be read: {error.strerror}")
+        return ToolOutput(text=cut_text(mend_text(text), MOST_CHARACTERS))
+
+    def _offered(self) -> OfferedTool:
+        schema = {
+            "type": "object",
+            "properties": {
+                "skill": {"type": "string", "enum": sorted(self._folders)},
+                "path": {"type": "string", "description": "As references/forms.md."},
+            },
+            "required": ["skill", "path"],
+            "additionalProperties": False,
+        }
+        offered = offer_tool(NO_SERVER, READ_SKILL_FILE, _DESCRIPTION, schema, "free")
+        assert isinstance(offered, OfferedTool)
+        return offered
+
+
+def _read(folder: Path, path: str) -> str:
+    wanted = _inside(folder, path)
+    if wanted.is_dir():
+        return _list(folder, wanted)
+    # The last part is not followed either way: it was no link when it was looked at.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(wanted, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise _Refused("is not a file")
+        if status.st_size > MOST_BYTES:
+            limit = f"{MOST_BYTES // 1_000_000} MB"
+            raise _Refused(f"has {status.st_size:,} bytes, over the limit of {limit}")
+        data = file.read(MOST_BYTES)
+    if b"\0" in data:
+        raise _Refused("is not text")
+    return data.decode("utf-8-sig", "replace")
+
+
+def _inside(folder: Path, path: str) -> Path:
+    """The file that a path leads to, every link followed, if that is inside."""
+    said = PurePosixPath(path.replace("\\", "/"))
+    has_drive = ":" in (said.parts[0] if said.parts else "")
+    if said.is_absolute() or ".." in said.parts or "\0" in path or has_drive:
+        raise _Refused("is no path inside of its folder")
+    root = os.path.realpath(folder)
+    found = Path(os.path.realpath(os.path.join(root, said)))
+    if not found.is_relative_to(root):
+        raise _Refused("leads out of its folder and is not read")
+    if not found.exists():
+        near = get_close_matches(str(said), _files(Path(root)), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; the path '.' lists what there is"
+        raise _Refused(f"does not exist{hint}")
+    return found
+
+
+def _files(folder: Path) -> list[str]:
+    found: list[str] = []
+    for place, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(names):
+            if len(found) > _MOST_LISTED:
+                return found
+            if not name.startswith("."):
+                found.append((Path(place) / name).relative_to(folder).as_posix())
+    return found
+
+
+def _list(folder: Path, wanted: Path) -> str:
+    files = _files(wanted)
+    inside = wanted.relative_to(os.path.realpath(folder))
+    shown = [(PurePosixPath(inside.as_posix()) / each).as_posix() for each in files[:_MOST_LISTED]]
+    more = ["…"] if len(files) > _MOST_LISTED else []
+    return "\n".join((*shown, *more)) or "(no files)"
+
+
+def _failed(text: str) -> ToolOutput:
+    return ToolOutput(text=mend_text(text), is_error=True)

@@ -1,0 +1,81 @@
+"""What is searched, what is asked of a search, and what came of it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.errors import InvalidSetting
+from lamina.values.item import ItemId
+
+Preset = Literal["conservative", "normal", "aggressive"]
+# How an item came to be part of a request besides being included always or by hand.
+Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result"]
+
+
+class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How items are chosen for a question. Scores are cosine similarities."""
+
+    search: bool = True
+    # Of the chunks that fit best, so many are looked at; of their items, so many are taken.
+    top_k: int = 20
+    top_n: int = 5
+    # From this score on an item is taken, however many there are.
+    include_score: float = 0.7
+    # At or below this score it is not, however few there are.
+    floor: float = 0.0
+    # How often what was taken is searched from again, and how alike its finds have to be.
+    expansion_depth: int = 0
+    expansion_threshold: float = 0.75
+    expansion_top_n: int = 3
+    expansion_chunks: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.search, bool):
+            raise InvalidSetting("search", self.search, "must be true or false")
+        for name in ("top_k", "top_n", "expansion_depth", "expansion_top_n", "expansion_chunks"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise InvalidSetting(name, value, "must be a whole number from 0 on")
+        for name in ("include_score", "floor", "expansion_threshold"):
+            value = getattr(self, name)
+            if (
+                not isinstance(value, int | float)
+                or isinstance(value, bool)
+                or not -1 <= value <= 1
+            ):
+                raise InvalidSetting(name, value, "is a cosine similarity: from -1 to 1")
+
+
+class Document(Struct, frozen=True):
+    """An item as it is searched: by chunks of its text, the first of which names it."""
+
+    id: ItemId
+    chunks: tuple[str, ...]
+
+
+class QueryPart(Struct, frozen=True, kw_only=True):
+    """One thing that is asked; parts of `recent` turns weigh less and claim no place. The `whole`
+    is the question itself, of which the others are parts. A part that `claims` gets an item.
+    `source` is the item or result that the text is taken from."""
+
+    text: str
+    weight: float = 1.0
+    recent: bool = False
+    whole: bool = False
+    claims: bool = True
+    source: str = ""
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    parts: tuple[QueryPart, ...] = ()
+
+
+class Selected(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An item that was chosen. `score` is its cosine, None where no embedding could be had;
+    `chunk` is the text that fitted best; `source` the item or result that led to it."""
+
+    item: ItemId
+    score: float | None = None
+    origin: Origin = "search"
+    source: str = ""
+    chunk: str = ""

@@ -1,0 +1,71 @@
+"""The one index with its embedder: where it is, and whether there are vectors."""
+
+import os
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamina.ports import Corpus, Index, Progress
+from lamina.values.selection import Document
+from lamina.wiring.places import data_folder
+
+if TYPE_CHECKING:
+    from lamina.embed.index import SqliteIndex
+
+INDEX_FILE = "index.sqlite"
+# As `lamina models pull` knows it.
+EMBEDDING_MODEL = "minilm"
+OFF = ("off", "0", "no", "false")
+
+
+def index_path() -> Path:
+    """Where the index is: one for all workspaces, since it knows chunks by their text alone."""
+    return data_folder() / INDEX_FILE
+
+
+def embeds() -> bool:
+    """Whether vectors are wanted: LAMINA_EMBED=off in the environment says no."""
+    return os.environ.get("LAMINA_EMBED", "on").lower() not in OFF
+
+
+def can_embed() -> bool:
+    """Whether vectors are wanted, and what makes them is installed; the model may be missing."""
+    return embeds() and all(map(find_spec, ("onnxruntime", "tokenizers", "onnx")))
+
+
+def open_index(
+    *,
+    path: Path | None = None,
+    lexical: bool = False,
+    fetch: bool = False,
+    fetching: Callable[[int, int], None] | None = None,
+) -> "SqliteIndex":
+    """The index; nothing is read or loaded before something is searched. `lexical`, or
+    LAMINA_EMBED=off in the environment, leaves the embedder out. With `fetch`, a model that is not
+    on this machine is fetched at first use, and `fetching` is told how far that is."""
+    # Numbers need numpy, which takes its time: whoever searches nothing does not pay for it.
+    from lamina.embed.index import SqliteIndex
+
+    place = index_path() if path is None else path
+    if not embeds():
+        setting = os.environ["LAMINA_EMBED"]
+        return SqliteIndex(place, None, off=f"embeddings are switched off (LAMINA_EMBED={setting})")
+    if lexical:
+        return SqliteIndex(place, None)
+    from lamina.embed.minilm import open_embedder
+
+    return SqliteIndex(place, open_embedder(fetch=fetch, fetching=fetching))
+
+
+class LazyIndex:
+    """The one index, opened when something is searched. A model that is not here is not fetched:
+    whoever may do that does it before."""
+
+    def __init__(self) -> None:
+        self._index: Index | None = None
+
+    async def load(self, documents: Sequence[Document], progress: Progress | None = None) -> Corpus:
+        if self._index is None:
+            self._index = open_index()
+        return await self._index.load(documents, progress)

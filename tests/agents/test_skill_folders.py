@@ -1,0 +1,115 @@
+"""Skills: what there is is told always, a skill's text when it is chosen."""
+
+# Problems as they are on a screen.
+# ruff: noqa: E501
+
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+from tests.agents.writing import guide, read, said
+
+from lamina.agents import read_agent
+from lamina.values.agent import Skill
+
+PDF = """\
+---
+name: pdf-forms
+description: Fills forms in PDF files. Use when a person has one.
+license: MIT
+compatibility: Needs a shell
+allowed-tools: Bash(git add:*) Read, Write
+metadata:
+  author: ada
+  version: 1.0
+---
+# Forms
+
+See references/fields.md.
+"""
+
+
+def test_a_skill_is_a_reference_that_is_searched_for_and_one_line_that_is_always_there(
+    tmp_path: Path,
+) -> None:
+    agent = read(
+        tmp_path,
+        {
+            ".claude/skills/pdf-forms/SKILL.md": PDF,
+            "skills/tides/SKILL.md": "---\nname: tides\ndescription: Tells tides.\n---\nNoon.",
+        },
+    )
+    assert agent.problems == ()
+    assert agent.skills == (
+        Skill(name="tides", description="Tells tides.", folder=str(tmp_path / "skills/tides")),
+        Skill(
+            name="pdf-forms",
+            description="Fills forms in PDF files. Use when a person has one.",
+            folder=str(tmp_path / ".claude/skills/pdf-forms"),
+            license="MIT",
+            compatibility="Needs a shell",
+            tools=("Bash(git add:*)", "Read", "Write"),
+            metadata={"author": "ada", "version": "1.0"},
+        ),
+    )
+    assert [(each.kind, each.name, each.include) for each in agent.guides] == [
+        ("reference", "tides", "agent"),
+        ("reference", "pdf-forms", "agent"),
+        ("reference", "skills", "always"),
+    ]
+    assert guide(agent, "pdf-forms").text == "# Forms\n\nSee references/fields.md."
+    assert guide(agent, "skills").text == snapshot(
+        """\
+These skills are instructions for certain tasks. The text of a skill is the reference of its name; it joins when a question calls for it. Files that it speaks of are read with read_skill_file(skill, path).
+
+- tides: Tells tides.
+- pdf-forms: Fills forms in PDF files. Use when a person has one.\
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("description: d", "E x/SKILL.md:1: name: is missing; it has to be 'x', as its folder"),
+        ("name: y\ndescription: d", "E x/SKILL.md:2: name: is 'y', and its folder 'x'"),
+        ("name: X\ndescription: d", "E x/SKILL.md:2: name: 'X' has to be up to 64 of a-z, 0-9"),
+        ("name: x", "E x/SKILL.md:1: description: is missing"),
+        (f"name: x\ndescription: {'d' * 1025}", "E x/SKILL.md:3: description: has 1,025 char"),
+        ("name: x\ndescription: d\nlicence: MIT", "W x/SKILL.md:4: 'licence' means nothing here"),
+        ("name: x\ndescription: d\nallowed-tools: {a: b}", "E x/SKILL.md:4: allowed-tools: has"),
+    ],
+)
+def test_a_skill_that_is_wrong_is_still_a_skill(tmp_path: Path, head: str, problem: str) -> None:
+    agent = read(tmp_path, {"x/SKILL.md": f"---\n{head}\n---\nBody"})
+    (made,) = agent.skills
+    assert guide(agent, made.name).text == "Body"
+    assert said(agent, tmp_path)[0].startswith(problem)
+
+
+def test_a_skill_without_a_head_and_two_of_one_name_are_kept(tmp_path: Path) -> None:
+    skill = "---\nname: a\ndescription: d\n---\n"
+    agent = read(
+        tmp_path,
+        {
+            "skills/a/SKILL.md": f"{skill}1",
+            ".agents/skills/a/SKILL.md": f"{skill}2",
+            "b/SKILL.md": "3",
+        },
+    )
+    assert {each.name: guide(agent, each.name).text for each in agent.skills} == {
+        "a": "1",
+        "skill-a": "2",
+        "b": "3",
+    }
+
+
+def test_one_skill_is_an_agent_by_its_folder_and_by_its_file(tmp_path: Path) -> None:
+    agent = read(tmp_path / "pdf-forms", {"SKILL.md": PDF})
+    assert [each.name for each in agent.guides] == ["pdf-forms", "skills"]
+    assert read_agent(tmp_path / "pdf-forms" / "SKILL.md").skills == agent.skills
+
+
+def test_skills_of_an_agent_of_our_own(tmp_path: Path) -> None:
+    agent = read(tmp_path, {"agent.yaml": "name: a", "skills/pdf-forms/SKILL.md": PDF})
+    assert [each.name for each in agent.skills] == ["pdf-forms"]
