@@ -74,11 +74,10 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     """Which of the files that each question should bring are among those selected, with the
     settings that everybody has, and where they stand in the ranking: of `every` rule, or of those
     that say that they are searched for."""
+    from lamina.embed.index import SqliteIndex
     from lamina.selection.choosing import read_query, select
     from lamina.selection.chunking import chunk_item
     from lamina.selection.ranking import rank
-
-    from lamina.embed.index import SqliteIndex
 
     documents = tuple(
         Document(guide.id, chunk_item(guide.name, guide.description, guide.text))

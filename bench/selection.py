@@ -4,7 +4,7 @@
 
 FOLDER holds `toolsel/*.json` as `{tools: [{name, description, server?, server_description?,
 params?}], queries: [{query, gold: [name]}]}`; every such file is tried. A tool counts as found by
-its name, also if another server has one of the same name. `all-gold-in-10` is the share of questions
+its name, also if another server has one of the same name. `all-gold-in-10`: the share of questions
 all of whose tools are among the first ten. Questions without tools are left out.
 """
 
@@ -74,7 +74,7 @@ def about_choice(data: ToolSet, found: Sequence[Found]) -> dict[str, Any]:
     for asked, each in zip(data.queries, found, strict=True):
         names = [tool.name for tool in data.tools]
         gold = set(asked.gold)
-        best = {name: -1.0 for name in gold}
+        best = dict.fromkeys(gold, -1.0)
         for place, score in each.scores.items():
             if names[place] in gold:
                 best[names[place]] = max(best[names[place]], score)

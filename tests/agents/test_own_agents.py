@@ -134,7 +134,7 @@ relations: {read: [write], "rule:a": "reference:b"}
             "E agent.yaml:5: promotion: has to be one of lazy, eager, not 'fast'; it is not used",
             "E agent.yaml:6: there is no setting 'temprature'; did you mean 'temperature'?",
             "E agent.yaml:7: temperature: Expected `float | null`, got `str`; it is not used",
-            "E agent.yaml:8: top_p: 7 is no number from 0 to 1; it is not used",
+            "E agent.yaml:8: top_p: setting top_p=7.0: must be a number from 0 to 1; it is not used",
             "E agent.yaml:9: window: setting window=-1: must be a number from 0 on; it is not used",
             "E agent.yaml:11: tool_policy: has to be one of sticky, exact, all, not 'some'; it is not used",
             "E agent.yaml:12: top_n: setting top_n=-1: must be a whole number from 0 on; it is not used",

@@ -161,6 +161,7 @@ def test_json_says_what_was_sent_and_what_of_it_was_cached() -> None:
                     "placement": "above",
                     "tokens": shown["context"][0]["tokens"],
                     "reason": shown["context"][0]["reason"],
+                    "include": "manual",
                 },
                 {
                     "id": "note:gone.md",

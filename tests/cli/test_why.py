@@ -255,11 +255,12 @@ def test_a_priority_that_relevance_moved_is_shown_with_what_it_was(notes: Path) 
     class Moving(SelectorFake):
         async def weigh(
             self, question: str, attachments: Sequence[Attachment], state: State
-        ) -> tuple[Attachment, ...]:
-            return tuple(
+        ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
+            moved = tuple(
                 replace(each, priority=3, priority_before=each.priority, score=0.61)
                 for each in attachments
             )
+            return moved, ()
 
     async def body(_session: Session, runner: AgentRunner) -> None:
         await runner.run("When?", attach=["plan.md"])

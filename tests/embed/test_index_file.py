@@ -120,14 +120,14 @@ def test_no_flipped_byte_ever_changes_a_row(
     file.keep("m", rows)
     file.close()
     content = bytearray(path.read_bytes())
-    for _ in range(5):
+    for _ in range(data.draw(st.integers(1, 40))):
         content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     damaged = ChunkFile(path)
     found = damaged.fetch("m", rows)
     assert all(rows[digest] == made for digest, made in found.items())
     damaged.keep("m", rows)
-    assert damaged.fetch("m", rows) == rows
+    assert damaged.fetch("m", rows).items() <= rows.items()
     damaged.close()
 
 

@@ -1,6 +1,6 @@
 """Runners over fakes: one scene holds the world, the model, the tools, and what was seen."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from tests.fakes.book import SMALL, FakeBook
@@ -12,17 +12,20 @@ from tests.fakes.workspace import FakeWorkspace
 
 import lamina
 from lamina.engine.runner import AgentRunner, Answer, ChatRunner
+from lamina.engine.selecting import Selector
 from lamina.engine.verifying import verify
-from lamina.ports import JournalStore
+from lamina.ports import GuideSource, Index, JournalStore
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.event import Event
 from lamina.values.message import ToolResult
+from lamina.values.request import RequestContext
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import OfferedTool
 
 
 class Scene:
-    """An agent, or with `chat` a chat, that can be closed and opened again."""
+    """An agent, or with `chat` a chat, that can be closed and opened again. `guides` are the rules
+    and references of its agent, `index` is where it searches."""
 
     def __init__(
         self,
@@ -33,6 +36,9 @@ class Scene:
         chat: bool = False,
         max_requests: int = 20,
         target: Target = SMALL,
+        guides: GuideSource | None = None,
+        index: Index | None = None,
+        relations: Mapping[str, Sequence[str]] | None = None,
         **given: Any,
     ) -> None:
         self.provider = ProviderFake(*scripts)
@@ -46,6 +52,7 @@ class Scene:
         self.events: list[Event] = []
         # Called with every event, and how many there were before it.
         self.on_event: Callable[[Event, int], None] | None = None
+        self._selecting = (index, guides, relations)
         self._target = target
         self._chat = chat
         self._max_requests = max_requests
@@ -72,6 +79,8 @@ class Scene:
             clock=self.clock,
             **self._given,
         )
+        index, guides, relations = self._selecting
+        opened.turns.selector = Selector(index, guides, relations=relations)
         if self._chat:
             self._runner = ChatRunner(opened, self.providers)
         else:
@@ -131,6 +140,12 @@ class Scene:
         self.on_event = watch
 
     # -- what came of it -------------------------------------------------------------------------
+
+    @property
+    def context(self) -> RequestContext:
+        """What the last request was built from, as the journal has it."""
+        request: RequestEntry = self.kept(RequestEntry)[-1]
+        return request.context
 
     @property
     def kinds(self) -> list[str]:

@@ -15,7 +15,7 @@ from lamina.engine.session import Session, start_entry
 from lamina.journal import State
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.values.agent import Guide, GuideKind, Guides
-from lamina.values.item import Attachment, Include
+from lamina.values.item import Attachment, Include, Item
 from lamina.values.request import LeftOut
 from lamina.values.selection import Selected
 from lamina.values.settings import Settings
@@ -57,7 +57,7 @@ class SelectorFake(Selector):
         question: str,
         attached: Sequence[Attachment],
         guides: Guides,
-        room: Callable[[Attachment], int],
+        room: Callable[[Item], int],
         room_left: int,
     ) -> Guidance:
         searched = {

@@ -20,7 +20,7 @@ from lamina.values.settings import Settings
 PRESETS: tuple[str, ...] = get_args(Preset)
 SEARCHES = ("guide_search", "tool_search")
 _SEARCH_FIELDS = {each.name for each in fields(SearchSettings)}
-_OPTIONS = {each.name for each in fields(Options)} | {"top_p"}
+_OPTIONS = {each.name for each in fields(Options)}
 _SETTINGS = {each.name for each in fields(Settings)}
 
 
@@ -36,7 +36,7 @@ def keep_setting(draft: Draft, path: str, name: str, found: Field) -> None:
     if name in SEARCHES:
         draft.settings[name] = read_search(draft, path, name, found)
     elif name in _OPTIONS:
-        _keep(draft.options, draft, path, name, found, _check_option(name, found.data))
+        _keep(draft.options, draft, path, name, found, _problem(name, found.data, Options))
     elif name in _SETTINGS:
         _keep(draft.settings, draft, path, name, found, _problem(name, found.data, Settings))
     else:
@@ -52,13 +52,6 @@ def _keep(
         draft.notes.error(path, f"{name}: {problem}; it is not used", found.line)
     else:
         kept[name] = found.data
-
-
-def _check_option(name: str, value: Any) -> str:
-    if name == "top_p":
-        is_share = isinstance(value, int | float) and not isinstance(value, bool)
-        return "" if is_share and 0 <= value <= 1 else f"{value!r} is no number from 0 to 1"
-    return _problem(name, value, Options)
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:

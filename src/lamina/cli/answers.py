@@ -14,9 +14,10 @@ from lamina.engine.session import Session
 from lamina.engine.tree import labels_of
 from lamina.journal import Journal
 from lamina.ports import TargetBook
+from lamina.text import label_of
 from lamina.values.item import ITEM_KINDS
 from lamina.values.prompt import LAYERS, Layer, Prompt, Segment
-from lamina.values.request import Agreement, LeftOut, RequestContext
+from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.values.usage import Usage
 
 SUMMARY = 200
@@ -69,8 +70,20 @@ def describe_items(context: RequestContext) -> list[dict[str, Any]]:
             "tokens": item.tokens,
             "reason": item.reason,
         }
+        | _found(item)
         for item in context.items
         if not (item.placement == "left_out" and item.item in out)
+    ]
+    rows += [
+        {
+            "id": tool.item,
+            "label": label_of(tool.item),
+            "placement": "tools",
+            "tokens": tool.tokens,
+            "reason": "joined for an earlier question" if tool.kept else "offered",
+        }
+        | _found(tool)
+        for tool in context.tools
     ]
     return rows + [
         {
@@ -83,6 +96,12 @@ def describe_items(context: RequestContext) -> list[dict[str, Any]]:
         }
         for each in context.left_out
     ]
+
+
+def _found(each: ContextItem | ContextTool) -> dict[str, Any]:
+    """How something came to be in a request, as far as there is anything to say."""
+    said = {"score": each.score, "origin": each.origin or None, "source": each.source or None}
+    return {"include": each.include} | {name: it for name, it in said.items() if it is not None}
 
 
 def label_left_out(each: LeftOut) -> str:
@@ -187,6 +206,7 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
         "target": context.target,
         "layers": describe_layers(prompt or (), cached, context.agreement.tokens),
         "items": plain.get("items", []),
+        "tools": plain.get("tools", []),
         "left_out": plain.get("left_out", []),
         "boundaries": plain.get("boundaries", []),
         "agreement": _agreement(context.agreement),
@@ -214,6 +234,7 @@ def _nothing_sent(full: bool) -> dict[str, Any]:
         "target": None,
         "layers": describe_layers(Prompt(), 0, 0),
         "items": [],
+        "tools": [],
         "left_out": [],
         "boundaries": [],
         "agreement": _agreement(Agreement(first=True)),

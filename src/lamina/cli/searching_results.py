@@ -35,6 +35,7 @@ from lamina.values.selection import Document, Preset, Query, SearchSettings, Sel
 
 # How much of a text is shown where there is no terminal whose width would say.
 WIDTH = 160
+PART_WIDTH = 60
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -149,15 +150,16 @@ def _describe(answer: Answer, chosen: Sequence[Selected]) -> tuple[Found, ...]:
 
 
 def _found(each: Selected, candidate: Candidate, part: str) -> Found:
+    said = repr(one_line(part, PART_WIDTH))
     match each.origin:
         case "expansion":
             why = f"is like a text of {each.source}"
         case "relation":
             why = f"comes along with {each.source}"
         case "lexical":
-            why = f"shares words with {part!r}"
+            why = f"shares words with {said}"
         case _:
-            why = f"fits {part!r}"
+            why = f"fits {said}"
     if each.chunk:
         why = f"{why}: {each.chunk}"
     return Found(
@@ -186,16 +188,16 @@ def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
 
 
 def _best_part(answer: Answer, columns: slice) -> str:
-    """The part of the question that the chunks fit best; by words where there is no vector."""
-    parts = answer.query.parts
-    scores = answer.scores
-    by_words = scores.lexical[:, columns]
-    if not parts or not by_words.size:
+    """The part of the question that the chunks fit best, the whole of it only if it has no parts;
+    by words where there is no vector."""
+    parts, scores = answer.query.parts, answer.scores
+    rows = [row for row, part in enumerate(parts) if not part.whole] or list(range(len(parts)))
+    matrix: Matrix = scores.lexical[rows, columns]
+    if not matrix.size:
         return ""
-    matrix: Matrix = by_words
-    if scores.cosine is not None and not numpy.isnan(scores.cosine[:, columns]).all():
-        matrix = numpy.nan_to_num(scores.cosine[:, columns], nan=-1.0)
-    return parts[int(matrix.max(axis=1).argmax())].text
+    if scores.cosine is not None and not numpy.isnan(scores.cosine[rows, columns]).all():
+        matrix = numpy.nan_to_num(scores.cosine[rows, columns], nan=-1.0)
+    return parts[rows[int(matrix.max(axis=1).argmax())]].text
 
 
 def _lexical_ranks(answer: Answer) -> dict[ItemId, int]:

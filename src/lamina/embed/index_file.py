@@ -42,7 +42,13 @@ PATIENCE, IMPATIENCE = 5.0, 0.1
 AT_ONCE = 10_000
 DAY = 86_400
 
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+# What is wrong with the content. Nothing that is written here breaks a constraint of a sound table.
+DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+)
 READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -67,6 +73,10 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 class _NotOurs(Exception):
     """The file is a database of something else, or of another version."""
+
+
+# A damaged schema makes messages that are no text.
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError, OSError, _NotOurs)
 
 
 class ChunkFile:
@@ -189,9 +199,11 @@ class ChunkFile:
                 (number, *some),
             )
             for digest, vector, terms, version, checksum, day, row in rows:
-                if crc32(terms, crc32(vector)) == checksum:
+                # Where damage made numbers of them, there are no bytes to add up.
+                sound = all(isinstance(each, bytes) for each in (digest, vector, terms))
+                if sound and _checksum(digest, vector, terms) == checksum:
                     found[digest] = Made(vector, terms if version == TERMS_VERSION else None)
-                    if day <= noted:
+                    if not isinstance(day, int) or day <= noted:
                         old.append(row)
         return found, old
 
@@ -206,7 +218,7 @@ class ChunkFile:
                 (numbers[maker], digest, vector, terms, TERMS_VERSION, checksum, today)
                 for (maker, digest), (vector, packed) in self._unwritten.items()
                 for terms in (packed or b"",)
-                for checksum in (crc32(terms, crc32(vector)),)
+                for checksum in (_checksum(digest, vector, terms),)
             ]
             # Only what was missing, damaged or old is ever made: what stands there gives way.
             file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -215,7 +227,7 @@ class ChunkFile:
     def _sweep(self, file: sqlite3.Connection, today: int) -> None:
         """Drops what nobody asked for in a long time, once in a while."""
         (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
-        if last is not None and last > today - NOTED_DAYS:
+        if isinstance(last, int) and today - NOTED_DAYS < last <= today:
             return
         file.execute("DELETE FROM sweeps")
         file.execute("INSERT INTO sweeps VALUES (?)", (today,))
@@ -228,21 +240,22 @@ class ChunkFile:
                 file.execute(f"DELETE FROM {table}")
 
     def _count(self, file: sqlite3.Connection) -> dict[str, int]:
-        return dict(
-            file.execute(
-                "SELECT name, count(*) FROM chunks JOIN makers ON makers.id = chunks.maker "
-                "GROUP BY name ORDER BY name"
-            )
+        rows = file.execute(
+            "SELECT name, count(*) FROM chunks JOIN makers ON makers.id = chunks.maker "
+            "GROUP BY name ORDER BY name"
         )
+        return {name.decode("utf-8", "replace"): count for name, count in rows}
 
     def _maker(self, file: sqlite3.Connection, name: str) -> int | None:
         if name not in self._makers:
             row = file.execute("SELECT id FROM makers WHERE name = ?", (name,)).fetchone()
             if row is None:
                 return None
+            if not isinstance(row[0], int):
+                raise sqlite3.DatabaseError("a maker has no number")
             # Numbers of a write that may yet fail are not remembered.
             if file.in_transaction:
-                return int(row[0])
+                return row[0]
             self._makers[name] = row[0]
         return self._makers[name]
 
@@ -256,7 +269,7 @@ class ChunkFile:
             return otherwise
         try:
             return self._attempt(act)
-        except (sqlite3.Error, OSError, _NotOurs) as error:
+        except _TROUBLE as error:
             self._readable = self._writable = False
             self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
             return otherwise
@@ -266,7 +279,7 @@ class ChunkFile:
             return False
         try:
             self._attempt(act)
-        except (sqlite3.Error, OSError, _NotOurs) as error:
+        except _TROUBLE as error:
             self._writable = False
             self._say(
                 f"the index {self.path} cannot be written ({error}); what is new is kept in memory "
@@ -279,7 +292,7 @@ class ChunkFile:
         """Does it; if the file proves damaged, with a new one."""
         try:
             return act(self._open())
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 self._patience = IMPATIENCE
                 self.close()
@@ -311,6 +324,8 @@ class ChunkFile:
             # One thread at a time is what the lock is for.
             check_same_thread=False,
         )
+        # Text that is none is found out by its checksum, not by an error.
+        file.text_factory = bytes
         try:
             # A crash of the machine may cost the last batches, never the file.
             file.execute("PRAGMA synchronous = NORMAL")
@@ -357,7 +372,7 @@ class ChunkFile:
                 file.execute("ROLLBACK")
             raise
 
-    def _set_aside(self, error: sqlite3.Error) -> None:
+    def _set_aside(self, error: Exception) -> None:
         """Gives the damaged file another name, unless another process did so already."""
         self.close()
         if not self.path.exists() or not _is_damaged(self.path):
@@ -380,22 +395,29 @@ class ChunkFile:
                 self._notes.append(note)
 
 
-def _code(error: sqlite3.Error) -> int:
-    """What kind of error it is, without SQLite's finer distinctions."""
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+def _code(error: Exception) -> int:
+    """What kind of error it is, without SQLite's finer distinctions. What has no number comes from
+    content that cannot be read."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
+    # Of the key, too: a damaged index leads to sound rows of other texts.
+    return crc32(terms, crc32(vector, crc32(digest)))
 
 
 def _is_damaged(path: Path) -> bool:
     """Whether a file that made trouble still does, read anew."""
     try:
         with closing(sqlite3.connect(path)) as file:
-            if file.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 return True
             for columns in (f"{COLUMNS} FROM chunks", "id, name FROM makers", "day FROM sweeps"):
                 file.execute(f"SELECT {columns} LIMIT 1").fetchall()
-    except sqlite3.Error as error:
+            numbered = "SELECT count(*) FROM makers WHERE typeof(id) <> 'integer'"
+            return bool(file.execute(numbered).fetchone() != (0,))
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return _code(error) in DAMAGED
-    return False
 
 
 def _files(path: Path) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ bit. Vectors have passed through float16: those just made and those read again a
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 
 import numpy
 from numpy.typing import NDArray
@@ -15,6 +16,27 @@ from lamina.selection.scoring import Matrix
 # A row of length 1 that was rounded is nearly so; one that is far from it is no vector at all.
 SHORTEST, LONGEST = 0.9, 1.1
 PIECE = 4096
+# One row in so many is kept free for texts to come.
+SPARE = 8
+
+
+class _Block:
+    """Room for vectors that shelves share: each sees the rows that it knows of, and only the one
+    that grew last may take more."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        # Room that nobody writes to costs nothing.
+        self.room = numpy.empty((rows + rows // SPARE + PIECE, width), numpy.float32)
+        self._taken = rows
+        self._lock = Lock()
+
+    def take(self, known: int, rows: int) -> bool:
+        """Whether the rows from `known` up to `rows` are now the caller's."""
+        with self._lock:
+            if self._taken != known or rows > len(self.room):
+                return False
+            self._taken = rows
+            return True
 
 
 class Shelf:
@@ -26,6 +48,7 @@ class Shelf:
         self.terms: list[bytes | None] = [None] * len(self.rows)
         self.vectors: Matrix | None = None
         self.embedded: NDArray[numpy.bool_] = numpy.zeros(len(self.rows), bool)
+        self._block: _Block | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -36,10 +59,34 @@ class Shelf:
 
     def copy(self) -> "Shelf":
         """A shelf of the same texts that can be changed without changing this one."""
-        other = Shelf(self.rows)
-        other.terms = list(self.terms)
-        other.vectors = None if self.vectors is None else self.vectors.copy()
+        other = Shelf(())
+        other.rows = self.rows.copy()
+        other.terms = self.terms.copy()
         other.embedded = self.embedded.copy()
+        if self.vectors is not None:
+            other._make_room(self.vectors.shape[1])
+            assert other.vectors is not None
+            other.vectors[:] = self.vectors
+        return other
+
+    def grown(self, texts: Sequence[str]) -> "Shelf":
+        """A shelf with these texts, too, behind the others. Rows that are here already are the same
+        ones in memory: whoever grows a shelf changes only what is new."""
+        other = Shelf(())
+        other.rows = self.rows | {text: len(self) + n for n, text in enumerate(texts)}
+        other.terms = [*self.terms, *([None] * len(texts))]
+        other.embedded = numpy.append(self.embedded, numpy.zeros(len(texts), bool))
+        if self.vectors is None or self._block is None:
+            return other
+        if self._block.take(len(self), len(other)):
+            other._block = self._block
+            other.vectors = self._block.room[: len(other)]
+            other.vectors[len(self) :] = numpy.nan
+        else:
+            other._make_room(self.vectors.shape[1])
+            assert other.vectors is not None
+            other.vectors[: len(self)] = self.vectors
+            other.vectors[len(self) :] = numpy.nan
         return other
 
     def take_over(self, other: "Shelf") -> None:
@@ -60,26 +107,36 @@ class Shelf:
 
     def put(self, made: Mapping[str, Made]) -> None:
         """Takes what was made of texts, or kept of them."""
-        for text, each in made.items():
-            if each.terms is not None:
-                self.terms[self.rows[text]] = each.terms
-        vectors = [(self.rows[text], each.vector) for text, each in made.items() if each.vector]
+        rows, terms = self.rows, self.terms
+        vectors: list[tuple[int, bytes]] = []
+        for text, (vector, packed) in made.items():
+            row = rows[text]
+            if packed is not None:
+                terms[row] = packed
+            if vector:
+                vectors.append((row, vector))
         if not vectors:
             return
         # All of one model; a row of another length is as good as none.
         width = len(vectors[0][1]) if self.vectors is None else self.vectors.shape[1] * 2
-        fitting = [(row, vector) for row, vector in vectors if len(vector) == width]
+        fitting = [each for each in vectors if len(each[1]) == width]
         if not fitting or width % 2:
             return
         # In pieces: what is on its way from bytes to numbers is in memory twice.
         for start in range(0, len(fitting), PIECE):
             piece = fitting[start : start + PIECE]
-            rows = numpy.array([row for row, _ in piece])
-            self._place(rows, unpack_vectors([vector for _, vector in piece]))
+            places = numpy.array([row for row, _ in piece])
+            self._place(places, unpack_vectors([vector for _, vector in piece]))
+
+    def _make_room(self, width: int) -> None:
+        self._block = _Block(len(self), width)
+        self.vectors = self._block.room[: len(self)]
 
     def _place(self, rows: NDArray[numpy.int64], vectors: Matrix) -> None:
         if self.vectors is None:
-            self.vectors = numpy.full((len(self), vectors.shape[1]), numpy.nan, numpy.float32)
+            self._make_room(vectors.shape[1])
+            assert self.vectors is not None
+            self.vectors[:] = numpy.nan
         elif self.vectors.shape[1] != vectors.shape[1]:
             return
         self.vectors[rows] = vectors
@@ -87,10 +144,13 @@ class Shelf:
 
     def lacking(self, *, vectors: bool) -> list[str]:
         """The texts of which something is unknown. What is blank has no vector to be had."""
+        if None not in self.terms and (not vectors or self.embedded.all()):
+            return []
+        embedded = self.embedded.tolist()
         return [
             text
             for text, row in self.rows.items()
-            if self.terms[row] is None or (vectors and not self.embedded[row] and text.strip())
+            if self.terms[row] is None or (vectors and not embedded[row] and text.strip())
         ]
 
     def terms_of(self, text: str) -> bytes | None:

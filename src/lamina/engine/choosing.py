@@ -1,22 +1,23 @@
 """Step 3 of a turn: what the selector finds is written down and becomes part of the turn."""
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lamina.engine.composing import stands
 from lamina.engine.hydrating import Hydrated
-from lamina.engine.including import call_roll, is_in, membership_added
+from lamina.engine.including import Roll, call_roll, is_in, membership_added, no_member
 from lamina.engine.laying import Workbench
 from lamina.engine.planning import find_boundary
-from lamina.engine.selecting import Selector
-from lamina.engine.tooling import plan_tools
+from lamina.engine.selecting import Chosen, Selector, ranked_lower, take_while_room
+from lamina.engine.tooling import describe_tool, plan_tools
 from lamina.engine.writing import Pen
+from lamina.layers import Assembler
+from lamina.values.agent import Guides
 from lamina.values.entry import ForgetEntry, IncludeEntry
-from lamina.values.item import Attachment, key_of
+from lamina.values.item import Attachment, Item, ItemId, key_of
 from lamina.values.patch import Display, Patch, ToolsReplace
 from lamina.values.request import ContextTool, LeftOut
 from lamina.values.settings import Target
-from lamina.values.tool import Toolset
+from lamina.values.tool import OfferedTool, Toolset
 
 
 class ChosenTools(Struct, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class Choosing:
             return ChosenTools(tools=tuple(each for each in kept if each.name in names))
         roll = call_roll(toolset.tools, state.members, "tool")
         chosen = await self._selector.choose_tools(state, self._question, roll)
+        chosen, too_large = self._with_room(chosen, roll)
         boundary = find_boundary(state, self._target, pen.at)
         plan = plan_tools(state, self._target, roll, chosen.items, boundary)
         if plan.definitions is not None:
@@ -63,55 +65,81 @@ class Choosing:
             LeftOut(what=item, reason="missing", detail=f"the tool {key_of(item)!r} is not there")
             for item in roll.missing
         ]
-        lower = [
-            LeftOut(
-                what=each.item,
-                reason="ranked_lower",
-                detail=f"{key_of(each.item)}{score_of(each.score)}: others fit the question better",
-            )
-            for each in chosen.next_best
-        ]
+        offered = {each.item for each in plan.tools}
+        lower = [ranked_lower(each) for each in chosen.next_best if each.item not in offered]
         return ChosenTools(
             tools=plan.tools,
             allowed=plan.allowed,
             described=plan.described,
-            left_out=(*missing, *lower),
+            left_out=(*missing, *too_large, *lower),
             warnings=(*chosen.warnings, *plan.warnings),
         )
+
+    def _with_room(
+        self, chosen: Chosen, roll: Roll[OfferedTool]
+    ) -> tuple[Chosen, tuple[LeftOut, ...]]:
+        """What was chosen, less the tools that would take too much of the room that is left."""
+        state = self._pen.state
+        listed = {each.name for each in state.envelope.tools}
+        costs = {
+            each.id: self._cost(describe_tool(each))
+            for each in (*roll.present, *roll.agent)
+            if each.definition.name not in listed
+        }
+        if not any(costs.get(each.item) for each in chosen.items):
+            return chosen, ()
+        left = self._room_left() - sum(costs.get(each.id, 0) for each in roll.present)
+        return take_while_room(chosen, left, lambda each: costs.get(each.item, 0))
+
+    def _room_left(self) -> int:
+        """What the window still holds beside what stands and the question."""
+        state = self._pen.state
+        end = len(state.envelope.cached)
+        standing = self._assembler.assemble(state.envelope, state.items, end).tokens
+        limit = self._bench.room(self._target, state).limit
+        return limit - standing - self._assembler.count_text(self._question)
+
+    def _cost(self, item: Item) -> int:
+        """What an item adds to the request."""
+        return 0 if stands(self._pen.state, item) else self._assembler.item_tokens(item)
+
+    @property
+    def _assembler(self) -> Assembler:
+        return self._bench.assembler_for(self._target, self._pen.state.settings.promotion)
 
     async def guides(self, found: Hydrated, tools: ChosenTools) -> Hydrated:
         """What is attached, with the rules, references and descriptions of tools that apply."""
         pen, selector = self._pen, self._selector
         guides = await selector.guides()
-        include = {each.id: each.include for each in guides.guides}
-        for item in selector.mentions(self._question, guides):
-            if not is_in(item, include.get(item, "manual"), pen.state.members):
-                said = membership_added(include.get(item, "manual"))
-                pen.write(IncludeEntry, item=item, membership=said)
+        unknown = self._add_mentioned(guides, {each.item.id for each in found.attachments})
         state = pen.state
-        assembler = self._bench.assembler_for(self._target, state.settings.promotion)
-
-        def room(attachment: Attachment) -> int:
-            item = attachment.item
-            return 0 if stands(state, item) else assembler.item_tokens(item)
-
-        weighed = await selector.weigh(self._question, found.attachments, state)
+        weighed, told = await selector.weigh(self._question, found.attachments, state)
         left = 0
         if guides.guides:
-            end = len(state.envelope.cached)
-            standing = assembler.assemble(state.envelope, state.items, end).tokens
-            left = self._bench.room(self._target, state).limit - standing
-            left -= assembler.count_text(self._question) + sum(map(room, weighed))
-        guidance = await selector.guide(state, self._question, weighed, guides, room, left)
+            beside = (*weighed, *tools.described)
+            left = self._room_left() - sum(self._cost(each.item) for each in beside)
+        guidance = await selector.guide(state, self._question, weighed, guides, self._cost, left)
         return Hydrated(
             attachments=(*weighed, *guidance.attachments, *tools.described),
-            left_out=(*found.left_out, *guidance.left_out, *tools.left_out),
-            warnings=(*found.warnings, *guidance.warnings, *tools.warnings),
+            left_out=(*found.left_out, *unknown, *guidance.left_out, *tools.left_out),
+            warnings=(*found.warnings, *told, *guidance.warnings, *tools.warnings),
         )
 
-
-def score_of(score: float | None) -> str:
-    return f" ({score:.2f})" if score is not None else ""
-
-
-__all__ = ["ChosenTools", "Choosing", "replace"]
+    def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
+        """Adds what the question names to the session; gives back what is not there to add."""
+        pen = self._pen
+        include = {each.id: each.include for each in guides.guides}
+        unknown: list[LeftOut] = []
+        for item in self._selector.mentions(self._question, guides):
+            if item in attached:
+                continue
+            if item not in include:
+                if pen.state.members.get(item) != "manual":
+                    detail = str(no_member(item, guides.guides))
+                    unknown.append(LeftOut(what=item, reason="missing", detail=detail))
+            elif not is_in(item, include[item], pen.state.members):
+                said = membership_added(include[item])
+                pen.write(IncludeEntry, item=item, membership=said)
+                # A person said it: it holds, however often the request has to be tried.
+                pen.began_at = pen.state.leaf
+        return unknown

@@ -19,8 +19,12 @@ from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.tool import OfferedTool
 
 _ALIASES = {"ref": "reference"}
-# `@rule:name`, `@ref:"name with spaces"`, at the start of a word.
-_MENTION = re.compile(r'(?<![\w@])@(rule|ref|reference):(?:"([^"\n]+)"|([^\s"]+))')
+# `@rule:name`, `@ref:"name with spaces"`, at the start of a word. A comma may stand in a name, but
+# not in front of the next mention.
+_MENTION = re.compile(r'(?<![\w@])@(rule|ref|reference):(?:"([^"\n]+)"|((?:(?![,;]@)[^\s"])+))')
+# What is shown as code is spoken of, and not meant.
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*\s*?$|\Z)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)", re.DOTALL)
 _CLOSING = ".,;:!?)]}'>"
 
 
@@ -96,16 +100,20 @@ def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
 
 
 def no_member(wanted: ItemId, there: Iterable[Member]) -> UsageError:
-    known = [each.id for each in there if kind_of(each.id) == kind_of(wanted)]
-    near = get_close_matches(wanted, known, n=3, cutoff=0.5)
+    known = {
+        key_of(each.id).casefold(): each.id for each in there if kind_of(each.id) == kind_of(wanted)
+    }
+    close = get_close_matches(key_of(wanted).casefold(), known, n=3, cutoff=0.5)
+    near = [known[name] for name in close]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {len(known)} others"
     return UsageError(f"there is no {kind_of(wanted)} {key_of(wanted)!r}; {hint}")
 
 
 def find_mentions(text: str) -> tuple[ItemId, ...]:
-    """The rules and references that a message names with `@rule:` and `@ref:`, once each."""
+    """The rules and references that a message names with `@rule:` and `@ref:`, once each; not
+    those in code."""
     found: dict[ItemId, None] = {}
-    for kind, quoted, bare in _MENTION.findall(text):
+    for kind, quoted, bare in _MENTION.findall(_CODE.sub(" ", _FENCE.sub(" ", text))):
         name = quoted or bare.rstrip(_CLOSING)
         if name:
             found[ItemId(f"{_ALIASES.get(kind, kind)}:{name}")] = None

@@ -15,7 +15,7 @@ from lamina.journal import State, is_guidance
 from lamina.ports import Corpus, GuideSource, Index, Progress
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
-from lamina.values.item import Attachment, ItemId, key_of, kind_of
+from lamina.values.item import Attachment, Item, ItemId, key_of, kind_of
 from lamina.values.message import ToolResult
 from lamina.values.request import LeftOut
 from lamina.values.selection import Document, Query, SearchSettings, Selected
@@ -90,11 +90,11 @@ class Selector:
         question: str,
         attached: Sequence[Attachment],
         guides: Guides,
-        room: Callable[[Attachment], int],
+        room: Callable[[Item], int],
         room_left: int,
     ) -> Guidance:
-        """The rules and references that apply to a question. `room` says what an attachment adds
-        to the request."""
+        """The rules and references that apply to a question. `room` says what an item adds to the
+        request."""
         roll = call_roll(guides.guides, state.members, "rule", "reference")
         taken = {each.item.id for each in attached}
         by_id = {each.id: each for each in guides.guides}
@@ -110,26 +110,24 @@ class Selector:
         )
         chosen = await self._search(
             state, question, [_document(each) for each in searched], state.settings.guide_search,
-            by_id, {*found, *taken},
+            {item: each for item, each in by_id.items() if state.members.get(item) != "removed"},
+            {*found, *taken},
         )  # fmt: skip
-        left_out = [_missing(item) for item in (*roll.missing, *_vanished(state, by_id))]
+        chosen, too_large = take_while_room(
+            chosen, room_left, lambda hit: room(by_id[hit.item].item())
+        )
         for hit in chosen.items:
-            attachment = replace(
+            found[hit.item] = replace(
                 _attach(by_id[hit.item], "agent"),
                 score=hit.score,
                 origin=hit.origin,
                 source=hit.source,
             )
-            cost = room(attachment)
-            if cost > room_left * ROOM_SHARE:
-                left_out.append(_no_room_left(hit, cost))
-                continue
-            room_left -= cost
-            found[hit.item] = attachment
-        left_out += [_ranked_lower(each) for each in chosen.next_best]
+        missing = (_missing(item) for item in (*roll.missing, *_vanished(state, by_id)))
+        lower = map(ranked_lower, chosen.next_best)
         return Guidance(
             attachments=tuple(each for item, each in found.items() if item not in taken),
-            left_out=tuple(left_out),
+            left_out=(*missing, *too_large, *lower),
             warnings=self._news(map(str, guides.problems)) + chosen.warnings,
         )
 
@@ -146,24 +144,30 @@ class Selector:
 
     async def weigh(
         self, question: str, attachments: Sequence[Attachment], state: State
-    ) -> tuple[Attachment, ...]:
-        """The attachments, each worth more or less by what it has to do with the question."""
-        if not state.settings.relevance_priority or self._index is None:
-            return tuple(attachments)
+    ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
+        """The attachments, each worth more or less by what it has to do with the question; and what
+        is in the way of that."""
         from lamina.selection.chunking import chunk_item
 
         weighed = [
             a for a in attachments
             if not a.is_essential and a.item.id not in state.pinned and a.item.content.strip()
         ]  # fmt: skip
+        if not state.settings.relevance_priority or not weighed:
+            return tuple(attachments), ()
         documents = [
             Document(a.item.id, chunk_item(label_of(a.item.id), a.item.title, a.item.content))
             for a in weighed
         ]
-        scores = await self._likeness(question, documents)
-        return tuple(
+        try:
+            scores, told = await self._likeness(question, documents)
+        # What an attachment is worth stays as it was said.
+        except Exception as error:  # noqa: BLE001
+            scores, told = {}, [f"{type(error).__name__}: {error}"]
+        moved = tuple(
             _weighed(a, scores[a.item.id]) if a.item.id in scores else a for a in attachments
         )
+        return moved, self._news(f"relevance moves no priority: {each}" for each in told)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -209,16 +213,14 @@ class Selector:
         corpus = await self._index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
         chosen = select(documents, scores, query, settings)
-        taken = {each.item for each in chosen}
         ranked = rank(documents, scores, query, settings)
-        next_best = tuple(each for each in ranked if each.item not in taken)[:RUNNERS_UP]
         if settings.expansion_depth:
             chosen += await self._expand(corpus, chosen, settings)
         if state.settings.expand_results:
             chosen += await self._expand_results(corpus, state, chosen, settings)
-        told = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
-        told += [f"not embedded: {each}" for each in corpus.failed]
-        return Chosen(items=chosen, next_best=next_best, warnings=self._news(told))
+        taken = {each.item for each in chosen}
+        next_best = tuple(each for each in ranked if each.item not in taken)[:RUNNERS_UP]
+        return Chosen(items=chosen, next_best=next_best, warnings=self._news(_told(corpus)))
 
     async def _expand(
         self, corpus: Corpus, chosen: tuple[Selected, ...], settings: SearchSettings
@@ -274,27 +276,35 @@ class Selector:
             next_best=tuple(each for each in chosen.next_best if each.item not in names),
         )
 
-    async def _likeness(self, question: str, documents: Sequence[Document]) -> dict[ItemId, float]:
-        """How alike each document is to a question, at its best; empty if that cannot be said."""
+    async def _likeness(
+        self, question: str, documents: Sequence[Document]
+    ) -> tuple[dict[ItemId, float], list[str]]:
+        """How alike each document is to a question, at its best; and why that cannot be said."""
         from lamina.selection.choosing import read_query, select
 
+        if self._index is None:
+            return {}, ["there is no index"]
         query = read_query(question)
-        if self._index is None or not documents or not query.parts:
-            return {}
+        if not query.parts:
+            return {}, []
         every = SearchSettings(top_k=10**6, top_n=len(documents), floor=-1.0, include_score=1.0)
-        try:
-            corpus = await self._index.load(documents, self.progress)
-            scores = await corpus.score([part.text for part in query.parts])
-            found = select(documents, scores, query, every)
-        # What an attachment is worth stays as it was said.
-        except Exception:  # noqa: BLE001
-            return {}
-        return {each.item: each.score for each in found if each.score is not None}
+        corpus = await self._index.load(documents, self.progress)
+        scores = await corpus.score([part.text for part in query.parts])
+        found = select(documents, scores, query, every)
+        likeness = {each.item: each.score for each in found if each.score is not None}
+        return likeness, [corpus.lexical] if corpus.lexical else []
 
     def _news(self, said: Iterable[str]) -> tuple[str, ...]:
         fresh = tuple(each for each in dict.fromkeys(said) if each not in self._said)
         self._said.update(fresh)
         return fresh
+
+
+def _told(corpus: Corpus) -> list[str]:
+    """What a corpus says of itself, once it was searched."""
+    told = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
+    told += [f"not embedded: {each}" for each in corpus.failed]
+    return told + [f"index: {each}" for each in corpus.warnings]
 
 
 def tool_document(tool: OfferedTool) -> Document:
@@ -310,7 +320,7 @@ def tool_document(tool: OfferedTool) -> Document:
 
 
 def recent_questions(state: State) -> tuple[str, ...]:
-    """The questions before this one, the latest last."""
+    """The questions before this one, the latest first."""
     cached = state.envelope.cached
     found: list[str] = []
     for at in range(len(cached) - 1, -1, -1):
@@ -318,7 +328,7 @@ def recent_questions(state: State) -> tuple[str, ...]:
             break
         if cached[at].role == "user":
             found.append(cached[at].text)
-    return tuple(reversed(found))
+    return tuple(found)
 
 
 def recent_results(state: State) -> tuple[tuple[str, str], ...]:
@@ -353,7 +363,7 @@ def _matching(
     """Guides whose globs match something attached, with what they match."""
     from lamina.selection.globs import first_match
 
-    paths = [key_of(a.item.id).partition("#L")[0] for a in attached if kind_of(a.item.id) in _PATHS]
+    paths = [_path_of(a.item.id) for a in attached if kind_of(a.item.id) in _PATHS]
     if not paths:
         return []
     return [
@@ -362,6 +372,11 @@ def _matching(
         if each.globs and state.members.get(each.id) != "removed"
         if (path := first_match(each.globs, paths))
     ]
+
+
+def _path_of(item: ItemId) -> str:
+    key = key_of(item)
+    return key.rpartition("#L")[0] if kind_of(item) == "selection" else key
 
 
 def _vanished(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:
@@ -381,14 +396,29 @@ def _missing(item: ItemId) -> LeftOut:
     return LeftOut(what=item, reason="missing", detail=detail)
 
 
-def _no_room_left(each: Selected, tokens: int) -> LeftOut:
-    detail = f"{label_of(each.item)}{_scored(each)} was chosen, and {tokens:,} tokens are too many"
-    return LeftOut(
-        what=each.item, reason="room_left", detail=f"{detail} for the room left", tokens=tokens
-    )
+def take_while_room(
+    chosen: Chosen, room_left: int, cost_of: Callable[[Selected], int]
+) -> tuple[Chosen, tuple[LeftOut, ...]]:
+    """What was chosen, less what would take too much of the room that is left; smaller ones behind
+    it still may come."""
+    taken: list[Selected] = []
+    too_large: list[LeftOut] = []
+    for each in chosen.items:
+        cost = cost_of(each)
+        if cost and cost > room_left * ROOM_SHARE:
+            detail = f"{label_of(each.item)}{_scored(each)} was chosen, and {cost:,} tokens are"
+            detail = f"{detail} too many for the room left"
+            too_large.append(
+                LeftOut(what=each.item, reason="room_left", detail=detail, tokens=cost)
+            )
+        else:
+            room_left -= cost
+            taken.append(each)
+    return replace(chosen, items=tuple(taken)), tuple(too_large)
 
 
-def _ranked_lower(each: Selected) -> LeftOut:
+def ranked_lower(each: Selected) -> LeftOut:
+    """What only just was not chosen."""
     detail = f"{label_of(each.item)}{_scored(each)}: others fit the question better"
     return LeftOut(what=each.item, reason="ranked_lower", detail=detail)
 

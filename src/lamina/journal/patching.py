@@ -97,9 +97,9 @@ def _apply(
         case MessagesUncachedAppend(messages=messages):
             added = _with_ids(messages, "uncached", len(envelope.uncached))
             envelope = replace(envelope, uncached=envelope.uncached + added)
-        case OptionsSet(temperature=temperature, max_tokens=max_tokens, reasoning=reasoning):
-            given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning": reasoning}
-            changes = {name: value for name, value in given.items() if value is not None}
+        case OptionsSet():
+            names = ("temperature", "top_p", "max_tokens", "reasoning")
+            changes = {name: getattr(op, name) for name in names if getattr(op, name) is not None}
             try:
                 envelope = replace(envelope, options=replace(envelope.options, **changes))
             except InvalidSetting as error:

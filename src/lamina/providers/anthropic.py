@@ -65,9 +65,11 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["format"] = {"type": "json_schema", "schema": options.schema}
     if config:
         body["output_config"] = config
+    # The SDK's `create` has no such arguments any more; the API still takes one of them.
     if options.temperature is not None:
-        # The SDK's `create` has no such argument any more; the API still takes it.
         body["extra_body"] = {"temperature": options.temperature}
+    elif options.top_p is not None:
+        body["extra_body"] = {"top_p": options.top_p}
     if request.previous is not None:
         # Null asks for what the next request is compared with.
         body["diagnostics"] = {"previous_message_id": request.previous or None}

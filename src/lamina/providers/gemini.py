@@ -63,6 +63,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["automatic_function_calling"] = {"disable": True}
     if options.temperature is not None:
         config["temperature"] = options.temperature
+    if options.top_p is not None:
+        config["top_p"] = options.top_p
     if options.max_tokens is not None:
         config["max_output_tokens"] = options.max_tokens
     if options.reasoning is not None:

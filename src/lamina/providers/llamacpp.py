@@ -62,6 +62,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
         "temperature": TEMPERATURE if options.temperature is None else options.temperature,
         "max_tokens": options.max_tokens or request.target.max_output,
     }
+    if options.top_p is not None:
+        body["top_p"] = options.top_p
     if tools:
         schema = {"name": "reply", "schema": _reply_schema(tools)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}

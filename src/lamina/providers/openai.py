@@ -73,6 +73,8 @@ def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) ->
     options = request.options
     if options.temperature is not None:
         body["temperature"] = options.temperature
+    if options.top_p is not None:
+        body["top_p"] = options.top_p
     if options.max_tokens is not None:
         body["max_completion_tokens" if own else "max_tokens"] = options.max_tokens
     if options.reasoning is not None:

@@ -22,6 +22,16 @@ MOST_CLAIMS = 8
 # How much the turns before count, the latest first.
 RECENT_WEIGHTS = (0.5, 0.3)
 
+# A question of fewer terms, or one that points at something and is not long, may lean on the turns
+# before it. Any other speaks for itself: what went before would only bring back its items.
+SHORT_TERMS = 4
+POINTING_TERMS = 10
+_POINTING = re.compile(
+    r"\b(?:it|its|that|this|those|these|them|they|their|he|she|him|her|his|same|again|also|too|"
+    r"instead|there|then|another|others?|previous|above|before)\b",
+    re.IGNORECASE,
+)
+
 _CLAUSE_END = re.compile(
     r"[,;]?\s(?:and|or|but|then|also|while|plus|as well as|along with)\s|[,;:]\s|[，；、]|\n",
     re.IGNORECASE,
@@ -29,8 +39,8 @@ _CLAUSE_END = re.compile(
 
 
 def read_query(text: str, recent: Sequence[str] = ()) -> Query:
-    """What is asked by `text`, and by `recent` turns before it, the latest first. A blank text
-    asks for nothing."""
+    """What is asked by `text`, and by `recent` turns before it, the latest first, if it leans on
+    them. A blank text asks for nothing."""
     sentences = _ends(split_query(text), MOST_SENTENCES)
     if not sentences:
         return Query()
@@ -48,7 +58,14 @@ def read_query(text: str, recent: Sequence[str] = ()) -> Query:
     whole = "\n".join(_ends_of(text.strip()))
     claims = parts.pop(whole).claims if whole in parts else not parts
     first = QueryPart(text=whole, whole=True, claims=claims)
-    return Query(parts=(first, *parts.values(), *_recent(recent)))
+    before = tuple(_recent(recent)) if leans_on_before(text) else ()
+    return Query(parts=(first, *parts.values(), *before))
+
+
+def leans_on_before(text: str) -> bool:
+    """Whether a question may need the turns before it to be understood."""
+    terms = len(set(find_terms(text[:WHOLE_CHARACTERS])))
+    return terms < SHORT_TERMS or (terms < POINTING_TERMS and bool(_POINTING.search(text)))
 
 
 def _clauses(sentence: str) -> Iterator[str]:

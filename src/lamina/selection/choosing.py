@@ -12,24 +12,29 @@ import numpy
 
 from lamina.selection.asking import read_query as read_query
 from lamina.selection.ranking import (
+    DIGITS,
     Fits,
-    Places,
     describe,
     fit_part,
-    is_above,
     measure_fits,
 )
-from lamina.selection.scoring import Scores
+from lamina.selection.scoring import Places, Scores
 from lamina.values.selection import Document, Query, SearchSettings, Selected
 
 
 def select(
-    documents: Sequence[Document], scores: Scores, query: Query, settings: SearchSettings
+    documents: Sequence[Document],
+    scores: Scores,
+    query: Query,
+    settings: SearchSettings,
+    *,
+    fits: Fits | None = None,
 ) -> tuple[Selected, ...]:
-    """The items to take, the best score first; those without a score follow as they fit."""
+    """The items to take, the best score first; those without a score follow as they fit. `fits` are
+    the measured ones, for those who have them already."""
     if not settings.search or not query.parts or not any(each.chunks for each in documents):
         return ()
-    fits = measure_fits(documents, scores, query)
+    fits = fits or measure_fits(documents, scores, query)
     looked_at = _look_at(fits, settings)
     sure = [place for place in looked_at if fits.score[place] >= settings.include_score]
     others = [place for place in looked_at if not fits.score[place] >= settings.include_score]
@@ -37,46 +42,41 @@ def select(
     if settings.top_n and settings.top_k:
         claimed = _claim(fits, scores, query, settings.floor)
         taken = _make_room(taken, sure, claimed, settings.top_n)
-    rank = {place: number for number, place in enumerate(fits.order)}
     unscored = {place for place in taken if numpy.isnan(fits.score[place])}
-    taken.sort(key=lambda p: (p in unscored, rank[p] if p in unscored else -fits.score[p], p))
-    chunks = [chunk for document in documents for chunk in document.chunks]
-    return tuple(describe(documents[place].id, fits, place, chunks) for place in taken)
+    taken.sort(key=lambda p: (p in unscored, -(fits.fit if p in unscored else fits.score)[p], p))
+    return tuple(describe(documents[place], fits, place) for place in taken)
 
 
 def _look_at(fits: Fits, settings: SearchSettings) -> list[int]:
     """The documents of the `top_k` chunks that fit best, in order. What is sure to be taken comes
     first: words must not push it out of sight."""
-    with_sure_first = numpy.lexsort(
-        (-fits.fit, ~(fits.score >= settings.include_score)[fits.owner])
-    )
-    seen = with_sure_first[: settings.top_k]
-    places = {int(fits.owner[chunk]) for chunk in seen}
-    return [
-        place for place in fits.order if place in places and is_above(fits, place, settings.floor)
-    ]
+    sure = (fits.score >= settings.include_score)[fits.layout.owner]
+    fit = fits.chunk_fit
+    near = numpy.arange(len(fit))
+    if 0 < settings.top_k < len(near):
+        # Sorting all would take most of the time of a search; equals of the last one stay in.
+        last = numpy.partition(fit, -settings.top_k)[-settings.top_k]
+        near = numpy.flatnonzero(sure | (fit >= last))
+    seen = near[numpy.lexsort((-fit[near], ~sure[near]))][: settings.top_k]
+    places = numpy.unique(fits.layout.owner[seen])
+    return fits.in_order(places[fits.above(settings.floor)[places]])
 
 
 def _claim(fits: Fits, scores: Scores, query: Query, floor: float) -> list[int]:
     """For each part that claims one, the document that fits it best."""
-    claimed: dict[int, None] = {}
-    for row, part in enumerate(query.parts):
-        if part.claims and not part.recent:
-            place = _best_for(row, fits.owner, scores, floor)
-            if place is not None and is_above(fits, place, floor):
-                claimed[place] = None
-    return list(claimed)
+    rows = [row for row, part in enumerate(query.parts) if part.claims and not part.recent]
+    best = (_best_for(row, fits.layout.owner, scores, floor) for row in rows)
+    return list(dict.fromkeys(place for place in best if place is not None))
 
 
 def _best_for(row: int, owner: Places, scores: Scores, floor: float) -> int | None:
-    fit = fit_part(scores, row)
     known = scores.lexical[row] > 0
     if scores.cosine is not None:
-        cosine = numpy.round(scores.cosine[row].astype(numpy.float64), 6)
+        cosine = numpy.round(scores.cosine[row].astype(numpy.float64), DIGITS)
         known = numpy.where(numpy.isnan(cosine), known, cosine > floor)
     if not known.any():
         return None
-    return int(owner[int(numpy.argmax(numpy.where(known, fit, -numpy.inf)))])
+    return int(owner[int(numpy.argmax(numpy.where(known, fit_part(scores, row), -numpy.inf)))])
 
 
 def _make_room(

@@ -2,27 +2,46 @@
 
 `*` and `?` stop at a slash, `**` does not, `{a,b}` and `[abc]` mean what they mean in a shell. A
 pattern without a slash is about the name alone, wherever the file lies.
+
+Law: whatever a pattern holds, time is bounded by its length times that of the path: rules come from
+others, and nobody waits for one.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from msgspec import Struct
+
 # Each pair of braces multiplies patterns; nobody means more than this.
 MOST_CHOICES = 256
+
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_ANY = re.compile(r"[^/]", re.DOTALL)
+# A character, or one of several; `*`: any within a name; `**`: any at all; `**/`: folders, each
+# with its slash.
+Token = str | re.Pattern[str]
+
+
+class Glob(Struct, frozen=True, kw_only=True):
+    """What a pattern consists of. Whatever it matches has its `ending`, which is quick to see."""
+
+    tokens: tuple[Token, ...]
+    ending: str
 
 
 def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
     """The first of `paths` that one of the globs matches; empty if none does."""
-    compiled = [pattern for glob in globs for pattern in compile_glob(glob)]
+    compiled = [each for glob in globs for each in compile_glob(glob)]
     for path in paths:
-        if any(pattern.fullmatch(path) for pattern in compiled):
+        if any(path.endswith(each.ending) and _matches(each.tokens, path) for each in compiled):
             return path
     return ""
 
 
 @lru_cache(maxsize=1024)
-def compile_glob(glob: str) -> tuple[re.Pattern[str], ...]:
+def compile_glob(glob: str) -> tuple[Glob, ...]:
+    """A glob, once for each choice of its braces."""
     text = glob.strip().removeprefix("./").lstrip("/")
     if not text:
         return ()
@@ -30,26 +49,29 @@ def compile_glob(glob: str) -> tuple[re.Pattern[str], ...]:
         text += "**"
     if "/" not in text and text != "**":
         text = f"**/{text}"
-    # Runs of stars say no more than one, and would make hostile patterns slow.
-    text = re.sub(r"(\*\*/)+", "**/", re.sub(r"\*{3,}", "**", text))
     return tuple(map(_compile, _choices(text)))
 
 
-def _compile(glob: str) -> re.Pattern[str]:
-    try:
-        return re.compile(_translate(glob), re.DOTALL)
-    except re.error:
-        return re.compile(re.escape(glob))  # [z-a] means nothing: the pattern is its own name
+def _compile(glob: str) -> Glob:
+    tokens = tuple(_tokens(glob))
+    ending = ""
+    for each in reversed(tokens):
+        if not isinstance(each, str) or each.startswith("*"):
+            break
+        ending = each + ending
+    return Glob(tokens=tokens, ending=ending)
 
 
 def _choices(glob: str) -> list[str]:
-    """The glob without braces: `*.{ts,tsx}` is two."""
+    """The glob without braces: `*.{ts,tsx}` is two. With too many it is its own name."""
     done: list[str] = []
     todo = [glob]
-    while todo and len(done) + len(todo) <= MOST_CHOICES:
-        each = todo.pop(0)
-        braces = re.search(r"\{([^{}]*)\}", each)
-        if braces is None or "," not in braces[1]:
+    while todo:
+        if len(done) + len(todo) > MOST_CHOICES:
+            return [glob]
+        each = todo.pop()
+        braces = _BRACES.search(each)
+        if braces is None:
             done.append(each)
             continue
         head, tail = each[: braces.start()], each[braces.end() :]
@@ -57,28 +79,70 @@ def _choices(glob: str) -> list[str]:
     return done
 
 
-def _translate(glob: str) -> str:
-    parts: list[str] = []
+def _tokens(glob: str) -> list[Token]:
+    tokens: list[Token] = []
     at = 0
     while at < len(glob):
-        if glob.startswith("**/", at):
-            parts.append("(?:[^/]+/)*")
+        if glob.startswith("**/", at) and (at == 0 or glob[at - 1] == "/"):
+            tokens.append("**/")
             at += 3
         elif glob.startswith("**", at):
-            parts.append(".*")
-            at += 2
+            tokens.append("**")
+            at += len(glob) - at - len(glob[at:].lstrip("*"))
         elif glob[at] == "*":
-            parts.append("[^/]*")
+            tokens.append("*")
             at += 1
         elif glob[at] == "?":
-            parts.append("[^/]")
+            tokens.append(_ANY)
             at += 1
         elif glob[at] == "[" and (end := glob.find("]", at + 2)) > 0:
-            inside = glob[at + 1 : end].replace("\\", "\\\\")
-            inside = f"^{inside[1:]}" if inside[:1] == "!" else inside
-            parts.append(f"[{inside}]")
+            tokens += _class(glob[at : end + 1])
             at = end + 1
         else:
-            parts.append(re.escape(glob[at]))
+            tokens.append(glob[at])
             at += 1
-    return "".join(parts)
+    return tokens
+
+
+def _class(text: str) -> list[Token]:
+    """`[abc]`, `[a-z]`, `[!a]`; one that means nothing, as `[z-a]`, is its own characters."""
+    inside = re.sub(r"([\\\[&~|])", r"\\\1", text[1:-1])
+    inside = f"^{inside[1:]}" if inside[:1] in "!^" else inside
+    try:
+        return [re.compile(f"(?!/)[{inside}]", re.DOTALL)]
+    except re.error:
+        return list(text)
+
+
+def _matches(tokens: Sequence[Token], path: str) -> bool:
+    """Walks the path once, with all places in the pattern at which it could be."""
+    last = len(tokens)
+    places = _onward(tokens, {0}, folder=True)
+    for each in path:
+        moved: set[int] = set()
+        for place in places:
+            if place == last:
+                continue
+            token = tokens[place]
+            if token in ("**", "**/") or (token == "*" and each != "/"):
+                moved.add(place)
+            elif token == each or (isinstance(token, re.Pattern) and token.fullmatch(each)):
+                moved.add(place + 1)
+        places = _onward(tokens, moved, folder=each == "/")
+        if not places:
+            return False
+    return last in places
+
+
+def _onward(tokens: Sequence[Token], places: set[int], *, folder: bool) -> set[int]:
+    """The places, and those behind what may stand for nothing; folders end only at a slash."""
+    todo = list(places)
+    while todo:
+        place = todo.pop()
+        passes = place < len(tokens) and (
+            tokens[place] in ("*", "**") or (tokens[place] == "**/" and folder)
+        )
+        if passes and place + 1 not in places:
+            places.add(place + 1)
+            todo.append(place + 1)
+    return places

@@ -7,9 +7,11 @@ indexed. What is kept of a chunk is a function of its text alone and can be stor
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from math import log1p
 from zlib import crc32
 
 import numpy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lamina.selection.terms import find_terms
@@ -39,51 +41,103 @@ def _hashed(term: str) -> int:
     return crc32(term.encode("utf-8", "surrogatepass"))
 
 
+class _Postings(Struct, frozen=True):
+    """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on."""
+
+    terms: NDArray[numpy.uint32]
+    bounds: NDArray[numpy.int64]
+    chunks: NDArray[numpy.int32]
+    counts: NDArray[numpy.uint8]
+
+    def of(self, term: int) -> slice:
+        place = int(numpy.searchsorted(self.terms, numpy.uint32(term)))
+        if place == len(self.terms) or self.terms[place] != term:
+            return slice(0, 0)
+        return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
+
+
+def _gather(packed: Sequence[bytes], first: int) -> tuple[_Postings, NDArray[numpy.int64]]:
+    """The postings of chunks, of which the first has the number `first`; and their lengths."""
+    sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // _PACKED.itemsize
+    records = numpy.frombuffer(b"".join(packed), _PACKED)
+    numbers = numpy.repeat(numpy.arange(len(packed), dtype=numpy.uint64), sizes)
+    # Term, chunk and count in one number: a plain sort is far cheaper than one of places.
+    postings = records["term"].astype(numpy.uint64) << numpy.uint64(32)
+    postings |= (numbers + numpy.uint64(first)) << numpy.uint64(8)
+    postings |= records["count"]
+    postings.sort()
+    terms = (postings >> numpy.uint64(32)).astype(numpy.uint32)
+    begins = numpy.flatnonzero(numpy.diff(terms, prepend=terms[:1] ^ 1))
+    lengths = numpy.bincount(numbers.astype(numpy.int64), records["count"], len(packed))
+    return (
+        _Postings(
+            terms[begins],
+            numpy.append(begins, len(terms)),
+            (postings >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1),
+            postings.astype(numpy.uint8),
+        ),
+        lengths.astype(numpy.int64),
+    )
+
+
 class Lexicon:
-    """Chunks by their terms."""
+    """Chunks by their terms. `times` says how often each stands in the corpus, once if not said;
+    one that stands there no more counts for nothing. It never changes: what has `grown` from it
+    shares its postings, so that a chunk more does not cost as much as all of them."""
 
-    def __init__(self, packed: Sequence[bytes]) -> None:
-        if len(packed) > MOST_CHUNKS:
-            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {len(packed):,}")
-        self._size = len(packed)
-        sizes = numpy.fromiter((len(each) for each in packed), numpy.int64, self._size)
-        records = numpy.frombuffer(b"".join(packed), _PACKED)
-        chunks = numpy.repeat(numpy.arange(self._size), sizes // _PACKED.itemsize)
-        # Term, chunk and count in one number: a plain sort is far cheaper than one of places.
-        postings = records["term"].astype(numpy.uint64) << numpy.uint64(32)
-        postings |= chunks.astype(numpy.uint64) << numpy.uint64(8)
-        postings |= records["count"]
-        postings.sort()
-        counts = (postings & numpy.uint64(0xFF)).astype(numpy.float32)
-        self._chunks = (postings >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1)
-        terms = (postings >> numpy.uint64(32)).astype(numpy.uint32)
-        begins = numpy.flatnonzero(numpy.diff(terms, prepend=terms[:1] ^ 1))
-        self._terms = terms[begins]
-        self._bounds = numpy.append(begins, len(terms))
-        lengths = numpy.bincount(self._chunks, counts, self._size)
-        self._weights = self._weigh(counts, lengths.astype(numpy.float32))
+    def __init__(
+        self, packed: Sequence[bytes], times: NDArray[numpy.int64] | None = None
+    ) -> None:
+        self._stand(packed, None, times)
 
-    def _weigh(
-        self, counts: NDArray[numpy.float32], lengths: NDArray[numpy.float32]
-    ) -> NDArray[numpy.float32]:
-        """What each posting adds to its chunk's score if its term is asked for."""
-        mean = lengths.mean() if lengths.any() else 1.0
-        held_back = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean)
-        often = numpy.diff(self._bounds)
-        rarity = numpy.log1p((self._size - often + 0.5) / (often + 0.5)).astype(numpy.float32)
-        shares = counts * (SATURATION + 1) / (counts + held_back[self._chunks])
-        weights: NDArray[numpy.float32] = shares * numpy.repeat(rarity, often)
-        return weights
+    def grown(self, packed: Sequence[bytes], times: NDArray[numpy.int64]) -> "Lexicon":
+        """A lexicon with these chunks, too, behind the others."""
+        other = Lexicon.__new__(Lexicon)
+        other._stand(packed, self, times)
+        return other
+
+    def _stand(
+        self,
+        packed: Sequence[bytes],
+        before: "Lexicon | None",
+        times: NDArray[numpy.int64] | None,
+    ) -> None:
+        # One large part, and one of what came since: that one is small, and gathered anew.
+        large = before._parts[:1] if before else ()
+        recent = (*(before._recent if before else ()), *packed)
+        first = before._first if before else 0
+        self._size = first + len(recent)
+        if self._size > MOST_CHUNKS:
+            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {self._size:,}")
+        part, lengths = _gather(recent, first)
+        self._parts = (*large, part)
+        self._first = first if before else self._size
+        self._recent = recent if before else ()
+        self._lengths = numpy.append(before._lengths[:first], lengths) if before else lengths
+        self._times = numpy.ones(self._size, numpy.int64) if times is None else times
+        # Whole numbers until here: in which order they were added up makes no difference.
+        self._count = int(self._times.sum())
+        mean = float(self._lengths @ self._times) / max(1, self._count) or 1.0
+        share = 1 - LENGTH_SHARE + LENGTH_SHARE * self._lengths / mean
+        self._held_back = (SATURATION * share).astype(numpy.float32)
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def recent(self) -> int:
+        """How many chunks came since the large part was gathered."""
+        return len(self._recent)
 
     def score(self, text: str) -> NDArray[numpy.float32]:
         """The score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(self._size, numpy.float32)
         for term, count in Counter(_hashed(each) for each in find_terms(text)).items():
-            place = int(numpy.searchsorted(self._terms, numpy.uint32(term)))
-            if place < len(self._terms) and self._terms[place] == term:
-                found = slice(self._bounds[place], self._bounds[place + 1])
-                scores[self._chunks[found]] += count * self._weights[found]
+            found = [(part, part.of(term)) for part in self._parts]
+            often = sum(int(self._times[part.chunks[at]].sum()) for part, at in found)
+            rarity = numpy.float32(log1p((self._count - often + 0.5) / (often + 0.5)))
+            for part, at in found:
+                chunks, counts = part.chunks[at], part.counts[at].astype(numpy.float32)
+                shares = counts * (SATURATION + 1) / (counts + self._held_back[chunks])
+                scores[chunks] += count * rarity * shares
         return scores

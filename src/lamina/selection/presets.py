@@ -6,13 +6,13 @@ from lamina.errors import InvalidSetting
 from lamina.values.selection import Preset, SearchSettings
 
 _PRESETS: dict[str, SearchSettings] = {
-    "conservative": SearchSettings(top_k=10, top_n=3, include_score=0.8, floor=0.3),
+    "conservative": SearchSettings(top_k=10, top_n=3, include_score=0.8, floor=0.25),
     "normal": SearchSettings(),
     "aggressive": SearchSettings(
         top_k=50,
         top_n=10,
         include_score=0.6,
-        floor=0.1,
+        floor=0.05,
         expansion_depth=1,
         expansion_threshold=0.65,
         expansion_top_n=5,

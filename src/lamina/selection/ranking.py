@@ -11,8 +11,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.scoring import Matrix, Scores
-from lamina.values.item import ItemId, key_of, kind_of
+from lamina.selection.scoring import Layout, Matrix, Places, Scores, Vector, best_of, lay_out
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, Selected
 
 # Shares of what makes a chunk fit: likeness to the whole question, likeness to that part of it
@@ -21,30 +20,38 @@ from lamina.values.selection import Document, Query, QueryPart, SearchSettings, 
 WHOLE, PART, WORDS = 0.7, 0.7, 0.3
 # Tools of one server are made to work together: what fits best of a server lifts the others.
 COMPANY = 0.3
+# From this likeness to anything on, a question speaks for itself.
+SPEAKS = 0.35
 # Scores are compared as they are shown: 0.7 in 32 bits would be a little less than 0.7.
 DIGITS = 6
 
-Vector = NDArray[numpy.float64]
-Places = NDArray[numpy.int64]
-
 
 class Fits(Struct, frozen=True, kw_only=True):
-    """How well documents fit. By chunk: `owner`, the place of its document, and `fit`. By document:
-    `best`, the place of its best chunk (-1 if it has none); its `score`, NaN if it has no vector;
-    `shares`, whether it has any word of the question."""
+    """How well documents fit. By chunk: `chunk_fit`. By document: `best`, the column of its best
+    chunk (-1 if it has none), and its `fit`; its `score`, NaN if it has no vector; `shares`,
+    whether it has any word of the question."""
 
-    owner: Places
-    fit: Vector
+    layout: Layout
+    chunk_fit: Vector
     best: Places
+    fit: Vector
     score: Vector
     shares: NDArray[numpy.bool_]
 
-    @property
-    def order(self) -> list[int]:
-        """Documents, the one that fits best first, without those of which nothing is known."""
-        fits = numpy.where(self.best < 0, -numpy.inf, self.fit[self.best])
-        known = (self.best >= 0) & (self.shares | ~numpy.isnan(self.score))
-        return [int(place) for place in numpy.argsort(-fits, kind="stable") if known[place]]
+    def above(self, floor: float) -> NDArray[numpy.bool_]:
+        """Which documents may be chosen: by their score, or without one by a word they share."""
+        scored: NDArray[numpy.bool_] = self.score > floor
+        return (self.best >= 0) & (scored | (numpy.isnan(self.score) & self.shares))
+
+    def in_order(self, places: Places, most: int | None = None) -> list[int]:
+        """Documents, the one that fits best first; not more than `most` of them."""
+        fit = self.fit[places]
+        if most is not None and 0 < most < len(places):
+            # Sorting all would take most of the time of a search; equals of the last one stay in.
+            near = fit >= numpy.partition(fit, -most)[-most]
+            places, fit = places[near], fit[near]
+        ordered: list[int] = places[numpy.argsort(-fit, kind="stable")].tolist()
+        return ordered if most is None else ordered[:most]
 
 
 def rank(
@@ -52,49 +59,63 @@ def rank(
     scores: Scores,
     query: Query,
     settings: SearchSettings | None = None,
+    *,
+    most: int | None = None,
+    fits: Fits | None = None,
 ) -> tuple[Selected, ...]:
     """Every document that has anything to do with the question, the one that fits best first; with
-    `settings`, only those above their floor."""
+    `settings`, only those above their floor. Not more than `most`. `fits` are the measured ones,
+    for those who have them already."""
     if not query.parts or not documents:
         return ()
-    fits = measure_fits(documents, scores, query)
-    chunks = [chunk for document in documents for chunk in document.chunks]
-    floor = -2.0 if settings is None else settings.floor
-    return tuple(
-        describe(documents[place].id, fits, place, chunks)
-        for place in fits.order
-        if is_above(fits, place, floor)
-    )
+    fits = fits or measure_fits(documents, scores, query)
+    above = fits.above(-2.0 if settings is None else settings.floor)
+    places = fits.in_order(numpy.flatnonzero(above), most)
+    return tuple(describe(documents[place], fits, place) for place in places)
 
 
-def describe(item: ItemId, fits: Fits, place: int, chunks: Sequence[str]) -> Selected:
-    chunk = chunks[int(fits.best[place])]
+def describe(document: Document, fits: Fits, place: int) -> Selected:
+    chunk = document.chunks[int(fits.best[place] - fits.layout.starts[place])]
     if numpy.isnan(fits.score[place]):
-        return Selected(item=item, origin="lexical", chunk=chunk)
-    return Selected(item=item, score=float(fits.score[place]), chunk=chunk)
-
-
-def is_above(fits: Fits, place: int, floor: float) -> bool:
-    """Whether a document may be chosen: by its score, or without one by a word it shares."""
-    score = fits.score[place]
-    return bool(fits.shares[place]) if numpy.isnan(score) else bool(score > floor)
+        return Selected(item=document.id, origin="lexical", chunk=chunk)
+    return Selected(item=document.id, score=float(fits.score[place]), chunk=chunk)
 
 
 def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) -> Fits:
     """How well the documents fit the query, whose parts are the rows of the scores."""
-    sizes = numpy.array([len(document.chunks) for document in documents], numpy.int64)
-    owner = numpy.repeat(numpy.arange(len(documents)), sizes)
-    words = _words(scores.lexical, query.parts)
-    whole, part = _likenesses(scores.cosine, query.parts, words)
-    fit = WHOLE * whole + PART * part + WORDS * words
-    fit = fit + COMPANY * _of_company(documents, owner, fit)
+    layout = scores.layout or lay_out(documents)
+    lexical, cosine, parts = _that_count(scores, query.parts)
+    words = _words(lexical, parts)
+    whole, part = _likenesses(cosine, parts, words)
+    alone = WHOLE * whole + PART * part + WORDS * words
+    fit = alone + COMPANY * _of_company(layout, alone)
+    best_fit = best_of(layout, fit)
     return Fits(
-        owner=owner,
-        fit=fit,
-        best=_best_places(owner, fit, len(documents)),
-        score=_best_of(owner, _shown(scores.cosine, query.parts, len(owner)), len(documents)),
-        shares=_best_of(owner, words, len(documents)) > 0,
+        layout=layout,
+        chunk_fit=fit,
+        best=_best_places(layout, fit, best_fit),
+        fit=best_fit,
+        score=best_of(layout, _shown(cosine, parts, len(layout.owner))),
+        shares=best_of(layout, words) > 0,
     )
+
+
+def _that_count(
+    scores: Scores, parts: Sequence[QueryPart]
+) -> tuple[Matrix, Matrix | None, Sequence[QueryPart]]:
+    """The rows that count: recent turns only do if the question itself finds nothing."""
+    own = [row for row, part in enumerate(parts) if not part.recent]
+    lexical, cosine = scores.lexical, scores.cosine
+    if len(own) == len(parts):
+        return lexical, cosine, parts
+    if cosine is None:
+        speaks = bool((lexical[own] > 0).any())
+    else:
+        speaks = bool((numpy.nan_to_num(cosine[own], nan=-1.0) >= SPEAKS).any())
+    if not speaks:
+        return lexical, cosine, parts
+    kept = cosine if cosine is None else cosine[own]
+    return lexical[own], kept, [parts[row] for row in own]
 
 
 def fit_part(scores: Scores, row: int) -> Vector:
@@ -162,33 +183,21 @@ def _shown(cosine: Matrix | None, parts: Sequence[QueryPart], chunks: int) -> Ve
     return numpy.round(_known_max(cosine.astype(numpy.float64) * weights), DIGITS)
 
 
-def _best_of(owner: Places, values: Vector, documents: int) -> Vector:
-    """The best value of each document; NaN where none is known."""
-    best = numpy.full(documents, -numpy.inf)
-    numpy.maximum.at(best, owner, numpy.where(numpy.isnan(values), -numpy.inf, values))
-    return numpy.where(numpy.isinf(best), numpy.nan, best)
-
-
-def _best_places(owner: Places, fit: Vector, documents: int) -> Places:
-    order = numpy.argsort(-fit, kind="stable")
-    owners, first = numpy.unique(owner[order], return_index=True)
-    places = numpy.full(documents, -1, numpy.int64)
-    places[owners] = order[first]
+def _best_places(layout: Layout, fit: Vector, best_fit: Vector) -> Places:
+    """The column of the first of each document's best chunks."""
+    places = numpy.full(len(best_fit), -1, numpy.int64)
+    best = numpy.flatnonzero(fit == best_fit[layout.owner])
+    # Of several the one that is written last stays: the first.
+    places[layout.owner[best[::-1]]] = best[::-1]
     return places
 
 
-def _of_company(documents: Sequence[Document], owner: Places, fit: Vector) -> Vector:
+def _of_company(layout: Layout, fit: Vector) -> Vector:
     """The best fit among the tools of the same server; anything else is its own company."""
-    best = _best_of(owner, fit, len(documents))
-    companies: dict[str, float] = {}
-    names = [_company(document.id) for document in documents]
-    for name, value in zip(names, best, strict=True):
-        if name and not numpy.isnan(value):
-            companies[name] = max(companies.get(name, value), value)
-    has_company = numpy.array([bool(name) for name in names], numpy.bool_)
-    company = numpy.array([companies.get(name, 0.0) for name in names], numpy.float64)
-    return numpy.where(has_company[owner], company[owner], fit)
-
-
-def _company(item: ItemId) -> str:
-    return key_of(item).partition("/")[0] if kind_of(item) == "tool" else ""
+    company = layout.company[layout.owner]
+    belongs = company >= 0
+    if not belongs.any():
+        return fit
+    best = numpy.full(int(layout.company.max()) + 1, -numpy.inf)
+    numpy.maximum.at(best, company[belongs], fit[belongs])
+    return numpy.where(belongs, best[company], fit)

@@ -1,15 +1,63 @@
-"""How well chunks fit a query, as numbers."""
+"""How well chunks fit a query, as numbers, and where each document stands among them."""
+
+from collections.abc import Sequence
 
 import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from lamina.values.item import ItemId, key_of, kind_of
+from lamina.values.selection import Document
+
 Matrix = NDArray[numpy.float32]
+Vector = NDArray[numpy.float64]
+Places = NDArray[numpy.int64]
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """Where documents stand among the columns of scores. By document: `starts`, the column of its
+    first chunk; `company`, a number that tools of one server share (-1 for anything else). By
+    chunk: `owner`, the place of its document. `held` are the documents that have chunks."""
+
+    starts: Places
+    owner: Places
+    held: Places
+    company: Places
 
 
 class Scores(Struct, frozen=True, kw_only=True):
     """A row per part of a query, a column per chunk: chunks of all documents of a corpus, in order.
-    `cosine` is None where there are no vectors; NaN where one chunk has none."""
+    `cosine` is None where there are no vectors; NaN where one chunk has none. Whoever asks often
+    gives the `layout` of the documents along, which takes longer than to compare them."""
 
     lexical: Matrix
     cosine: Matrix | None = None
+    layout: Layout | None = None
+
+
+def lay_out(documents: Sequence[Document]) -> Layout:
+    """Where documents stand."""
+    sizes = numpy.array([len(document.chunks) for document in documents], numpy.int64)
+    numbers: dict[str, int] = {}
+    company = [
+        numbers.setdefault(name, len(numbers)) if (name := _company(document.id)) else -1
+        for document in documents
+    ]
+    return Layout(
+        starts=numpy.cumsum(sizes) - sizes,
+        owner=numpy.repeat(numpy.arange(len(documents)), sizes),
+        held=numpy.flatnonzero(sizes),
+        company=numpy.array(company, numpy.int64),
+    )
+
+
+def _company(item: ItemId) -> str:
+    return key_of(item).partition("/")[0] if kind_of(item) == "tool" else ""
+
+
+def best_of(layout: Layout, values: Vector) -> Vector:
+    """The best value of each document's chunks; NaN where none is known."""
+    best = numpy.full(len(layout.starts), numpy.nan)
+    if len(layout.held):
+        best[layout.held] = numpy.fmax.reduceat(values, layout.starts[layout.held])
+    return best

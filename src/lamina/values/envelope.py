@@ -27,6 +27,7 @@ class Laid(Struct, frozen=True, kw_only=True):
 
 class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     temperature: float | None = None
+    top_p: float | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
     # What an answer must be, as a JSON schema; its keys are put in order, as a tool's are.
@@ -35,9 +36,12 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise InvalidSetting("temperature", self.temperature, "must be a number from 0 on")
-        if isinstance(self.temperature, int):
-            # As it is read back: one value, one form.
-            force_setattr(self, "temperature", float(self.temperature))
+        if self.top_p is not None and not 0 <= self.top_p <= 1:
+            raise InvalidSetting("top_p", self.top_p, "must be a number from 0 to 1")
+        for name in ("temperature", "top_p"):
+            if isinstance(value := getattr(self, name), int):
+                # As it is read back: one value, one form.
+                force_setattr(self, name, float(value))
         if self.max_tokens is not None and self.max_tokens < 0:
             raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
         if self.schema is not None:

@@ -58,6 +58,7 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
 
     needs_reason: ClassVar[bool] = False
     temperature: float | None = None
+    top_p: float | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
 

@@ -21,8 +21,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     top_n: int = 5
     # From this score on an item is taken, however many there are.
     include_score: float = 0.7
-    # At or below this score it is not, however few there are.
-    floor: float = 0.0
+    # At or below this score it is not, however few there are. Unrelated texts score up to 0.15
+    # or so, and of the tools that questions need hardly any that is found scores less.
+    floor: float = 0.15
     # How often what was taken is searched from again, and how alike its finds have to be.
     expansion_depth: int = 0
     expansion_threshold: float = 0.75

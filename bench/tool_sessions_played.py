@@ -1,0 +1,340 @@
+"""A session in agent mode over many tools, as `tool_sessions.py` plays it on an emulated vendor.
+
+Law: what is asked, what a tool gives and what is answered are the same for every way of offering
+tools; what can be called is decided by what stands on the wire, and so is what counts as a break.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from allowed import recording
+from lamina.engine.verifying import verify
+from lamina.ports import Index, Provider, TargetBook, TokenCounter, Wire
+from lamina.providers.book import load_book
+from lamina.providers.emulators import openai_wire
+from lamina.providers.emulators.answers import Asked, Said, SaidCall
+from lamina.providers.emulators.frame import MovableClock, serving
+from lamina.providers.emulators.report import Row
+from lamina.stores.memory import MemoryStore
+from lamina.tools.naming import exposed_name
+from lamina.tools.offering import offer_tool
+from lamina.values.event import Event, Ran, Requested
+from lamina.values.settings import Settings, Target
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset
+from lamina.wiring.running import open_agent
+from played import Writer
+from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect
+
+RESULT_TOKENS, ANSWER_TOKENS = 200, 300
+SEED = 20_260
+USE_TOOL = "use_tool"
+MOST_TOOLS_OPENAI = openai_wire._MOST_TOOLS
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+class Tool(Struct, frozen=True):
+    """A tool as the data has it."""
+
+    name: str
+    description: str
+    server: str = ""
+    params: tuple[str, ...] = ()
+
+
+class Question(Struct, frozen=True):
+    """A question with the tools it needs, each with the servers that have the right one."""
+
+    query: str
+    gold: tuple[str, ...]
+    gold_servers: dict[str, tuple[str, ...]] = {}
+    category: str = ""
+
+
+class ToolSet(Struct, frozen=True):
+    tools: tuple[Tool, ...]
+    queries: tuple[Question, ...]
+
+
+def read_tools(path: Path) -> ToolSet:
+    """Tools and questions; those that need no tool are left out."""
+    data = msgspec.json.decode(path.read_bytes(), type=ToolSet)
+    return replace(data, queries=tuple(each for each in data.queries if each.gold))
+
+
+def orders(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """The same questions as they come, in any order, and by somebody who stays with a topic."""
+    shuffled = list(questions)
+    random.Random(SEED).shuffle(shuffled)
+    topics = list(dict.fromkeys(each.category for each in questions))
+    return {
+        "as written": list(questions),
+        "shuffled": shuffled,
+        "by topic": sorted(questions, key=lambda each: topics.index(each.category)),
+    }
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """A way of offering tools. With `restricts` a vendor that can be told which tools of a longer
+    list may be called is told so."""
+
+    name: str
+    settings: Settings
+    restricts: bool = True
+
+
+# -- the world -------------------------------------------------------------------------------------
+
+
+class ManyTools:
+    """A host of tools that are all chosen by search; each gives a text of its own for each turn."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self.turn = 0
+        self.ran: list[str] = []
+        self.params = {exposed_name(each.server, each.name): each.params for each in tools}
+        self._offered = tuple(map(_offer, tools))
+
+    async def toolset(self) -> Toolset:
+        return Toolset(tools=self._offered)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:  # noqa: ARG002
+        self.ran.append(name)
+        return ToolOutput(text=Writer(f"{self.turn} {name}").text(RESULT_TOKENS))
+
+
+def _offer(tool: Tool) -> OfferedTool:
+    schema = {"type": "object", "properties": {each: {"type": "string"} for each in tool.params}}
+    offered = offer_tool(tool.server, tool.name, tool.description, schema, "free", "agent")
+    assert isinstance(offered, OfferedTool), offered
+    return offered
+
+
+class KnowingModel:
+    """A model that knows which tools a question needs. It calls those that it can: the ones in the
+    list, and through `use_tool` the ones that are described to it. Then it answers."""
+
+    def __init__(self, params: Mapping[str, Sequence[str]]) -> None:
+        self._params = params
+        self._turn = 0
+        self._question = Question("", ())
+        self.wanted = self.callable = self.described = 0
+
+    def expect(self, turn: int, question: Question) -> None:
+        self._turn, self._question = turn, question
+
+    async def answer(self, asked: Asked) -> Said:
+        role, text = asked.messages[-1]
+        if role == "tool":
+            return Said(text=self.final)
+        if self._question.query not in text:
+            # Somebody wants a summary of it all.
+            return Said(text=Writer(f"summary {self._turn}").text(RESULT_TOKENS))
+        calls = self._calls(asked)
+        self.wanted += len(self._question.gold)
+        self.callable += len(calls)
+        self.described += sum(call.name == USE_TOOL for call in calls)
+        if not calls:
+            return Said(text=self.final)
+        return Said(text="Let me see.", calls=tuple(calls))
+
+    @property
+    def final(self) -> str:
+        return Writer(f"answer {self._turn}").text(ANSWER_TOKENS)
+
+    def _calls(self, asked: Asked) -> list[SaidCall]:
+        told = "\n".join(text for role, text in asked.messages if role in ("system", "user"))
+        calls = []
+        for gold in self._question.gold:
+            names = [exposed_name(each, gold) for each in self._question.gold_servers[gold]]
+            listed = [name for name in names if name in asked.tools]
+            described = [name for name in names if f"<content>\n{name}: " in told]
+            if listed:
+                calls.append(SaidCall(name=listed[0], arguments=self._arguments(listed[0])))
+            elif described and USE_TOOL in asked.tools:
+                name = described[0]
+                given = {"name": name, "arguments": self._arguments(name)}
+                calls.append(SaidCall(name=USE_TOOL, arguments=given))
+        return calls
+
+    def _arguments(self, name: str) -> dict[str, str]:
+        return dict.fromkeys(self._params[name], "something")
+
+
+class _One:
+    """One provider for every target."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    async def provider(self, target: Target) -> Provider:  # noqa: ARG002
+        return self._provider
+
+
+class _UnrestrictedBook:
+    """The book, where no vendor can be told which tools of a list may be called: an exact list is
+    then exact on the wire."""
+
+    def __init__(self, book: TargetBook) -> None:
+        self._book = book
+
+    def find(self, name: str) -> Target:
+        return replace(self._book.find(name), restricts_tools=False)
+
+    def counter(self, target: Target) -> TokenCounter:
+        return self._book.counter(target)
+
+    def wire(self, target: Target) -> Wire:
+        return self._book.wire(target)
+
+
+@contextmanager
+def _any_number_of_tools() -> Iterator[None]:
+    """OpenAI refuses long lists; what they would cost is asked all the same, and marked."""
+    openai_wire._MOST_TOOLS = 1_000_000
+    try:
+        yield
+    finally:
+        openai_wire._MOST_TOOLS = MOST_TOOLS_OPENAI
+
+
+# -- what came of it -------------------------------------------------------------------------------
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One session, as the emulated vendor accounts for it. `breaks` are counted on the wire;
+    `reasons` are those that the ledger gives, one for each break that it knows of."""
+
+    target: str
+    order: str
+    way: str
+    turns: int
+    rows: tuple[Row, ...]
+    breaks: int
+    reasons: tuple[str, ...]
+    wanted: int
+    callable: int
+    described: int
+    most_tools: int
+
+    def total(self, name: str) -> int:
+        return sum(getattr(row.usage, name) for row in self.rows)
+
+    @property
+    def cost(self) -> float:
+        return sum(row.cost for row in self.rows)
+
+    @property
+    def recall(self) -> float:
+        """Of the tools that questions needed, those that could be called in their turn."""
+        return self.callable / self.wanted
+
+    @property
+    def refused(self) -> bool:
+        """Whether the vendor would not have taken so many tools."""
+        return self.target.startswith("openai:") and self.most_tools > MOST_TOOLS_OPENAI
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in ("target", "order", "way", "turns")},
+            "requests": len(self.rows),
+            "breaks": self.breaks,
+            **{name: self.total(name) for name in ("input", "cached", "written", "output")},
+            "cost": round(self.cost, 6),
+            "recall": round(self.recall, 4),
+            "calls": self.callable,
+            "calls_of_described": self.described,
+            "most_tools": self.most_tools,
+            "vendor_refuses_so_many": self.refused,
+            "reasons": list(self.reasons),
+        }
+
+
+def count_breaks(bodies: Sequence[Mapping[str, Any]]) -> int:
+    """How many requests do not begin with all of the one before."""
+    pieces = [_pieces(body) for body in bodies]
+    return sum(after[: len(before)] != before for before, after in pairwise(pieces))
+
+
+def _pieces(body: Mapping[str, Any]) -> list[Any]:
+    """A request in the order in which a vendor reads it, without markers."""
+    said: list[Any] = [_unmarked(body.get("tools")), _unmarked(body.get("system"))]
+    for message in body["messages"]:
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        said += [(message["role"], _unmarked(block)) for block in blocks]
+        said += [(message["role"], call) for call in message.get("tool_calls") or ()]
+    return said
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(each) for each in value]
+    if isinstance(value, dict):
+        markers = ("cache_control", "prompt_cache_breakpoint")
+        return {key: _unmarked(each) for key, each in value.items() if key not in markers}
+    return value
+
+
+# -- playing it ------------------------------------------------------------------------------------
+
+
+async def play(
+    name: str, way: Way, order: str, questions: Sequence[Question], tools: Sequence[Tool],
+    index: Index,
+) -> Outcome:  # fmt: skip
+    """One session: all questions, on the emulated vendor of the target `name`."""
+    book: TargetBook = load_book() if way.restricts else _UnrestrictedBook(load_book())
+    target = book.find(name)
+    host = ManyTools(tools)
+    model = KnowingModel(host.params)
+    clock = MovableClock()
+    emulator, sent = recording(target.wire, answers=model, clock=clock)
+    store = MemoryStore()
+    reasons: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Requested) and (broke := event.context.agreement.broke):
+            reasons.append(broke.reason)
+        if isinstance(event, Ran):
+            assert not event.result.is_error, event.result
+
+    with _any_number_of_tools():
+        async with serving(emulator) as url:
+            client = connect(target, url, clock)
+            try:
+                async with await open_agent(
+                    "bench", providers=_One(client), tools=host, index=index, book=book,
+                    target=name, system=Writer("tool sessions").text(SYSTEM_TOKENS), store=store,
+                    clock=clock, settings=way.settings,
+                ) as agent:  # fmt: skip
+                    for number, question in enumerate(questions, start=1):
+                        clock.move(IDLE_S)
+                        host.turn = number
+                        model.expect(number, question)
+                        answer = await agent.run(question.query, on_event=listen)
+                        assert answer.ending == "answered", answer
+                        assert answer.text == model.final
+            finally:
+                await client.aclose()
+    refused = [row for row in emulator.report.rows if row.status != 200]
+    assert not refused, refused[0].missed
+    assert len(host.ran) == model.callable
+    verdict = verify(await store.read("bench"), book)
+    assert verdict.sound, verdict
+    bodies = [each.body for each in sent]
+    return Outcome(
+        target=name, order=order, way=way.name, turns=len(questions),
+        rows=tuple(emulator.report.rows), breaks=count_breaks(bodies), reasons=tuple(reasons),
+        wanted=model.wanted, callable=model.callable, described=model.described,
+        most_tools=max(len(body.get("tools") or ()) for body in bodies),
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""An index that knows how alike things are because a test says so."""
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+import numpy
+
+from lamina.ports import Progress
+from lamina.selection.scoring import Scores
+from lamina.values.selection import Document
+
+Likeness = Mapping[str, Mapping[str, float]]
+
+
+class IndexFake:
+    """`alike` maps a word to items and their cosine to any text that holds the word; a chunk's own
+    text may be such a text. Whatever is not said is 0. A test sets `fails` to what goes wrong, and
+    `lexical`, `failed` and `warnings` to what a corpus says of itself."""
+
+    def __init__(self, alike: Likeness | None = None) -> None:
+        self.alike = dict(alike or {})
+        self.fails: Exception | None = None
+        self.lexical = ""
+        self.failed: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
+        # What was loaded, as ids, and what was asked.
+        self.loaded: list[list[str]] = []
+        self.asked: list[list[str]] = []
+
+    async def load(
+        self, documents: Sequence[Document], progress: Progress | None = None
+    ) -> "CorpusFake":
+        await anyio.lowlevel.checkpoint()
+        if self.fails is not None:
+            raise self.fails
+        self.loaded.append([each.id for each in documents])
+        return CorpusFake(self, documents)
+
+
+class CorpusFake:
+    def __init__(self, index: IndexFake, documents: Sequence[Document]) -> None:
+        self._index = index
+        self.documents = documents
+        self.lexical = index.lexical
+        self.failed = index.failed
+        self.warnings = index.warnings
+
+    async def score(self, parts: Sequence[str]) -> Scores:
+        await anyio.lowlevel.checkpoint()
+        self._index.asked.append(list(parts))
+        owners = [each.id for each in self.documents for _ in each.chunks]
+        cosine = numpy.zeros((len(parts), len(owners)), numpy.float32)
+        for row, part in enumerate(parts):
+            said = [each for word, each in self._index.alike.items() if word in part]
+            for column, owner in enumerate(owners):
+                known = [likeness[owner] for likeness in said if owner in likeness]
+                cosine[row, column] = max(known, default=0.0)
+        if self.lexical:
+            return Scores(lexical=cosine)
+        return Scores(lexical=numpy.zeros_like(cosine), cosine=cosine)
