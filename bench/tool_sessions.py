@@ -25,7 +25,6 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from lamina.embed.minilm import open_embedder
-from lamina.providers.book import load_book
 from lamina.values.settings import Settings
 from lamina.wiring.searching import open_index
 from tool_sessions_played import (
@@ -45,15 +44,9 @@ STICKY, EXACT, ALL = "sticky (default)", "exact", "all"
 WAYS = (
     Way(name=STICKY, settings=Settings()),
     Way(name="sticky, always joining", settings=Settings(tool_joins=None)),
-    Way(name=EXACT, settings=Settings(tool_policy="exact"), restricts=False),
+    Way(name=EXACT, settings=Settings(tool_policy="exact")),
     Way(name=ALL, settings=Settings(tool_policy="all")),
 )
-# What `exact` comes to where a vendor can be told which tools of a longer list may be called.
-ALLOWED = Way(name="exact by allowed_tools", settings=Settings(tool_policy="exact"))
-
-
-def ways_for(target: str) -> tuple[Way, ...]:
-    return (*WAYS, ALLOWED) if load_book().find(target).restricts_tools else WAYS
 
 
 async def play_all(data: ToolSet, targets: Sequence[str], turns: int) -> list[Outcome]:
@@ -64,8 +57,7 @@ async def play_all(data: ToolSet, targets: Sequence[str], turns: int) -> list[Ou
             for target in targets:
                 for order, questions in orders(data.queries[:turns]).items():
                     played = [
-                        await play(target, way, order, questions, data.tools, index)
-                        for way in ways_for(target)
+                        await play(target, way, order, questions, data.tools, index) for way in WAYS
                     ]
                     show(played)
                     found += played

@@ -84,12 +84,10 @@ def orders(questions: Sequence[Question]) -> dict[str, list[Question]]:
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A way of offering tools. With `restricts` a vendor that can be told which tools of a longer
-    list may be called is told so."""
+    """A way of offering tools."""
 
     name: str
     settings: Settings
-    restricts: bool = True
 
 
 # -- the world -------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ class KnowingModel:
         for gold in self._question.gold:
             names = [exposed_name(each, gold) for each in self._question.gold_servers[gold]]
             listed = [name for name in names if name in asked.tools]
-            described = [name for name in names if f"<content>\n{name}: " in told]
+            described = [name for name in names if f"<tool_context>\n{name}: " in told]
             if listed:
                 calls.append(SaidCall(name=listed[0], arguments=self._arguments(listed[0])))
             elif described and USE_TOOL in asked.tools:
@@ -180,15 +178,14 @@ class _One:
         return self._provider
 
 
-class _UnrestrictedBook:
-    """The book, where no vendor can be told which tools of a list may be called: an exact list is
-    then exact on the wire."""
+class _LongLists:
+    """The book, where every vendor takes lists of any length."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book
 
     def find(self, name: str) -> Target:
-        return replace(self._book.find(name), restricts_tools=False)
+        return replace(self._book.find(name), max_tools=0)
 
     def counter(self, target: Target) -> TokenCounter:
         return self._book.counter(target)
@@ -293,7 +290,7 @@ async def play(
     index: Index,
 ) -> Outcome:  # fmt: skip
     """One session: all questions, on the emulated vendor of the target `name`."""
-    book: TargetBook = load_book() if way.restricts else _UnrestrictedBook(load_book())
+    book: TargetBook = _LongLists(load_book())
     target = book.find(name)
     host = ManyTools(tools)
     model = KnowingModel(host.params)

@@ -61,6 +61,7 @@ from lamina.values.patch import (
 )
 from lamina.values.prompt import Prompt
 from lamina.values.request import ContextItem, LeftOut, RequestContext
+from lamina.values.selection import SearchSettings
 from lamina.values.settings import Promotion, Settings
 from lamina.values.usage import Usage
 
@@ -95,12 +96,19 @@ _shares = st.floats(0, 1, exclude_min=True)
 _NARROW: dict[type, dict[str, Any_]] = {
     Options: {
         "temperature": st.none() | st.floats(0, allow_infinity=False),
+        "top_p": st.none() | st.floats(0, 1),
         "max_tokens": st.none() | _counts,
+    },
+    SearchSettings: {
+        **dict.fromkeys(("top_k", "top_n", "expansion_depth", "expansion_top_n",
+                         "expansion_chunks"), _counts),
+        **dict.fromkeys(("include_score", "floor", "expansion_threshold"), st.floats(-1, 1)),
     },
     Settings: {
         **{name: st.none() | _counts for name in ("window", "output_reserve", "attachment_limit",
                                                   "history_messages", "history_tokens",
-                                                  "compaction_reserve", "compaction_keep")},
+                                                  "compaction_reserve", "compaction_keep",
+                                                  "tool_joins")},
         **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens",
                          "compaction_summary"), _counts),
         **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+    from lamina.selection.expanding import Graph
     from lamina.selection.scoring import Scores
 
     Vectors = NDArray[numpy.float32]
@@ -265,6 +266,11 @@ class Corpus(Protocol):
 
     async def score(self, parts: Sequence[str]) -> "Scores":
         """How well each chunk fits each part of a query."""
+        ...
+
+    async def graph(self, threshold: float, top: int) -> "Graph":
+        """Which documents are like which: of each, up to `top` others that are at least as alike as
+        `threshold`. Built once and kept; empty where there are no vectors."""
         ...
 
 

@@ -18,6 +18,7 @@ import anyio
 import pytest
 
 import lamina
+from lamina.agents.skeleton import write_skeleton
 from lamina.wiring import default_store
 
 ROOT = Path(__file__).parents[2]
@@ -148,8 +149,9 @@ def test_the_hooks_shown_do_what_is_said_of_them() -> None:
 async def make_session(folder: Path) -> Path:
     """The session that the README's commands are about; gives its file."""
     async with await lamina.open_session("my-chat", workspace=folder) as session:
-        turn = await session.prepare("How do I undo?")
-        await turn.commit({"choices": [{"message": {"content": "u"}, "finish_reason": "stop"}]})
+        for question in ("How do I undo?", "And redo?"):
+            turn = await session.prepare(question)
+            await turn.commit({"choices": [{"message": {"content": "u"}, "finish_reason": "stop"}]})
     return default_store(folder).path_of("my-chat")
 
 
@@ -163,10 +165,35 @@ def test_a_model_is_talked_to_as_shown(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "approach.md").write_text("Come in at high water.\n")
-    anyio.run(find_block("open_agent")["talk"])
+    anyio.run(find_block("def tide")["talk"])
     shown = capsys.readouterr().out
     assert "Requested(" in shown
     assert "answered" in shown
+
+
+def test_an_agent_chooses_as_shown(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model_cache: Path,
+    embedding_model: Path,
+) -> None:
+    (model_cache / "models" / embedding_model.name).symlink_to(embedding_model)
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "migrate.sql").write_text("DROP TABLE users;\n")
+    folder = write_skeleton("reviewer", tmp_path / "code" / ".lamina" / "agents")
+    rules = {
+        "security": "include: manual\n---\nNever trust input.",
+        "migrations": "include: agent\ndescription: Safe migrations\n---\nMigrations are reversible.",
+    }
+    for name, text in rules.items():
+        (folder / "rules" / f"{name}.md").write_text(f"---\nname: {name}\n{text}\n")
+    anyio.run(find_block("open_agent(agent=")["review"])
+    shown = capsys.readouterr().out
+    assert "rule:security manual None added by hand" in shown
+    assert re.search(r"rule:migrations agent 0\.\d+ found by search", shown)
 
 
 def require_serving(line: str) -> None:
@@ -187,8 +214,9 @@ TYPED = {"lamina chat": "/help\n"}
 
 
 def test_the_commands_that_the_readme_shows_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_cache: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_cache: Path, embedding_model: Path
 ) -> None:
+    (model_cache / "models" / embedding_model.name).symlink_to(embedding_model)
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
     (tmp_path / "notes").mkdir()
@@ -197,6 +225,9 @@ def test_the_commands_that_the_readme_shows_exist(
     (tmp_path / "notes" / "rules.md").write_text("Be brief.\n")
     (tmp_path / "notes" / "berths.md").write_text("A berth costs 4 a night.\n")
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    tools = [{"name": "book_flight", "description": "Books a flight."}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
     (tmp_path / "chat.md").write_text("**user**: hi\n\n**ai**: hello\n")
     old = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")

@@ -352,6 +352,22 @@ def test_what_has_no_room_is_left_out_with_its_size_and_smaller_ones_are_taken()
     run(body())
 
 
+def test_what_a_person_put_in_has_its_room_before_what_search_found() -> None:
+    async def body() -> None:
+        guides = [
+            guide("rule", "hand", "manual", text="word " * 420),
+            guide("rule", "found", "agent", text="word " * 420),
+        ]
+        alike = {"find": {"rule:found": 0.9}}
+        async with scene(*guides, alike=alike, window=1000, output_reserve=100) as played:
+            await played.runner.session.add("rule:hand")
+            await played.ask("find it")
+            assert [each.item for each in played.context.items] == ["rule:hand"]
+            assert left(played) == [("rule:found", "room_left")]
+
+    run(body())
+
+
 def test_what_stands_already_takes_no_room_however_full_it_is() -> None:
     async def body() -> None:
         guides = [guide("rule", "a", "agent", text="word " * 50)]

@@ -363,35 +363,31 @@ def test_exact_offers_what_was_chosen_and_says_why_the_prefix_moved() -> None:
     run(body())
 
 
-def test_exact_restricts_a_list_that_only_grows_where_that_can_be_said() -> None:
+def test_exact_is_exact_also_where_a_list_could_be_restricted() -> None:
     async def body() -> None:
-        played = scene(tool("clock"), *ALL, tool_policy="exact", target=RESTRICTS)
-        async with played:
+        async with scene(tool("clock"), *ALL, tool_policy="exact", target=RESTRICTS) as played:
             await played.ask("read it")
             await played.ask("write it")
-            assert listed(played) == ["clock", "read", "write"]
-            assert played.context.allowed_tools == ("clock", "write")
-            choice = played.provider.bodies[-1]["tool_choice"]
-            assert [each["function"]["name"] for each in choice["allowed_tools"]["tools"]] == [
-                "clock", "write",
-            ]  # fmt: skip
-            await played.ask("read it")
-            assert broke(played) == ""
-            assert played.context.allowed_tools == ("clock", "read")
-            await played.ask("read and write it")
+            assert listed(played) == ["clock", "write"]
+            assert broke(played) == "tools new: write; not chosen any more: read"
             assert played.context.allowed_tools is None
+            await played.ask("Thanks!")
+            assert listed(played) == ["clock"]
             await played.verify()
 
     run(body())
 
 
-def test_exact_with_nothing_chosen_allows_nothing() -> None:
+def test_a_kept_tool_that_is_gone_may_not_be_called_where_that_can_be_said() -> None:
     async def body() -> None:
-        async with scene(*ALL, tool_policy="exact", target=RESTRICTS) as played:
-            await played.ask("read it")
-            await played.ask("Thanks!")
+        async with scene(tool("a"), target=RESTRICTS) as played:
+            await played.ask("Q")
+            played.host.tools = ()
+            await played.ask("Q")
+            assert (listed(played), broke(played)) == (["a"], "")
             assert played.context.allowed_tools == ()
             assert played.provider.bodies[-1]["tool_choice"] == "none"
+            assert played.context.tools == ()
 
     run(body())
 
@@ -591,6 +587,19 @@ def test_tools_for_which_there_is_no_room_are_left_out_with_their_size() -> None
             assert answer.ending == "answered"
             assert "write" in listed(played)
             assert ("tool:fake/read", "room_left") in left(played)
+
+    run(body())
+
+
+def test_a_description_is_no_attachment_and_has_no_part_in_their_limit() -> None:
+    async def body() -> None:
+        played = scene(*ALL[:2], tool_joins=0, attachment_limit=12)
+        played.workspace.notes["a.md"] = "text"
+        async with played:
+            await played.ask("read it", attach=["a.md"])
+            assert [e.label for e in played.context.items] == ["a.md"]
+            await played.ask("write it", attach=["a.md"])
+            assert sorted(e.label for e in played.context.items) == ["a.md", "fake/write"]
 
     run(body())
 

@@ -6,7 +6,9 @@ import anyio
 import numpy
 
 from lamina.ports import Progress
+from lamina.selection.expanding import Graph
 from lamina.selection.scoring import Scores
+from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
 Likeness = Mapping[str, Mapping[str, float]]
@@ -26,6 +28,7 @@ class IndexFake:
         # What was loaded, as ids, and what was asked.
         self.loaded: list[list[str]] = []
         self.asked: list[list[str]] = []
+        self.graphs: list[tuple[float, int]] = []
 
     async def load(
         self, documents: Sequence[Document], progress: Progress | None = None
@@ -44,6 +47,26 @@ class CorpusFake:
         self.lexical = index.lexical
         self.failed = index.failed
         self.warnings = index.warnings
+
+    async def graph(self, threshold: float, top: int) -> Graph:
+        """Who is like whom by the chunks that `alike` has words of."""
+        await anyio.lowlevel.checkpoint()
+        self._index.graphs.append((threshold, top))
+        found: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
+        for each in self.documents:
+            said = [
+                likeness
+                for word, likeness in self._index.alike.items()
+                if any(word in chunk for chunk in each.chunks)
+            ]
+            best = {
+                other.id: max((likeness.get(other.id, 0.0) for likeness in said), default=0.0)
+                for other in self.documents
+                if other.id != each.id
+            }
+            order = sorted(best, key=lambda item: -best[item])[:top]
+            found[each.id] = tuple((item, best[item]) for item in order if best[item] >= threshold)
+        return found
 
     async def score(self, parts: Sequence[str]) -> Scores:
         await anyio.lowlevel.checkpoint()

@@ -11,7 +11,7 @@ from tests.fakes.embedder import FakeEmbedder
 from lamina.embed.index import SqliteIndex
 from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings
-from tool_sessions import ALL, EXACT, STICKY, unexplained, verdict, ways_for
+from tool_sessions import ALL, EXACT, STICKY, unexplained, verdict
 from tool_sessions_played import (
     MOST_TOOLS_OPENAI,
     Outcome,
@@ -53,7 +53,7 @@ def played(target: str, way: Way, folder: Path, tools: tuple[Tool, ...] = TOOLS)
 
 def way(name: str, **settings: object) -> Way:
     chosen = Settings(tool_search=FEW, **settings)  # type: ignore[arg-type]
-    return Way(name=name, settings=chosen, restricts=name != EXACT)
+    return Way(name=name, settings=chosen)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -117,14 +117,3 @@ def test_the_orders_ask_the_same_questions() -> None:
     ] * 3
     assert len({tuple(each.query for each in order) for order in made.values()}) == 3
     assert [each.category for each in made["by topic"]] == ["days"] * 4 + ["money"] * 2
-
-
-def test_where_a_list_can_be_restricted_that_is_played_too() -> None:
-    assert [each.restricts for each in ways_for("openai:gpt-5.6")] == [
-        True,
-        True,
-        False,
-        True,
-        True,
-    ]
-    assert len(ways_for("anthropic:claude-sonnet-5")) == 4

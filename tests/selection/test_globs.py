@@ -84,7 +84,7 @@ def test_the_first_path_that_any_of_the_globs_matches_is_given() -> None:
 
 def test_too_many_choices_are_taken_as_they_are_written() -> None:
     glob = "{a,b}" * 9
-    assert 2**9 > MOST_CHOICES
+    assert MOST_CHOICES < 2**9
     assert first_match([glob], ["a" * 9]) == ""
     assert first_match([glob], [glob]) == glob
     assert first_match(["{a,b}" * 8], ["ab" * 4]) == "ab" * 4
@@ -98,9 +98,9 @@ def test_no_pattern_keeps_anybody_waiting(piece: str) -> None:
     )  # fmt: skip
 
 
-names = st.text("ab.", min_size=1, max_size=4)
+names = st.text("abc", min_size=1, max_size=4)
 paths = st.lists(names, min_size=1, max_size=4).map("/".join)
-pieces = st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[!a]"])
+pieces = st.sampled_from(["a", "b", "c", "*", "?", "[ab]", "[!a]"])
 segments = st.one_of(st.just("**"), st.lists(pieces, min_size=1, max_size=4).map("".join))
 
 
@@ -123,7 +123,7 @@ def _fits(parts: list[str], names: list[str]) -> bool:
 
 
 def _fits_name(part: str, name: str) -> bool:
-    spelled = part.replace(".", r"\.").replace("*", ".*").replace("?", ".").replace("[!", "[^")
+    spelled = part.replace("*", ".*").replace("?", ".").replace("[!", "[^")
     return re.fullmatch(spelled, name) is not None
 
 

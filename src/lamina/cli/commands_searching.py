@@ -54,6 +54,20 @@ def select(
         Literal["conservative", "normal", "aggressive"] | None,
         typer.Option(help="How much is taken; the agent's own settings by default."),
     ] = None,
+    expand: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Search again from what was chosen, N times; as the settings say by default.",
+        ),
+    ] = None,
+    graph: Annotated[
+        bool,
+        typer.Option(
+            "--graph", help="With --expand: by a graph of what is alike, built once and kept."
+        ),
+    ] = False,
     lexical: Lexical = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,14 +76,21 @@ def select(
     Each with its score (cosine similarity), the part of the question that brought it, and the text
     of it that fitted best. An embedding model that is not here is fetched (84 MB, once).
     """
-    from lamina.cli.searching_results import choose, show_chosen
+    from lamina.cli.searching_results import Choosing, choose, show_chosen
 
     if top is not None and preset is not None:
         raise typer.BadParameter(
             "--top and --preset do not go together: both say how much is taken"
         )
+    if top is not None and expand is not None:
+        raise typer.BadParameter(
+            "--top and --expand do not go together: --top takes nothing besides the N best"
+        )
+    if graph and not expand:
+        raise typer.BadParameter("--graph goes with --expand N: it says how that is done")
     sources = _sources(tools, agent, workspace)
-    chosen = anyio.run(choose, _read(question), sources, top, preset, lexical, _console())
+    how = Choosing(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
+    chosen = anyio.run(choose, _read(question), sources, how, _console())
     typer.echo(show_chosen(chosen, as_json))
 
 
@@ -110,6 +131,14 @@ def index(
     ] = None,
     workspace: Workspace = Path(),
     lexical: Lexical = False,
+    graph: Annotated[
+        bool,
+        typer.Option(
+            "--graph",
+            help="Work out which items are alike, too, for expansions by graph; takes long for "
+            "many of them: each is compared with each.",
+        ),
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Only say what it holds.")] = False,
     clear: Annotated[bool, typer.Option("--clear", help="Forget everything.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clear: do not ask.")] = False,
@@ -125,6 +154,10 @@ def index(
     named = bool(paths or tools or agent)
     if (stats and clear) or ((stats or clear) and named):
         raise typer.BadParameter("--stats and --clear go alone: they are about the whole index")
+    if graph and (stats or clear):
+        raise typer.BadParameter("--graph goes with what is to be indexed")
+    if graph and lexical:
+        raise typer.BadParameter("--graph and --lexical do not go together: words make no graph")
     if as_json and not stats:
         raise typer.BadParameter("--json goes with --stats")
     if stats:
@@ -141,7 +174,7 @@ def index(
         agents=(*told.agents, *(agent or ())),
         workspace=workspace,
     )
-    typer.echo(anyio.run(index_now, sources, lexical, _console()))
+    typer.echo(anyio.run(index_now, sources, lexical, graph, _console()))
 
 
 def _sources(tools: Path | None, agent: str | None, workspace: Path) -> "Sources":

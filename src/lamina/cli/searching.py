@@ -25,6 +25,7 @@ from lamina.embed.index_corpus import IndexedCorpus
 from lamina.errors import ModelMissing, UsageError
 from lamina.ports import Progress
 from lamina.selection.chunking import chunk_item, chunk_tool
+from lamina.selection.expanding import graph_shape
 from lamina.values.agent import Guide
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, SearchSettings
@@ -33,6 +34,7 @@ from lamina.wiring.searching import embeds, open_index
 
 # From so many chunks on it takes long enough to be told how far it is.
 LONG = 64
+LONG_GRAPH = 5_000
 SHARES = (0.25, 0.5, 0.75)
 
 
@@ -174,14 +176,16 @@ async def load(index: SqliteIndex, candidates: Candidates, console: Console) -> 
     return corpus
 
 
-async def index_now(sources: Sources, lexical: bool, console: Console) -> str:
-    """Indexes candidates, and says what was new of them."""
+async def index_now(sources: Sources, lexical: bool, graph: bool, console: Console) -> str:
+    """Indexes candidates, and says what was new of them; with `graph` it is worked out, too, which
+    of them are alike."""
     candidates = gather(sources)
     index = await open_ready(lexical, console)
     try:
         corpus = await load(index, candidates, console)
         if corpus.lexical:
             say(console, f"warning: found by words alone: {corpus.lexical}")
+        related = await _relate(corpus, candidates, console) if graph else ""
         counts, stats = corpus.counts, index.stats()
     finally:
         index.close()
@@ -189,8 +193,25 @@ async def index_now(sources: Sources, lexical: bool, console: Console) -> str:
     return (
         f"{len(candidates.candidates):,} items, "
         f"{counts.new + counts.reused + counts.failed:,} chunks: "
-        f"{counts.new:,} new, {counts.reused:,} known{failed}.\n"
+        f"{counts.new:,} new, {counts.reused:,} known{failed}.\n{related}"
         f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {_bytes(stats.bytes)}"
+    )
+
+
+async def _relate(corpus: IndexedCorpus, candidates: Candidates, console: Console) -> str:
+    """Builds the graph that an expansion asks for, and says how large it is."""
+    if corpus.lexical:
+        say(console, "warning: there is no graph without embeddings: it says whose texts are alike")
+        return ""
+    if len(candidates.documents) >= LONG_GRAPH:
+        say(console, f"comparing {len(candidates.documents):,} items, each with each")
+    threshold, top = graph_shape(candidates.settings)
+    graph = await corpus.graph(threshold, top)
+    pairs = sum(map(len, graph.values()))
+    alone = sum(not others for others in graph.values())
+    return (
+        f"graph: {len(graph):,} items, {pairs:,} likenesses of {threshold:g} and more, up to {top} "
+        f"an item; {alone:,} items are like no other.\n"
     )
 
 
@@ -206,6 +227,7 @@ def show_stats(as_json: bool) -> str:
         f"{count:>9,}  chunks {f'by {one_line(maker)}' if maker else 'by their words alone'}"
         for maker, count in stats.chunks.items()
     ]
+    lines += [f"{stats.graphs:>9,}  graphs of what is alike"] if stats.graphs else []
     lines += [f"set aside, damaged: {visible(path)}" for path in stats.set_aside]
     lines += [f"warning: {visible(note)}" for note in notes]
     return "\n".join(lines)

@@ -5,7 +5,8 @@ Law: an answer says of each item which part of the question brought it, and whic
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy
@@ -25,11 +26,12 @@ from lamina.cli.searching import (
     to_json,
 )
 from lamina.embed.index_corpus import IndexedCorpus
+from lamina.engine.expanding import expand_chosen
 from lamina.selection.choosing import read_query, select
-from lamina.selection.expanding import expand, expansion_query, relate
+from lamina.selection.expanding import relate
 from lamina.selection.presets import preset as preset_named
 from lamina.selection.ranking import rank
-from lamina.selection.scoring import Matrix, Scores
+from lamina.selection.scoring import Matrix, Scores, best_of, lay_out
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, SearchSettings, Selected
 
@@ -57,6 +59,23 @@ class Found(Struct, frozen=True, kw_only=True):
     lexical_rank: int | None = None
 
 
+class Choosing(Struct, frozen=True, kw_only=True):
+    """How much is taken: exactly the `top` best of the ranking, or what a preset or the agent's own
+    settings say, expanded as often as `expand` says."""
+
+    top: int | None = None
+    preset: Preset | None = None
+    expand: int | None = None
+    graph: bool = False
+    lexical: bool = False
+
+    def settings(self, own: SearchSettings) -> SearchSettings:
+        settings = preset_named(self.preset) if self.preset else own
+        if self.expand is not None:
+            settings = replace(settings, expansion_depth=self.expand)
+        return replace(settings, expansion_graph=True) if self.graph else settings
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """A question put to candidates."""
 
@@ -67,24 +86,19 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 async def choose(
-    question: str,
-    sources: Sources,
-    top: int | None,
-    preset: Preset | None,
-    lexical: bool,
-    console: Console,
+    question: str, sources: Sources, how: Choosing, console: Console
 ) -> tuple[Found, ...]:
-    """What a question needs, the best first; with `top`, exactly so many of the ranking."""
-    answer = await _ask(question, sources, lexical, console)
-    settings = preset_named(preset) if preset else answer.candidates.settings
-    documents = answer.candidates.documents
-    if top is not None:
-        chosen = rank(documents, answer.scores, answer.query)[:top]
-    else:
-        chosen = select(documents, answer.scores, answer.query, settings)
-        chosen += await _expand(answer.corpus, chosen, settings)
-        relations = answer.candidates.relations
-        chosen += relate(chosen, relations, [each.id for each in documents], set())
+    """What a question needs, the best first."""
+    async with _ask(question, sources, how.lexical, console) as answer:
+        documents = answer.candidates.documents
+        if how.top is not None:
+            chosen = rank(documents, answer.scores, answer.query, most=how.top)
+        else:
+            settings = how.settings(answer.candidates.settings)
+            chosen = select(documents, answer.scores, answer.query, settings)
+            chosen += await expand_chosen(answer.corpus, chosen, settings)
+            relations = answer.candidates.relations
+            chosen += relate(chosen, relations, [each.id for each in documents], set())
     if not chosen:
         say(console, "nothing fits the question; `lamina search` shows how everything ranks")
     return _describe(answer, chosen)
@@ -94,12 +108,16 @@ async def rank_all(
     question: str, sources: Sources, top: int, lexical: bool, console: Console
 ) -> tuple[Found, ...]:
     """The `top` best of all candidates, whatever their scores."""
-    answer = await _ask(question, sources, lexical, console)
-    ranked = rank(answer.candidates.documents, answer.scores, answer.query)
-    return _describe(answer, ranked[:top])
+    async with _ask(question, sources, lexical, console) as answer:
+        ranked = rank(answer.candidates.documents, answer.scores, answer.query, most=top)
+    return _describe(answer, ranked)
 
 
-async def _ask(question: str, sources: Sources, lexical: bool, console: Console) -> Answer:
+@asynccontextmanager
+async def _ask(
+    question: str, sources: Sources, lexical: bool, console: Console
+) -> AsyncIterator[Answer]:
+    """The question put to what there is; all that is odd is said at the end."""
     candidates = gather(sources)
     query = read_query(question)
     index = await open_ready(lexical, console)
@@ -107,29 +125,15 @@ async def _ask(question: str, sources: Sources, lexical: bool, console: Console)
         corpus = await load(index, candidates, console)
         known = len(corpus.failed)
         scores = await corpus.score([part.text for part in query.parts])
+        if corpus.lexical:
+            say(console, f"warning: found by words alone: {corpus.lexical}")
+        for problem in corpus.failed[known:]:
+            say(console, f"warning: {problem}")
+        yield Answer(candidates=candidates, corpus=corpus, query=query, scores=scores)
+        for note in index.notes():
+            say(console, f"warning: {note}")
     finally:
         index.close()
-    if corpus.lexical:
-        say(console, f"warning: found by words alone: {corpus.lexical}")
-    for problem in corpus.failed[known:]:
-        say(console, f"warning: {problem}")
-    return Answer(candidates=candidates, corpus=corpus, query=query, scores=scores)
-
-
-async def _expand(
-    corpus: IndexedCorpus, chosen: tuple[Selected, ...], settings: SearchSettings
-) -> tuple[Selected, ...]:
-    """What is like the chunks of what was chosen, and so on, as deep as the settings say."""
-    added: tuple[Selected, ...] = ()
-    last = chosen
-    for _ in range(settings.expansion_depth):
-        query = expansion_query(corpus.documents, last, settings)
-        if not query.parts:
-            break
-        scores = await corpus.score([part.text for part in query.parts])
-        last = expand(corpus.documents, scores, query, chosen + added, settings)
-        added += last
-    return added
 
 
 # -- why -----------------------------------------------------------------------------------------
@@ -202,12 +206,11 @@ def _best_part(answer: Answer, columns: slice) -> str:
 
 def _lexical_ranks(answer: Answer) -> dict[ItemId, int]:
     """The places of items by words alone; those that share none have none."""
-    best = {
-        item: float(answer.scores.lexical[:, columns].max(initial=0.0))
-        for item, columns in _columns(answer.candidates.documents).items()
-    }
-    shared = sorted((item for item in best if best[item] > 0), key=lambda item: -best[item])
-    return {item: number for number, item in enumerate(shared, 1)}
+    documents = answer.candidates.documents
+    most = answer.scores.lexical.max(axis=0, initial=0.0).astype(numpy.float64)
+    best = numpy.nan_to_num(best_of(answer.scores.layout or lay_out(documents), most))
+    shared = [place for place in numpy.argsort(-best, kind="stable").tolist() if best[place] > 0]
+    return {documents[place].id: number for number, place in enumerate(shared, 1)}
 
 
 # -- showing -------------------------------------------------------------------------------------

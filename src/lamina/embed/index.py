@@ -13,11 +13,14 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from lamina.embed.index_corpus import Asked, Counts, IndexedCorpus, Standing, stand
+from lamina.embed.index_corpus import Asked, Counts, IndexedCorpus, Standing, grow, mended, stand
 from lamina.embed.index_file import ChunkFile, Stats
+from lamina.embed.index_graph import find_graph
 from lamina.embed.index_making import WORDS_ALONE, Making, describe_failed, embed_texts, find_made
 from lamina.embed.index_shelf import Shelf, unpack_vectors
 from lamina.ports import Embedder, Progress
+from lamina.selection.expanding import Graph
+from lamina.selection.lexical import Lexicon
 from lamina.selection.scoring import Matrix
 from lamina.values.selection import Document
 
@@ -83,29 +86,33 @@ class SqliteIndex:
         self, documents: tuple[Document, ...], before: Standing | None, making: Making
     ) -> Standing:
         await anyio.to_thread.run_sync(self._file.begin)
-        if before is None:
-            remembered = tuple(reversed(self._remembered.values()))
-            shelf = await anyio.to_thread.run_sync(self._collect, documents, remembered)
-        else:
-            shelf = before.shelf
         embeds = self._embedder is not None
-        made = await making.complete(shelf, embeds, shared=before is not None)
-        if before is not None and made is shelf:
-            return before
-        return await anyio.to_thread.run_sync(stand, documents, made, before, embeds)
+        if before is not None:
+            made = await making.complete(before.shelf, embeds, shared=True)
+            if made is before.shelf:
+                return before
+            return await anyio.to_thread.run_sync(mended, before, made, embeds)
+        remembered = tuple(reversed(self._remembered.values()))
+        shelf, lexicon = await anyio.to_thread.run_sync(self._collect, documents, remembered)
+        made = await making.complete(shelf, embeds, shared=False)
+        return await anyio.to_thread.run_sync(stand, documents, made, lexicon, embeds)
 
-    def _collect(self, documents: tuple[Document, ...], remembered: tuple[Standing, ...]) -> Shelf:
-        """What is known of the chunks, in memory or on the disk."""
-        shelf = Shelf(chunk for document in documents for chunk in document.chunks)
+    def _collect(
+        self, documents: tuple[Document, ...], remembered: tuple[Standing, ...]
+    ) -> tuple[Shelf, Lexicon | None]:
+        """What is known of the chunks, in memory or on the disk; with the lexicon of the shelf that
+        this one grew from."""
+        texts = dict.fromkeys(chunk for document in documents for chunk in document.chunks)
+        shelf, lexicon = grow(texts, remembered) or (Shelf(texts), None)
         embeds = self._embedder is not None
         for standing in remembered:
             if not shelf.lacking(vectors=embeds):
-                return shelf
+                return shelf, lexicon
             shelf.take_over(standing.shelf)
         if self._embedder is not None:
             shelf.put(find_made(self._file, self._embedder.name, shelf.lacking(vectors=True)))
         shelf.put(find_made(self._file, WORDS_ALONE, shelf.lacking(vectors=False)))
-        return shelf
+        return shelf, lexicon
 
     def _corpus(self, standing: Standing, making: Making) -> IndexedCorpus:
         lexical = making.missing or ("" if self._embedder else self._off)
@@ -116,12 +123,13 @@ class SqliteIndex:
         return IndexedCorpus(
             standing,
             self._ask if self._embedder else None,
+            self._relate if self._embedder else None,
             lexical=lexical,
             failed=failed,
             warnings=self._file.notes(),
             counts=Counts(
                 new=made,
-                reused=len(standing.shelf) - made - len(making.failed),
+                reused=standing.texts - made - len(making.failed),
                 failed=len(making.failed),
             ),
         )
@@ -150,3 +158,13 @@ class SqliteIndex:
         while len(self._questions) > REMEMBERED_QUESTIONS:
             self._questions.popitem(last=False)
         return found, failed
+
+    async def _relate(self, standing: Standing, threshold: float, top: int) -> Graph:
+        """The graph of documents: remembered, kept, or built now and then kept."""
+        if (threshold, top) not in standing.graphs:
+            maker = self._embedder.name if self._embedder else ""
+            graph = await anyio.to_thread.run_sync(
+                find_graph, self._file, maker, standing, threshold, top
+            )
+            standing.graphs[threshold, top] = graph
+        return standing.graphs[threshold, top]

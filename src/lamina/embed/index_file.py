@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from msgspec import Struct
@@ -33,6 +33,8 @@ CREATE TABLE IF NOT EXISTS chunks (
 );
 CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
 """
+# Whose rows are no chunks but graphs of documents, which stand where vectors do.
+GRAPHS = "graphs"
 COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
 # What nobody asked for in so many days goes; that a row was asked for is noted once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
@@ -40,6 +42,8 @@ KEPT_DAYS, NOTED_DAYS = 90, 7
 PATIENCE, IMPATIENCE = 5.0, 0.1
 # How many rows are asked for at once; SQLite takes 32,766 variables, older ones far fewer.
 AT_ONCE = 10_000
+# From so many on it may pay to read all there is; if that is not more than so many times as many.
+MANY, MANY_SHARE = 5_000, 3
 DAY = 86_400
 
 # What is wrong with the content. Nothing that is written here breaks a constraint of a sound table.
@@ -66,6 +70,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     path: str
     bytes: int
     chunks: dict[str, int]
+    # Of documents: which are like which.
+    graphs: int = 0
     # Chunks that the file did not take, and damaged files beside it.
     unwritten: int = 0
     set_aside: tuple[str, ...] = ()
@@ -147,7 +153,8 @@ class ChunkFile:
             return Stats(
                 path=str(self.path),
                 bytes=sum(_size(each) for each in _files(self.path)),
-                chunks=counted,
+                chunks={name: count for name, count in counted.items() if name != GRAPHS},
+                graphs=counted.get(GRAPHS, 0),
                 unwritten=len(self._unwritten),
                 set_aside=tuple(str(each) for each in aside),
             )
@@ -190,21 +197,13 @@ class ChunkFile:
         if number is None:
             return found, old
         noted = self._today() - NOTED_DAYS
-        at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
-        for start in range(0, len(wanted), at_once):
-            some = wanted[start : start + at_once]
-            rows = file.execute(
-                "SELECT digest, vector, terms, terms_version, checksum, day, rowid FROM chunks "
-                f"WHERE maker = ? AND digest IN ({','.join('?' * len(some))})",
-                (number, *some),
-            )
-            for digest, vector, terms, version, checksum, day, row in rows:
-                # Where damage made numbers of them, there are no bytes to add up.
-                sound = all(isinstance(each, bytes) for each in (digest, vector, terms))
-                if sound and _checksum(digest, vector, terms) == checksum:
-                    found[digest] = Made(vector, terms if version == TERMS_VERSION else None)
-                    if not isinstance(day, int) or day <= noted:
-                        old.append(row)
+        for digest, vector, terms, version, checksum, day, row in _rows(file, number, wanted):
+            # Where damage made numbers of them, there are no bytes to add up.
+            sound = type(digest) is type(vector) is type(terms) is bytes
+            if sound and _checksum(digest, vector, terms) == checksum:
+                found[digest] = Made(vector, terms if version == TERMS_VERSION else None)
+                if not isinstance(day, int) or day <= noted:
+                    old.append(row)
         return found, old
 
     def _keep_unwritten(self, file: sqlite3.Connection) -> None:
@@ -393,6 +392,26 @@ class ChunkFile:
             if note not in self._said:
                 self._said.add(note)
                 self._notes.append(note)
+
+
+def _rows(file: sqlite3.Connection, maker: int, wanted: list[bytes]) -> Iterator[tuple[Any, ...]]:
+    """The rows of the digests, which are in order."""
+    fields = "digest, vector, terms, terms_version, checksum, day, rowid"
+    if len(wanted) >= MANY:
+        (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
+        if len(wanted) * MANY_SHARE > all_rows:
+            # One after the other as they stand is far cheaper than looking up each.
+            asked = frozenset(wanted)
+            rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
+            yield from (row for row in rows if row[0] in asked)
+            return
+    at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
+    for start in range(0, len(wanted), at_once):
+        some = wanted[start : start + at_once]
+        places = ",".join("?" * len(some))
+        yield from file.execute(
+            f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)
+        )
 
 
 def _code(error: Exception) -> int:

@@ -16,8 +16,8 @@ from lamina.selection.scoring import Matrix
 # A row of length 1 that was rounded is nearly so; one that is far from it is no vector at all.
 SHORTEST, LONGEST = 0.9, 1.1
 PIECE = 4096
-# One row in so many is kept free for texts to come.
-SPARE = 8
+# Room for texts to come: one row in so many, and a few.
+SPARE, FREE = 8, 64
 
 
 class _Block:
@@ -26,7 +26,7 @@ class _Block:
 
     def __init__(self, rows: int, width: int) -> None:
         # Room that nobody writes to costs nothing.
-        self.room = numpy.empty((rows + rows // SPARE + PIECE, width), numpy.float32)
+        self.room = numpy.empty((rows + rows // SPARE + FREE, width), numpy.float32)
         self._taken = rows
         self._lock = Lock()
 
@@ -64,7 +64,7 @@ class Shelf:
         other.terms = self.terms.copy()
         other.embedded = self.embedded.copy()
         if self.vectors is not None:
-            other._make_room(self.vectors.shape[1])
+            other._make_room(self.vectors.shape[1], slice(None))
             assert other.vectors is not None
             other.vectors[:] = self.vectors
         return other
@@ -83,18 +83,17 @@ class Shelf:
             other.vectors = self._block.room[: len(other)]
             other.vectors[len(self) :] = numpy.nan
         else:
-            other._make_room(self.vectors.shape[1])
+            other._make_room(self.vectors.shape[1], slice(len(self)))
             assert other.vectors is not None
             other.vectors[: len(self)] = self.vectors
-            other.vectors[len(self) :] = numpy.nan
         return other
 
     def take_over(self, other: "Shelf") -> None:
         """Takes what another shelf knows of the same texts."""
         shared = [
-            (row, other.rows[text])
-            for text, row in self.rows.items()
-            if text in other.rows and not (self.embedded[row] and self.terms[row] is not None)
+            (self.rows[text], other.rows[text])
+            for text in self.lacking(vectors=True)
+            if text in other.rows
         ]
         for row, source in shared:
             if self.terms[row] is None:
@@ -122,35 +121,40 @@ class Shelf:
         fitting = [each for each in vectors if len(each[1]) == width]
         if not fitting or width % 2:
             return
+        if self.vectors is None:
+            self._make_room(width // 2, [row for row, _ in fitting])
         # In pieces: what is on its way from bytes to numbers is in memory twice.
         for start in range(0, len(fitting), PIECE):
             piece = fitting[start : start + PIECE]
             places = numpy.array([row for row, _ in piece])
             self._place(places, unpack_vectors([vector for _, vector in piece]))
 
-    def _make_room(self, width: int) -> None:
+    def _make_room(self, width: int, coming: Sequence[int] | slice) -> None:
+        """Room for vectors; rows other than those `coming` are not a number."""
         self._block = _Block(len(self), width)
         self.vectors = self._block.room[: len(self)]
+        empty = numpy.ones(len(self), bool)
+        empty[coming] = False
+        self.vectors[empty] = numpy.nan
 
     def _place(self, rows: NDArray[numpy.int64], vectors: Matrix) -> None:
         if self.vectors is None:
-            self._make_room(vectors.shape[1])
-            assert self.vectors is not None
-            self.vectors[:] = numpy.nan
-        elif self.vectors.shape[1] != vectors.shape[1]:
-            return
-        self.vectors[rows] = vectors
-        self.embedded[rows] = True
+            self._make_room(vectors.shape[1], rows.tolist())
+        assert self.vectors is not None
+        if self.vectors.shape[1] == vectors.shape[1]:
+            self.vectors[rows] = vectors
+            self.embedded[rows] = True
 
     def lacking(self, *, vectors: bool) -> list[str]:
         """The texts of which something is unknown. What is blank has no vector to be had."""
         if None not in self.terms and (not vectors or self.embedded.all()):
             return []
-        embedded = self.embedded.tolist()
+        wanting = {row for row, terms in enumerate(self.terms) if terms is None}
+        bare = set(numpy.flatnonzero(~self.embedded).tolist()) if vectors else set()
+        # Rows are numbered in the order of their texts.
+        texts = list(self.rows)
         return [
-            text
-            for text, row in self.rows.items()
-            if self.terms[row] is None or (vectors and not embedded[row] and text.strip())
+            texts[row] for row in sorted(wanting | bare) if row in wanting or texts[row].strip()
         ]
 
     def terms_of(self, text: str) -> bytes | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.engine.expanding import expand_chosen
 from lamina.engine.including import Roll, call_roll, find_member, find_mentions, in_standing_order
 from lamina.errors import LaminaError
 from lamina.journal import State, is_guidance
@@ -24,6 +25,8 @@ from lamina.values.tool import OfferedTool
 # How many questions before this one are looked at, and how many of the next best are reported.
 RECENT_TURNS = 2
 RUNNERS_UP = 3
+# Of what is wrong with an agent's files, so much is told with a request.
+PROBLEMS_SHOWN = 5
 # Of the room that is left, what chosen items may take.
 ROOM_SHARE = 0.5
 # What an attachment with this likeness to the question is worth stays; each tenth more or less
@@ -113,6 +116,8 @@ class Selector:
             {item: each for item, each in by_id.items() if state.members.get(item) != "removed"},
             {*found, *taken},
         )  # fmt: skip
+        # What is in by somebody's word has its room first.
+        room_left -= sum(room(each.item) for item, each in found.items() if item not in taken)
         chosen, too_large = take_while_room(
             chosen, room_left, lambda hit: room(by_id[hit.item].item())
         )
@@ -128,7 +133,7 @@ class Selector:
         return Guidance(
             attachments=tuple(each for item, each in found.items() if item not in taken),
             left_out=(*missing, *too_large, *lower),
-            warnings=self._news(map(str, guides.problems)) + chosen.warnings,
+            warnings=self._news(say_problems(guides.problems)) + chosen.warnings,
         )
 
     async def choose_tools(self, state: State, question: str, roll: Roll[OfferedTool]) -> Chosen:
@@ -204,7 +209,7 @@ class Selector:
         settings: SearchSettings,
     ) -> Chosen:
         from lamina.selection.choosing import read_query, select
-        from lamina.selection.ranking import rank
+        from lamina.selection.ranking import measure_fits, rank
 
         assert self._index is not None
         query = read_query(question, recent=recent_questions(state))
@@ -212,34 +217,16 @@ class Selector:
             return Chosen()
         corpus = await self._index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
-        chosen = select(documents, scores, query, settings)
-        ranked = rank(documents, scores, query, settings)
-        if settings.expansion_depth:
-            chosen += await self._expand(corpus, chosen, settings)
+        fits = measure_fits(documents, scores, query)
+        chosen = select(documents, scores, query, settings, fits=fits)
+        chosen += await expand_chosen(corpus, chosen, settings)
         if state.settings.expand_results:
             chosen += await self._expand_results(corpus, state, chosen, settings)
         taken = {each.item for each in chosen}
+        most = len(taken) + RUNNERS_UP
+        ranked = rank(documents, scores, query, settings, most=most, fits=fits)
         next_best = tuple(each for each in ranked if each.item not in taken)[:RUNNERS_UP]
         return Chosen(items=chosen, next_best=next_best, warnings=self._news(_told(corpus)))
-
-    async def _expand(
-        self, corpus: Corpus, chosen: tuple[Selected, ...], settings: SearchSettings
-    ) -> tuple[Selected, ...]:
-        """What is like the chunks of what was chosen, and so on."""
-        from lamina.selection.expanding import expand, expansion_query
-
-        added: tuple[Selected, ...] = ()
-        last = chosen
-        for _ in range(settings.expansion_depth):
-            query = expansion_query(corpus.documents, last, settings)
-            if not query.parts:
-                break
-            scores = await corpus.score([part.text for part in query.parts])
-            last = expand(corpus.documents, scores, query, chosen + added, settings)
-            if not last:
-                break
-            added += last
-        return added
 
     async def _expand_results(
         self,
@@ -307,6 +294,18 @@ def _told(corpus: Corpus) -> list[str]:
     return told + [f"index: {each}" for each in corpus.warnings]
 
 
+def say_problems(problems: Sequence[Problem]) -> list[str]:
+    """What is wrong with an agent's files; of what is only odd, how much there is."""
+    errors = [str(each) for each in problems if each.level == "error"]
+    said = errors[:PROBLEMS_SHOWN]
+    left = len(problems) - len(said)
+    if left:
+        what = "problems" if len(errors) > len(said) else "oddities"
+        noun = what if left > 1 else {"problems": "problem", "oddities": "oddity"}[what]
+        said.append(f"{left} {noun} in the files of the agent; `lamina agent check` names them")
+    return said
+
+
 def tool_document(tool: OfferedTool) -> Document:
     """A tool as it is searched: one chunk."""
     from lamina.selection.chunking import chunk_tool
@@ -314,9 +313,14 @@ def tool_document(tool: OfferedTool) -> Document:
     server, _, name = key_of(tool.id).partition("/")
     definition = tool.definition
     parameters = tuple(definition.parameters.get("properties", {}))
-    return Document(
-        tool.id, chunk_tool(name, definition.description, server=server, parameters=parameters)
+    chunks = chunk_tool(
+        name,
+        definition.description,
+        server=server,
+        server_description=tool.about,
+        parameters=parameters,
     )
+    return Document(tool.id, chunks)
 
 
 def recent_questions(state: State) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -104,6 +104,8 @@ class Session:
             self._record, self._bench, self._hydrator, store, self.hooks, summarizer,
             selector or Selector(),
         )  # fmt: skip
+        # What was made for this session and ends with it.
+        self.closing: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> "Session":
         return self
@@ -117,7 +119,11 @@ class Session:
             try:
                 await self._bench.index(least=INDEX_BYTES)
             finally:
-                await self._record.close()
+                try:
+                    await self._record.close()
+                finally:
+                    for close in self.closing:
+                        await close()
 
     @property
     def id(self) -> str:
@@ -503,7 +509,7 @@ class Session:
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
         name = session or await tree.free_id(self._store, self.id)
         await tree.copy_entries(entries, self._store, name, self._clock.now())
-        return Session(
+        copy = Session(
             await self._store.open(name),
             store=self._store,
             book=self._bench.book,
@@ -513,6 +519,8 @@ class Session:
             summarizer=self._turns.summarizer,
             selector=self._turns.selector,
         )
+        copy.closing = list(self.closing)
+        return copy
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:

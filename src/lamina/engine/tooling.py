@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from lamina.codec import canonical
 from lamina.engine.including import Roll
 from lamina.journal import TOOLS_JOIN, State
+from lamina.text.arguments import describe_arguments
 from lamina.values.item import Attachment, Include, Item, ItemId
 from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
@@ -63,9 +63,8 @@ class ToolPlan(Struct, frozen=True, kw_only=True):
 def describe_tool(tool: OfferedTool) -> Item:
     """A tool as an item, for a model to read."""
     definition = tool.definition
-    schema = canonical(definition.parameters).decode()
-    text = f"{definition.name}: {definition.description}\nArguments, as a JSON Schema: {schema}"
-    return Item(id=tool.id, content=text)
+    head = ": ".join(filter(None, (definition.name, definition.description.strip())))
+    return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
 def is_described(tool: OfferedTool, state: State) -> bool:
@@ -97,6 +96,7 @@ class _Planner:
         self.state = state
         self.policy = state.settings.tool_policy
         self.restricts = target.restricts_tools
+        self.most = target.max_tools
         self.boundary = boundary
         found = {each.item: each for each in chosen}
         agent = {each.id: each for each in roll.agent}
@@ -105,12 +105,16 @@ class _Planner:
         picked = roll.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
         self.chosen = {each.definition.name: each for each in picked}
         self.agent = {each.definition.name: each for each in roll.agent}
+        # Of those that are chosen, the ones that search found: they can be described instead.
+        self.found_names = {n for n, each in self.chosen.items() if each.id in found}
         self.there = self.present | self.agent
         self.manual = {each.id for each in roll.manual}
         self.standing = {each.name: each for each in state.envelope.tools}
         self.speaks_for_others = (
             self.policy == "sticky"
             and bool(self.agent)
+            # The embedded model calls whatever it is offered; a tool for tools is beyond it.
+            and target.wire != "llamacpp"
             and USE_TOOL.name not in self.there
             and state.settings.tool_joins is not None
         )
@@ -123,7 +127,8 @@ class _Planner:
         if not joins:
             described = tuple(name for name in new if name in self.chosen)
             new = [name for name in new if name in self.present]
-        names = self._list(new, described)
+        names, over = self._within_limit(self._list(new, described))
+        described += tuple(name for name in over if name in self.found_names)
         definitions = tuple(self._definition(name) for name in names)
         changed = definitions != tuple(self.state.envelope.tools)
         listed = names if changed else list(self.standing)
@@ -138,8 +143,8 @@ class _Planner:
                 if name in self.there and self.there[name].id in self.state.standing
             ),
             tools=tuple(self._context(n) for n in listed if n in self.there),
-            allowed=self._allowed(listed, wanted),
-            warnings=self._warnings(names) if changed else (),
+            allowed=self._allowed(listed),
+            warnings=(*(self._warnings(names, over) if changed else ()),),
         )
 
     def _may_join(self, new: Sequence[str]) -> bool:
@@ -164,7 +169,7 @@ class _Planner:
         unsent = self.state.last_sent is None
         gone = [n for n in self.standing if n not in self.there and n != USE_TOOL.name]
         moves = bool(new or self._changed() or (unsent and gone))
-        if self.policy == "exact" and not self.restricts:
+        if self.policy == "exact":
             wanted = self.present | self.chosen
             return [n for n in self.standing if n in wanted] + list(new)
         late = self._described_before(described) if moves or self.boundary else []
@@ -175,6 +180,16 @@ class _Planner:
         keeps = [n for n in self.standing if (n in self.there and n not in idle) or self._speaks(n)]
         first = [USE_TOOL.name] if speaks else []
         return [*first, *keeps, *new, *late]
+
+    def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
+        """The names that a provider takes, and those that are too many for it: of what is chosen by
+        search the latest go first, of what is always in the last."""
+        if not self.most or len(names) <= self.most:
+            return names, []
+        last = [name for name in reversed(names) if name in self.agent]
+        last += [n for n in reversed(names) if n not in self.agent and not self._speaks(n)]
+        over = set(last[: len(names) - self.most])
+        return [n for n in names if n not in over], [n for n in names if n in over]
 
     def _speaks(self, name: str) -> bool:
         return name == USE_TOOL.name and self.speaks_for_others
@@ -235,10 +250,17 @@ class _Planner:
             said = f"{said} ({self.boundary.reason})"
         return f"tools {said or 'described in the conversation can be called'}"
 
-    def _warnings(self, names: Sequence[str]) -> tuple[str, ...]:
+    def _warnings(self, names: Sequence[str], over: Sequence[str]) -> tuple[str, ...]:
         gone = [n for n in self.standing if n not in names and n not in self.there]
         gone = [name for name in gone if name != USE_TOOL.name]
-        return (f"no longer offered: {_listed(gone)}",) if gone else ()
+        told = [f"no longer offered: {_listed(gone)}"] if gone else []
+        silent = [name for name in over if name not in self.found_names]
+        if silent:
+            told.append(
+                f"{len(silent)} tools are not offered, because a request takes {self.most}: "
+                f"{_listed(silent)}; choose tools by search (include: agent)"
+            )
+        return tuple(told)
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
@@ -269,15 +291,12 @@ class _Planner:
             source=found.source,
         )
 
-    def _allowed(self, listed: Sequence[str], wanted: Mapping[str, OfferedTool]) -> (
-        tuple[str, ...] | None
-    ):  # fmt: skip
+    def _allowed(self, listed: Sequence[str]) -> tuple[str, ...] | None:
         """What may be called, where that can be said without moving anything: not what a person
-        took out, nor, if the list is to be exact, what was chosen for earlier questions."""
+        took out, nor what is gone."""
         if not self.restricts:
             return None
-        may = wanted if self.policy == "exact" else self.there
-        kept = tuple(name for name in listed if name in may or self._speaks(name))
+        kept = tuple(name for name in listed if name in self.there or self._speaks(name))
         return kept if len(kept) < len(listed) else None
 
 

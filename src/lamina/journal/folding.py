@@ -249,9 +249,7 @@ def fold(state: State, entry: Entry) -> State:
         case IncludeEntry(item=item_id, membership=membership):
             # Added again, it comes last.
             others = {each: kept for each, kept in state.members.items() if each != item_id}
-            own: dict[ItemId, Membership] = (
-                {} if membership == "default" else {item_id: membership}
-            )
+            own: dict[ItemId, Membership] = {} if membership == "default" else {item_id: membership}
             state = replace(state, members={**others, **own})
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})

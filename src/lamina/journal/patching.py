@@ -36,6 +36,8 @@ from lamina.values.patch import (
 # The id of the message that stands for what a compaction removed.
 SUMMARY = "summary"
 
+_OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
+
 
 def items_named(op: PatchOp) -> list[tuple[ItemId, str]]:
     """The item versions that an op lays down, whose contents have to be there."""
@@ -98,8 +100,8 @@ def _apply(
             added = _with_ids(messages, "uncached", len(envelope.uncached))
             envelope = replace(envelope, uncached=envelope.uncached + added)
         case OptionsSet():
-            names = ("temperature", "top_p", "max_tokens", "reasoning")
-            changes = {name: getattr(op, name) for name in names if getattr(op, name) is not None}
+            said = {name: getattr(op, name) for name in _OPTIONS}
+            changes = {name: value for name, value in said.items() if value is not None}
             try:
                 envelope = replace(envelope, options=replace(envelope.options, **changes))
             except InvalidSetting as error:

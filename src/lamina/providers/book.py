@@ -46,6 +46,7 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     storage: Annotated[float, Meta(ge=0)] = 0.0
     keeps_answers: bool = False
     restricts_tools: bool = False
+    max_tools: Annotated[int, Meta(ge=0)] = 0
     base_url: str = ""
     key_env: str = ""
 
@@ -111,6 +112,7 @@ class ModelBook:
             exact_tokens=facts.exact_tokens,
             token_factor=facts.token_factor,
             restricts_tools=facts.restricts_tools,
+            max_tools=facts.max_tools,
             cache=CacheRules(
                 minimum=facts.minimum,
                 step=facts.step,

@@ -27,6 +27,16 @@ Graph = Mapping[ItemId, tuple[tuple[ItemId, float], ...]]
 
 # Cosines that are looked at together while a graph is built: 32 MB.
 _BLOCK = 1 << 23
+# A graph knows more than one search wants, so that it serves searches with other settings, too.
+GRAPH_THRESHOLD, GRAPH_TOP = 0.5, 32
+
+
+def graph_shape(settings: SearchSettings) -> tuple[float, int]:
+    """The threshold and the top of a graph that serves an expansion with these settings."""
+    return (
+        min(GRAPH_THRESHOLD, settings.expansion_threshold),
+        max(GRAPH_TOP, 2 * settings.expansion_top_n),
+    )
 
 
 def expansion_query(
@@ -147,16 +157,16 @@ def build_graph(
     """For each item those that are most like it: two items are as alike as their two chunks that
     are most alike. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
     held = [document for document in documents if document.chunks]
-    rows = numpy.nan_to_num(vectors)
     begins = numpy.cumsum([0, *(len(document.chunks) for document in held)])
     graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
-    for first, last in _blocks(begins.tolist(), len(rows)):
-        block = rows[begins[first] : begins[last]]
-        alike = _by_document(block, rows, begins)
-        alike = numpy.maximum.reduceat(alike, begins[first:last] - begins[first], axis=0)
+    for first, last in _blocks(begins.tolist(), len(vectors)):
+        block = vectors[begins[first] : begins[last]]
+        alike = _by_document(block, vectors, begins)
+        alike = numpy.fmax.reduceat(alike, begins[first:last] - begins[first], axis=0)
         for place, row in enumerate(alike, start=first):
             row[place] = -numpy.inf
-            order = numpy.argsort(-row, kind="stable")[:top]
+            near = numpy.flatnonzero(row >= threshold - 10**-DIGITS)
+            order = near[numpy.argsort(-row[near], kind="stable")][:top]
             graph[held[place].id] = tuple(
                 (held[other].id, round(float(row[other]), DIGITS))
                 for other in order
@@ -179,7 +189,7 @@ def _by_document(block: Matrix, rows: Matrix, begins: NDArray[numpy.int64]) -> M
     """The likeness of each chunk of a block to each document."""
     most = max(1, _BLOCK // max(1, len(rows)))
     parts = [
-        numpy.maximum.reduceat(block[at : at + most] @ rows.T, begins[:-1], axis=1)
+        numpy.fmax.reduceat(block[at : at + most] @ rows.T, begins[:-1], axis=1)
         for at in range(0, len(block), most)
     ]
     return numpy.concatenate(parts)

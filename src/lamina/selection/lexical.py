@@ -6,6 +6,7 @@ indexed. What is kept of a chunk is a function of its text alone and can be stor
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from math import log1p
 from zlib import crc32
@@ -18,6 +19,9 @@ from lamina.selection.terms import find_terms
 
 # Of what `pack_terms` gives: packed chunks of another version have to be packed again.
 TERMS_VERSION = 1
+
+# A whole number for each chunk.
+Times = NDArray[numpy.int64]
 
 # A term by its hash and how often it occurs in the chunk, five bytes.
 _PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
@@ -56,8 +60,11 @@ class _Postings(Struct, frozen=True):
         return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
 
 
-def _gather(packed: Sequence[bytes], first: int) -> tuple[_Postings, NDArray[numpy.int64]]:
+def _gather(packed: Sequence[bytes], first: int) -> tuple[_Postings, Times]:
     """The postings of chunks, of which the first has the number `first`; and their lengths."""
+    if first + len(packed) > MOST_CHUNKS:
+        size = first + len(packed)
+        raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
     sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // _PACKED.itemsize
     records = numpy.frombuffer(b"".join(packed), _PACKED)
     numbers = numpy.repeat(numpy.arange(len(packed), dtype=numpy.uint64), sizes)
@@ -85,44 +92,34 @@ class Lexicon:
     one that stands there no more counts for nothing. It never changes: what has `grown` from it
     shares its postings, so that a chunk more does not cost as much as all of them."""
 
-    def __init__(
-        self, packed: Sequence[bytes], times: NDArray[numpy.int64] | None = None
-    ) -> None:
-        self._stand(packed, None, times)
+    def __init__(self, packed: Sequence[bytes], times: Times | None = None) -> None:
+        part, lengths = _gather(packed, 0)
+        self._parts: tuple[_Postings, ...] = (part,)
+        # One large part, and one of what came since: that one is small, and gathered anew.
+        self._first = len(packed)
+        self._recent: tuple[bytes, ...] = ()
+        self._weigh(lengths, times)
 
-    def grown(self, packed: Sequence[bytes], times: NDArray[numpy.int64]) -> "Lexicon":
+    def grown(self, packed: Sequence[bytes], times: Times) -> "Lexicon":
         """A lexicon with these chunks, too, behind the others."""
-        other = Lexicon.__new__(Lexicon)
-        other._stand(packed, self, times)
+        other = copy(self)
+        other._recent = (*self._recent, *packed)
+        part, lengths = _gather(other._recent, self._first)
+        other._parts = (self._parts[0], part)
+        other._weigh(numpy.append(self._lengths[: self._first], lengths), times)
         return other
 
-    def _stand(
-        self,
-        packed: Sequence[bytes],
-        before: "Lexicon | None",
-        times: NDArray[numpy.int64] | None,
-    ) -> None:
-        # One large part, and one of what came since: that one is small, and gathered anew.
-        large = before._parts[:1] if before else ()
-        recent = (*(before._recent if before else ()), *packed)
-        first = before._first if before else 0
-        self._size = first + len(recent)
-        if self._size > MOST_CHUNKS:
-            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {self._size:,}")
-        part, lengths = _gather(recent, first)
-        self._parts = (*large, part)
-        self._first = first if before else self._size
-        self._recent = recent if before else ()
-        self._lengths = numpy.append(before._lengths[:first], lengths) if before else lengths
-        self._times = numpy.ones(self._size, numpy.int64) if times is None else times
-        # Whole numbers until here: in which order they were added up makes no difference.
+    def _weigh(self, lengths: Times, times: Times | None) -> None:
+        self._lengths = lengths
+        self._times = numpy.ones(len(lengths), numpy.int64) if times is None else times
+        # Whole numbers until here: in which order they are added up makes no difference.
         self._count = int(self._times.sum())
-        mean = float(self._lengths @ self._times) / max(1, self._count) or 1.0
-        share = 1 - LENGTH_SHARE + LENGTH_SHARE * self._lengths / mean
+        mean = float(lengths @ self._times) / max(1, self._count) or 1.0
+        share = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean
         self._held_back = (SATURATION * share).astype(numpy.float32)
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._lengths)
 
     @property
     def recent(self) -> int:
@@ -131,7 +128,7 @@ class Lexicon:
 
     def score(self, text: str) -> NDArray[numpy.float32]:
         """The score of each chunk; 0 where it shares no term with the text."""
-        scores = numpy.zeros(self._size, numpy.float32)
+        scores = numpy.zeros(len(self), numpy.float32)
         for term, count in Counter(_hashed(each) for each in find_terms(text)).items():
             found = [(part, part.of(term)) for part in self._parts]
             often = sum(int(self._times[part.chunks[at]].sum()) for part, at in found)

@@ -6,7 +6,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.values.item import ItemId, key_of, kind_of
+from lamina.values.item import ItemId, key_of
 from lamina.values.selection import Document
 
 Matrix = NDArray[numpy.float32]
@@ -52,7 +52,7 @@ def lay_out(documents: Sequence[Document]) -> Layout:
 
 
 def _company(item: ItemId) -> str:
-    return key_of(item).partition("/")[0] if kind_of(item) == "tool" else ""
+    return key_of(item).partition("/")[0] if item.startswith("tool:") else ""
 
 
 def best_of(layout: Layout, values: Vector) -> Vector:

@@ -141,6 +141,9 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
                 f"<end_line>{end}</end_line>",
                 f"<content>\n{content}\n</content>",
             ]
+        case "tool":
+            # Its own text begins with what it is called.
+            lines.append(content)
         case _:
             if item.title:
                 lines.append(f"<title>{one_line(item.title)}</title>")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from lamina.codec import mend_text
 from lamina.errors import UsageError
 from lamina.tools.config import ServerConfig
 from lamina.tools.endpoint import Endpoint
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
 
 MOST_TOOLS = 1000
+MOST_ABOUT = 1000
 _MOST_PAGES = 100
 
 
@@ -40,6 +42,8 @@ class Connection:
         # The tools as the server lists them, and whether it has said since that they changed.
         self.tools: tuple[Tool, ...] = ()
         self.has_more_tools = False
+        # What the server says of itself.
+        self.about = ""
         self.is_stale = False
         self.was_open = False
         self._seconds = seconds
@@ -83,6 +87,7 @@ class Connection:
             with anyio.CancelScope(deadline=self.deadline) as limit:
                 async with self._opened() as client, anyio.create_task_group() as tasks:
                     self._client = client
+                    self.about = mend_text((client.instructions or "")[:MOST_ABOUT])
                     await self.list_tools()
                     limit.deadline = math.inf
                     self.was_open = True

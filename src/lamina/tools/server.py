@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.codec import canonical, mend_text
 from lamina.errors import InvalidText
@@ -197,7 +198,7 @@ class Server:
             if isinstance(made, Withheld):
                 withheld.append(made)
             else:
-                tools.append(made)
+                tools.append(replace(made, about=connection.about))
         return Toolset(tools=tuple(tools), withheld=tuple(withheld))
 
     def _complaints(self, connection: Connection) -> list[Withheld]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
 from lamina.values.item import ItemId
@@ -29,10 +30,13 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expansion_threshold: float = 0.75
     expansion_top_n: int = 3
     expansion_chunks: int = 5
+    # Whether a graph of all items, built once and kept, takes the place of those searches.
+    expansion_graph: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.search, bool):
-            raise InvalidSetting("search", self.search, "must be true or false")
+        for name in ("search", "expansion_graph"):
+            if not isinstance(flag := getattr(self, name), bool):
+                raise InvalidSetting(name, flag, "must be true or false")
         for name in ("top_k", "top_n", "expansion_depth", "expansion_top_n", "expansion_chunks"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -45,6 +49,8 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 or not -1 <= value <= 1
             ):
                 raise InvalidSetting(name, value, "is a cosine similarity: from -1 to 1")
+            # As it is read back: one value, one form.
+            force_setattr(self, name, float(value))
 
 
 class Document(Struct, frozen=True):

@@ -152,6 +152,8 @@ class Target(Struct, frozen=True, kw_only=True):
     output_price: float = 0.0
     # Whether a request can name those of its tools that may be called, without moving its prefix.
     restricts_tools: bool = False
+    # How many tools a request takes; 0 if nothing is known of a limit.
+    max_tools: int = 0
     # Where it is reached, if not where its SDK looks, and the environment variable with its key.
     base_url: str = ""
     key_env: str = ""

@@ -29,6 +29,8 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     include: Include = "always"
     # What a person is told it is, as `server · tool`.
     label: str = ""
+    # What its server says of itself: it helps to find the tool, and is no part of its definition.
+    about: str = ""
 
 
 class Withheld(Struct, frozen=True, kw_only=True):

@@ -180,6 +180,7 @@ async def open_session(
         opened = await store.create(header)
     if not place:
         place, relations = await _agent_of(opened)
+    searched = LazyIndex() if index is None else index
     session_opened = Session(
         opened,
         store=store,
@@ -188,8 +189,11 @@ async def open_session(
         workspace=source,
         hooks=loaded,
         summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
-        selector=Selector(index or LazyIndex(), _guides(place), relations=relations),
+        selector=Selector(searched, _guides(place), relations=relations),
     )
+    if isinstance(searched, LazyIndex):
+        # One that was given is its giver's.
+        session_opened.closing.append(searched.aclose)
     if known:
         try:
             if not session_opened.settings.target:

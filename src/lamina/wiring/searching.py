@@ -6,7 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamina.ports import Corpus, Index, Progress
+import anyio.to_thread
+
+from lamina.ports import Corpus, Progress
 from lamina.values.selection import Document
 from lamina.wiring.places import data_folder
 
@@ -63,9 +65,16 @@ class LazyIndex:
     whoever may do that does it before."""
 
     def __init__(self) -> None:
-        self._index: Index | None = None
+        self._index: SqliteIndex | None = None
 
     async def load(self, documents: Sequence[Document], progress: Progress | None = None) -> Corpus:
         if self._index is None:
             self._index = open_index()
         return await self._index.load(documents, progress)
+
+    async def aclose(self) -> None:
+        """Closes what was opened; whoever searches again opens it again, and remembers what was
+        loaded: sessions that were copied share it."""
+        if self._index is not None:
+            # It may wait for the disk.
+            await anyio.to_thread.run_sync(self._index.close)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lamina.cli.chatting.mentions import mention_guide
 from lamina.cli.escaping import one_line
 from lamina.engine.runner import AgentRunner
+from lamina.engine.selecting import say_problems
 from lamina.engine.session import SessionItem
 from lamina.errors import LaminaError
 from lamina.values.item import ItemId, kind_of
@@ -66,7 +67,7 @@ class Members:
             )
             for each in found
         )
-        self.problems = tuple(map(str, guides.problems))
+        self.problems = tuple(say_problems(guides.problems))
 
     async def has_guides(self) -> bool:
         """Whether there are rules or references to mention."""

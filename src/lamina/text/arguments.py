@@ -1,0 +1,69 @@
+"""What a tool takes, in few words: as a person would write it down, not as a JSON Schema.
+
+Law: nothing of the schema is lost. What cannot be said in words stands as the schema it is.
+"""
+
+from typing import Any
+
+from lamina.codec import canonical
+
+_PLAIN = ("type", "description", "enum", "default", "title")
+_WORDS = {"string", "integer", "number", "boolean", "null"}
+# Of the whole: what says nothing about its parts.
+_FRAME = {"type", "properties", "required", "additionalProperties", "title", "$schema"}
+
+
+def describe_arguments(schema: dict[str, Any]) -> str:
+    """The arguments of a tool, one a line; or its schema, if that says more than their list."""
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    if not _is_list_of_arguments(schema, properties, required):
+        return f"Arguments, as a JSON Schema: {_json(schema)}"
+    if not properties:
+        return "Arguments: none"
+    lines = [_line(name, each, name in required) for name, each in properties.items()]
+    return "\n".join(["Arguments:", *lines])
+
+
+def _is_list_of_arguments(schema: dict[str, Any], properties: Any, required: Any) -> bool:
+    return (
+        set(schema) <= _FRAME
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("additionalProperties", True), bool)
+        and isinstance(properties, dict)
+        and isinstance(required, list)
+        and all(name in properties for name in required)
+        and all(isinstance(each, dict) for each in properties.values())
+    )
+
+
+def _line(name: str, schema: dict[str, Any], required: bool) -> str:
+    kind = _kind(schema)
+    if kind is None:
+        return f"- {name} ({'' if required else 'optional; '}as a JSON Schema): {_json(schema)}"
+    words = [kind, *([] if required else ["optional"])]
+    if "default" in schema:
+        words.append(f"default {_json(schema['default'])}")
+    description = " ".join(str(schema.get("description", "")).split())
+    return f"- {name} ({', '.join(words)})" + (f": {description}" if description else "")
+
+
+def _kind(schema: dict[str, Any]) -> str | None:
+    """A type in words; None if words do not do."""
+    said = schema.get("type", "any")
+    if set(schema) <= {*_PLAIN, "items"} and said == "array":
+        item = schema.get("items", {})
+        inner = _kind(item) if isinstance(item, dict) and "description" not in item else None
+        return f"list of {inner}" if inner else None
+    if not set(schema) <= set(_PLAIN):
+        return None
+    if "enum" in schema:
+        choices = schema["enum"]
+        return f"one of {', '.join(map(_json, choices))}" if isinstance(choices, list) else None
+    if said == "any" or (isinstance(said, str) and said in _WORDS):
+        return str(said)
+    return None
+
+
+def _json(value: Any) -> str:
+    return canonical(value).decode()

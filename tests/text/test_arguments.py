@@ -1,0 +1,68 @@
+"""What a tool takes, said in few words and without losing anything."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from lamina.text.arguments import describe_arguments
+
+
+def test_plain_arguments_are_said_in_words() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Where\n it is."},
+            "limit": {"type": "integer", "default": 10},
+            "mode": {"enum": ["r", "w"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["path"],
+    }
+    assert describe_arguments(schema) == snapshot("""\
+Arguments:
+- path (string): Where it is.
+- limit (integer, optional, default 10)
+- mode (one of "r", "w", optional)
+- tags (list of string, optional)\
+""")
+
+
+def test_a_tool_without_arguments_says_so() -> None:
+    assert describe_arguments({"type": "object", "properties": {}}) == "Arguments: none"
+
+
+def test_what_words_cannot_say_stands_as_its_schema() -> None:
+    span = {"type": "object", "properties": {"from": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"span": span, "n": {"type": "number", "minimum": 1}}}
+    assert describe_arguments(schema) == snapshot("""\
+Arguments:
+- span (optional; as a JSON Schema): {"properties":{"from":{"type":"string"}},"type":"object"}
+- n (optional; as a JSON Schema): {"minimum":1,"type":"number"}\
+""")
+
+
+def test_a_schema_with_more_than_a_list_stands_whole() -> None:
+    schema = {"type": "object", "properties": {}, "oneOf": [{"required": ["a"]}]}
+    assert json.dumps(schema["oneOf"], separators=(",", ":")) in describe_arguments(schema)
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text(max_size=5))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["type", "properties", "required", "items", "enum", "x", "$defs"]), VALUES
+    )
+)
+def test_any_schema_can_be_described(schema: dict[str, Any]) -> None:
+    assert describe_arguments(schema).startswith("Arguments")
