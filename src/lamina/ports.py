@@ -277,9 +277,7 @@ class Corpus(Protocol):
 class Index(Protocol):
     """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
 
-    async def load(
-        self, documents: Sequence[Document], progress: Progress | None = None
-    ) -> Corpus:
+    async def load(self, documents: Sequence[Document], progress: Progress | None = None) -> Corpus:
         """The documents, ready to be searched; what is new of them is embedded first."""
         ...
 

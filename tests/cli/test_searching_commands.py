@@ -432,3 +432,54 @@ def test_a_long_indexing_says_how_far_it_is(tmp_path: Path) -> None:
     assert lines[0] == "indexing 1,000 chunks"
     assert lines[1:4] == ["25%", "50%", "75%"]
     assert ran.out.startswith("1,000 items, 1,000 chunks: 1,000 new, 0 known.")
+
+
+# -- graphs --------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_built_ahead_and_says_how_large_it_is(tools: str, embedding_cache: Path) -> None:
+    said = Ran("index", tools, "--graph")
+    assert said.code == 0, said.error
+    line = said.out.splitlines()[1]
+    assert line.startswith("graph: 5 items, ")
+    assert "likenesses of 0.5 and more" in line
+    assert Ran("index", "--stats", "--json").json["graphs"] == 1
+    assert "1  graphs" in Ran("index", "--stats").out
+    # It is there already.
+    Ran("select", "read from the disk", "--tools", tools, "--expand", "1", "--graph", "--json")
+    assert Ran("index", "--stats", "--json").json["graphs"] == 1
+
+
+@pytest.mark.parametrize("graph", [(), ("--graph",)])
+def test_what_is_alike_comes_along_by_search_and_by_graph(
+    tmp_path: Path, embedding_cache: Path, graph: tuple[str, ...]
+) -> None:
+    alike = [
+        {"name": "read_file", "server": "a", "description": "Reads a file from the disk."},
+        {"name": "read_file", "server": "b", "description": "Reads a file from the disk."},
+        *({"name": f"t{n}", "server": "c", "description": f"Number {n}."} for n in range(8)),
+    ]
+    asked = ("select", "Which file?", "--tools", written(tmp_path, alike), "--json")
+    own = {row["id"] for row in Ran(*asked, "--preset", "conservative").json}
+    rows = Ran(*asked, "--preset", "conservative", "--expand", "1", *graph).json
+    assert own <= {row["id"] for row in rows}
+    assert {row["origin"] for row in rows if row["id"] not in own} <= {"expansion"}
+    assert all(row["source"] for row in rows if row["origin"] == "expansion")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("select", "q", "--graph"), "--graph goes with --expand"),
+        (("select", "q", "--expand", "0", "--graph"), "--graph goes with --expand"),
+        (("select", "q", "--top", "3", "--expand", "1"), "--top and --expand"),
+        (("index", "--stats", "--graph"), "--graph goes with what is to be indexed"),
+        (("index", "--lexical", "--graph"), "--graph and --lexical"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    arguments: tuple[str, ...], problem: str
+) -> None:
+    ran = Ran(*arguments)
+    assert ran.code == 2
+    assert problem in " ".join(ran.error.replace("│", " ").split())

@@ -21,7 +21,7 @@ from lamina.ports import Approver, ToolHost
 from lamina.schemas import check_arguments
 from lamina.values.entry import DecisionEntry
 from lamina.values.event import ApprovalWanted, Called, Decided, Ran
-from lamina.values.item import ItemId
+from lamina.values.item import ItemId, key_of
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult
 from lamina.values.tool import DENIED, Asking, Decision, OfferedTool, ToolOutput
 
@@ -46,10 +46,10 @@ class Checked(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-def meant_by(call: ToolCall) -> ToolCall:
+def meant_by(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
     """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
-    read."""
-    if call.name != USE_TOOL.name:
+    read, or if somebody offers a tool of that name."""
+    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
         return call
     try:
         inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
@@ -58,7 +58,9 @@ def meant_by(call: ToolCall) -> ToolCall:
     # Some write the arguments as a text that holds them.
     written = inner.arguments
     text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
-    return replace(call, name=inner.name, arguments=text)
+    # Where it is only named, it is named by its server and its own name.
+    labels = {key_of(tool.id): name for name, tool in offered.items()}
+    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
 
 
 class _Inner(Struct):
@@ -70,7 +72,7 @@ def check_call(
     call: ToolCall, sent: Mapping[str, ToolDefinition], offered: Mapping[str, OfferedTool]
 ) -> Checked:
     """What is to be made of a call, given the definitions that were sent and what is there now."""
-    meant = meant_by(call)
+    meant = meant_by(call, offered)
     definition = sent.get(meant.name)
     if definition is None:
         names = ", ".join(sorted(sent)) or "none"

@@ -49,7 +49,7 @@ def limit_attachments(
     sized = [
         size_attachment(state, attachment, index, assembler)
         for index, attachment in enumerate(attachments)
-        if not is_guidance(attachment.item.id)
+        if not is_guidance(attachment.item.id) and attachment.item.kind != "tool"
     ]
     reports = []
     for each in (choice := budget.fit_attachments(sized, limit)).dropped:

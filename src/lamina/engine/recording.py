@@ -92,7 +92,7 @@ def record_request(
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
-        left_out=_truly_out(state, (*left_out, *_unreported(state, left_out))),
+        left_out=_truly_out(state, draft.tools, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -123,10 +123,16 @@ def record_request(
     return Plan(state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept)
 
 
-def _truly_out(state: State, left_out: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
-    """Less what was taken away and laid down again for the same request."""
+def _truly_out(
+    state: State, tools: Sequence[ContextTool], left_out: Sequence[LeftOut]
+) -> tuple[LeftOut, ...]:
+    """Less what was taken away and laid down again for the same request, and the descriptions of
+    tools that are in the list instead."""
+    listed = {str(each.item) for each in tools}
     return tuple(
-        each for each in left_out if each.reason != "removed" or each.what not in state.standing
+        each
+        for each in left_out
+        if each.reason != "removed" or (each.what not in state.standing and each.what not in listed)
     )
 
 

@@ -245,6 +245,7 @@ class AgentRunner(ChatRunner):
         max_requests: int = MAX_REQUESTS,
     ) -> None:
         super().__init__(session, providers)
+        session.turns.list_tools = tools.toolset
         if max_requests < 1:
             raise UsageError(f"an agent needs at least one request, not {max_requests}")
         self._tools = tools
@@ -297,9 +298,9 @@ class AgentRunner(ChatRunner):
         call = next((each for each in self.session.waiting if each.id == call_id), None)
         if call is None:
             raise TurnState(f"no call {call_id!r} waits for a decision")
-        name = meant_by(call).name
-        if name not in self._offered:
+        if not self._offered or meant_by(call, self._offered).name not in self._offered:
             await self._list_tools()
+        name = meant_by(call, self._offered).name
         if (tool := self._offered.get(name)) is None:
             raise TurnState(f"the tool {name!r} of call {call_id!r} is not there any more")
         await self.session.keep_decision(call_id, tool, decision)

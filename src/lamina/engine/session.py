@@ -54,7 +54,7 @@ from lamina.values.entry import (
     SettingsEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Include, Item, ItemId
+from lamina.values.item import Include, Item, ItemId, kind_of
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
@@ -287,6 +287,8 @@ class Session:
         async with self._turns.lock:
             members = self.state.members
             wanted = read_member(what)
+            if members.get(wanted) == "removed":
+                return False
             if members.get(wanted) == "manual":
                 # Also one that its agent has no more.
                 await self._include(wanted, "removed")
@@ -300,6 +302,9 @@ class Session:
 
     async def _find_member(self, what: str) -> tuple[ItemId, Include]:
         wanted = read_member(what)
+        turns = self._turns
+        if kind_of(wanted) == "tool" and not turns.toolset.tools and turns.list_tools:
+            turns.toolset = await turns.list_tools()
         guides = (await self._turns.selector.guides()).guides
         there: tuple[Member, ...] = (*guides, *self._turns.toolset.tools)
         found = find_member(wanted, there)

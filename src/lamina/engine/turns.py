@@ -3,7 +3,7 @@
 Law: everything is decided before anything is written, and written before it is acknowledged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import anyio
 from msgspec.structs import replace
@@ -79,6 +79,8 @@ class Turns:
         self.selector = selector
         # What could be called when the last question was asked.
         self.toolset = Toolset()
+        # Whoever runs tools says how to ask for them, also before anything is asked.
+        self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
         self._untold = [f"journal: {each}" for each in record.damage]
 
@@ -306,6 +308,11 @@ class Turns:
                     priority=each.priority,
                     essential=each.essential,
                     include=each.include,
+                    score=each.score,
+                    origin=each.origin,
+                    source=each.source,
+                    level=each.level,
+                    priority_before=each.priority_before,
                 )
                 for each in request.context.items
                 if (each.item, each.version) in state.items

@@ -1,4 +1,9 @@
-"""How eagerly items are chosen, by one word."""
+"""How eagerly items are chosen, by one word.
+
+Law: of one question, the more eager takes all that the less eager takes. That is so because they
+agree on the floor and on what is sure: with a lower floor other items would be claimed by parts of
+the question, and push out what fits it as a whole.
+"""
 
 from typing import get_args
 
@@ -6,13 +11,11 @@ from lamina.errors import InvalidSetting
 from lamina.values.selection import Preset, SearchSettings
 
 _PRESETS: dict[str, SearchSettings] = {
-    "conservative": SearchSettings(top_k=10, top_n=3, include_score=0.8, floor=0.25),
+    "conservative": SearchSettings(top_k=10, top_n=3),
     "normal": SearchSettings(),
     "aggressive": SearchSettings(
         top_k=50,
         top_n=10,
-        include_score=0.6,
-        floor=0.05,
         expansion_depth=1,
         expansion_threshold=0.65,
         expansion_top_n=5,

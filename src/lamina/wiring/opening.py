@@ -39,7 +39,7 @@ from lamina.values.entry import SessionEntry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, Item, Shape, Wanted
 from lamina.values.message import ToolDefinition
-from lamina.values.patch import PatchOp, SystemPartSet, ToolsReplace
+from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsReplace
 from lamina.values.settings import Settings
 from lamina.wiring.places import data_folder
 from lamina.wiring.searching import LazyIndex
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 # Who applies what is given when a session is opened again, and the entry that says so.
 OPENING = "lamina.opening"
+# The parts of L1 that come from an agent.
+AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
 
 
 class SystemClock:
@@ -201,7 +203,10 @@ async def open_session(
                 name = target or chosen.target or default_target()
                 with contextlib.suppress(UnknownTarget):
                     await session_opened.change(target=name)
-            await _apply_given(session_opened, parts, offered, included, settings, target, options)
+            await _apply_given(
+                session_opened, parts, offered, included, settings, target, options,
+                whole=agent is not None,
+            )  # fmt: skip
         except BaseException:
             await session_opened.close()
             raise
@@ -250,9 +255,12 @@ async def _apply_given(
     settings: Settings | None,
     target: str | None,
     options: Options | None,
+    *,
+    whole: bool = False,
 ) -> None:
     """What an application says otherwise than the last time it opened the session holds from now
-    on. What it says again does not undo what was set in the session meanwhile."""
+    on. What it says again does not undo what was set in the session meanwhile. If the `whole` of
+    an agent is given, a part that it has no more goes."""
     header = session.state.session
     given: dict[str, Any] = {
         "system": parts or None,
@@ -283,6 +291,12 @@ async def _apply_given(
             SystemPartSet(name=part.name, text=part.text, reason=reason)
             for part in parts
             if standing.get(part.name) != part.text
+        ]
+        named = {part.name for part in parts}
+        ops += [
+            SystemPartRemove(name=name, reason="the agent has it no more")
+            for name in AGENT_PARTS
+            if whole and name in standing and name not in named
         ]
     if "tools" in new:
         reason = "other tools were given when the session was opened"

@@ -1,0 +1,103 @@
+"""An index whose documents become more, and fewer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy
+import pytest
+from tests.fakes.embedder import FakeEmbedder
+
+from lamina.embed.index import SqliteIndex
+from lamina.embed.index_corpus import Counts, IndexedCorpus
+from lamina.embed.index_shelf import Shelf
+from lamina.values.item import ItemId
+from lamina.values.selection import Document
+
+pytestmark = pytest.mark.anyio
+WORDS = ("pier", "boat", "bees", "june", "hive", "rope", "tide")
+
+
+def note(number: int) -> Document:
+    said = " ".join(WORDS[number // 7**place % 7] for place in range(3))
+    return Document(ItemId(f"note:{number}"), (f"{said} {number}", f"of {WORDS[number % 7]}"))
+
+
+async def found(corpus: IndexedCorpus) -> tuple[bytes, bytes]:
+    scores = await corpus.score(["boats at the pier", "bees in june 3"])
+    assert scores.cosine is not None
+    return scores.lexical.tobytes(), scores.cosine.tobytes()
+
+
+async def afresh(path: Path, documents: Sequence[Document]) -> tuple[bytes, bytes]:
+    return await found(await SqliteIndex(path, FakeEmbedder()).load(documents))
+
+
+async def test_documents_that_come_and_go_are_scored_as_if_loaded_at_once(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "index.sqlite", FakeEmbedder())
+    now = [note(number) for number in range(60)]
+    await index.load(now)
+    for step in range(60, 75):
+        # One comes at some place, and every now and then one goes.
+        now.insert(step * 7 % len(now), note(step))
+        if step % 3 == 0:
+            del now[step * 5 % len(now)]
+        corpus = await index.load(now)
+        assert corpus.counts.new == 1
+        assert corpus.counts.reused == len({c for each in now for c in each.chunks}) - 1
+        assert await found(corpus) == await afresh(tmp_path / f"{step}.sqlite", now)
+
+
+async def test_a_corpus_that_was_handed_out_does_not_change_when_others_grow_from_it(
+    tmp_path: Path,
+) -> None:
+    index = SqliteIndex(tmp_path / "index.sqlite", FakeEmbedder())
+    notes = [note(number) for number in range(40)]
+    first = await index.load(notes)
+    before = await found(first)
+    one = await index.load([*notes, note(41)])
+    # From the same beginning, but with another in the same place.
+    other = await index.load([*notes, note(42)])
+    assert await found(first) == before
+    assert await found(one) == await afresh(tmp_path / "one", [*notes, note(41)])
+    assert await found(other) == await afresh(tmp_path / "other", [*notes, note(42)])
+
+
+async def test_an_edited_item_leaves_nothing_of_its_old_text(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "index.sqlite", FakeEmbedder())
+    notes = [note(number) for number in range(40)]
+    await index.load(notes)
+    edited = [Document(notes[0].id, ("all new words",)), *notes[1:]]
+    corpus = await index.load(edited)
+    assert corpus.counts == Counts(new=1, reused=len({c for n in notes[1:] for c in n.chunks}))
+    assert await found(corpus) == await afresh(tmp_path / "afresh", edited)
+
+
+def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
+    vectors = numpy.eye(3, dtype="<f2")
+    from lamina.embed.index_file import Made
+
+    base = Shelf(["a"])
+    base.put({"a": Made(vectors[0].tobytes(), b"")})
+    one, other = base.grown(["b"]), base.grown(["c"])
+    one.put({"b": Made(vectors[1].tobytes(), b"")})
+    other.put({"c": Made(vectors[2].tobytes(), b"")})
+    assert one.vectors is not None
+    assert other.vectors is not None
+    assert one.vectors.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert other.vectors.tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert base.lacking(vectors=True) == []
+    assert base.grown(["d"]).lacking(vectors=True) == ["d"]
+
+
+async def test_many_rows_are_read_in_one_go_and_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lamina.embed import index_file
+
+    path = tmp_path / "index.sqlite"
+    notes = [note(number) for number in range(60)]
+    one_by_one = await found(await SqliteIndex(path, FakeEmbedder()).load(notes))
+    monkeypatch.setattr(index_file, "MANY", 10)
+    corpus = await SqliteIndex(path, FakeEmbedder()).load(notes)
+    assert corpus.counts.new == 0
+    assert await found(corpus) == one_by_one
