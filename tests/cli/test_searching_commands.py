@@ -123,7 +123,7 @@ def test_presets_take_more_or_less(tools: str, embedding_cache: Path) -> None:
         for preset in ("conservative", "normal", "aggressive")
     }
     assert {*taken["conservative"]} <= {*taken["normal"]}
-    assert {*taken["conservative"]} <= {*taken["aggressive"]}
+    assert {*taken["normal"]} <= {*taken["aggressive"]}
     assert taken["normal"] == names(Ran("select", QUESTION, "--tools", tools, "--json").json)
 
 
@@ -452,19 +452,22 @@ def test_a_graph_is_built_ahead_and_says_how_large_it_is(tools: str, embedding_c
 
 @pytest.mark.parametrize("graph", [(), ("--graph",)])
 def test_what_is_alike_comes_along_by_search_and_by_graph(
-    tmp_path: Path, embedding_cache: Path, graph: tuple[str, ...]
+    agent: str, embedding_cache: Path, graph: tuple[str, ...]
 ) -> None:
-    alike = [
-        {"name": "read_file", "server": "a", "description": "Reads a file from the disk."},
-        {"name": "read_file", "server": "b", "description": "Reads a file from the disk."},
-        *({"name": f"t{n}", "server": "c", "description": f"Number {n}."} for n in range(8)),
+    Path(agent, "agent.yaml").write_text(
+        "name: harbour\n"
+        "search: {top_n: 1, include_score: 1, expansion_threshold: 0.1, expansion_top_n: 1}\n",
+        "utf-8",
+    )
+    asked = ("select", "how are boats tied up?", "--agent", agent, "--json")
+    assert names(Ran(*asked).json) == ["mooring"]
+    rows = Ran(*asked, "--expand", "1", *graph).json
+    assert [(row["name"], row["origin"], row["source"]) for row in rows] == [
+        ("mooring", "search", ""),
+        ("tides", "expansion", "rule:mooring"),
     ]
-    asked = ("select", "Which file?", "--tools", written(tmp_path, alike), "--json")
-    own = {row["id"] for row in Ran(*asked, "--preset", "conservative").json}
-    rows = Ran(*asked, "--preset", "conservative", "--expand", "1", *graph).json
-    assert own <= {row["id"] for row in rows}
-    assert {row["origin"] for row in rows if row["id"] not in own} <= {"expansion"}
-    assert all(row["source"] for row in rows if row["origin"] == "expansion")
+    deeper = Ran(*asked, "--expand", "2", *graph).json
+    assert names(deeper) == ["mooring", "tides", "tone"]
 
 
 @pytest.mark.parametrize(

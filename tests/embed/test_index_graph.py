@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed import index_graph
 from lamina.embed.index import SqliteIndex
-from lamina.selection.expanding import Graph
+from lamina.selection.expanding import Graph, build_graph
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -24,13 +23,12 @@ NOTES = (PIER, QUAY, BEES)
 def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many documents each graph had that was built."""
     sizes: list[int] = []
-    build = index_graph.build_graph
 
     def counted(documents: tuple[Document, ...], *rest: object) -> Graph:
         sizes.append(len(documents))
-        return build(documents, *rest)  # type: ignore[arg-type]
+        return build_graph(documents, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(index_graph, "build_graph", counted)
+    monkeypatch.setattr("lamina.embed.index_graph.build_graph", counted)
     return sizes
 
 

@@ -9,6 +9,7 @@ from tests.fakes.embedder import FakeEmbedder
 
 from lamina.embed.index import SqliteIndex
 from lamina.embed.index_corpus import Counts, IndexedCorpus
+from lamina.embed.index_file import Made
 from lamina.embed.index_shelf import Shelf
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
@@ -74,8 +75,6 @@ async def test_an_edited_item_leaves_nothing_of_its_old_text(tmp_path: Path) -> 
 
 def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
     vectors = numpy.eye(3, dtype="<f2")
-    from lamina.embed.index_file import Made
-
     base = Shelf(["a"])
     base.put({"a": Made(vectors[0].tobytes(), b"")})
     one, other = base.grown(["b"]), base.grown(["c"])
@@ -92,12 +91,10 @@ def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
 async def test_many_rows_are_read_in_one_go_and_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lamina.embed import index_file
-
     path = tmp_path / "index.sqlite"
     notes = [note(number) for number in range(60)]
     one_by_one = await found(await SqliteIndex(path, FakeEmbedder()).load(notes))
-    monkeypatch.setattr(index_file, "MANY", 10)
+    monkeypatch.setattr("lamina.embed.index_file.MANY", 10)
     corpus = await SqliteIndex(path, FakeEmbedder()).load(notes)
     assert corpus.counts.new == 0
     assert await found(corpus) == one_by_one

@@ -11,7 +11,7 @@ from lamina.values.selection import Document, SearchSettings, Selected
 pytestmark = pytest.mark.anyio
 A, B, C, D = (ItemId(f"note:{name}") for name in "abcd")
 DOCUMENTS = [Document(item, (f"all about {item}",)) for item in (A, B, C, D)]
-ALIKE = {
+ALIKE: dict[str, dict[str, float]] = {
     A: {A: 1.0, B: 0.9, C: 0.2},
     B: {B: 1.0, A: 0.9, C: 0.8},
     C: {C: 1.0, B: 0.8, D: 0.3},

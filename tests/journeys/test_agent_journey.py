@@ -154,6 +154,25 @@ def test_a_session_goes_on_with_its_agent_without_naming_it(tmp_path: Path) -> N
     anyio.run(body)
 
 
+def test_what_an_agent_has_no_more_leaves_the_system_prompt_when_it_is_named_again(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        house = House(tmp_path, {"memory.md": "The boat is called Ada."})
+        async with await house.open(agent=house.agent) as session:
+            await ask(session, "Hello?")
+            assert "memory" in {part.name for part in session.envelope.system}
+        (house.agent / "memory.md").unlink()
+        async with await house.open(agent=house.agent) as session:
+            turn = await ask(session, "Hello again?")
+            assert "memory" not in {part.name for part in session.envelope.system}
+            assert turn.context.agreement.broke is not None
+            assert "the agent has it no more" in turn.context.agreement.broke.reason
+        await house.require_sound()
+
+    anyio.run(body)
+
+
 def test_files_that_are_edited_deleted_and_renamed_between_questions_are_seen(
     tmp_path: Path,
 ) -> None:

@@ -81,9 +81,10 @@ class Choosing:
         """What was chosen, less the tools that would take too much of the room that is left."""
         state = self._pen.state
         listed = {each.name for each in state.envelope.tools}
+        wanted = {each.item for each in chosen.items}
         costs = {
             each.id: self._cost(describe_tool(each))
-            for each in (*roll.present, *roll.agent)
+            for each in (*roll.present, *(tool for tool in roll.agent if tool.id in wanted))
             if each.definition.name not in listed
         }
         if not any(costs.get(each.item) for each in chosen.items):

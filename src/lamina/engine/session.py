@@ -6,25 +6,15 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.engine import tree, waiting
+from lamina.engine import members, tree, waiting
 from lamina.engine.compacting import Compacted, Gone, find_gone
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrator
-from lamina.engine.including import (
-    Member,
-    call_roll,
-    find_member,
-    in_standing_order,
-    is_in,
-    membership_added,
-    no_member,
-    read_member,
-)
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench
+from lamina.engine.members import SessionItem
 from lamina.engine.selecting import Selector
 from lamina.engine.shrinking import consolidate
 from lamina.engine.turn import Turn
@@ -44,17 +34,15 @@ from lamina.values.entry import (
     CustomEntry,
     Entry,
     ForgetEntry,
-    IncludeEntry,
     InfoEntry,
     ItemEntry,
-    Membership,
     OpeningEntry,
     PinEntry,
     SessionEntry,
     SettingsEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Include, Item, ItemId, kind_of
+from lamina.values.item import Item, ItemId
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
@@ -67,14 +55,6 @@ from lamina.values.patch import (
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
-
-
-class SessionItem(Struct, frozen=True, kw_only=True):
-    """Something that applies to every turn of a session."""
-
-    item: ItemId
-    include: Include
-    missing: bool = False
 
 
 class Session:
@@ -245,22 +225,7 @@ class Session:
     async def items(self) -> tuple[SessionItem, ...]:
         """The rules, references and tools of the session: what its agent always includes, then what
         was added by hand; what of it is missing is said to be."""
-        guides = (await self._turns.selector.guides()).guides
-        members = self.state.members
-        roll = call_roll(guides, members, "rule", "reference")
-        tools = call_roll(self._turns.toolset.tools, members, "tool")
-        found = [
-            *(SessionItem(item=g.id, include="always") for g in in_standing_order(roll.always)),
-            *(SessionItem(item=tool.id, include="always") for tool in tools.always),
-        ]
-        there = {g.id for g in guides} | {tool.id for tool in self._turns.toolset.tools}
-        known = {each.item for each in found}
-        found += [
-            SessionItem(item=item, include="manual", missing=item not in there)
-            for item, said in members.items()
-            if said == "manual" and item not in known
-        ]
-        return tuple(found)
+        return await members.list_items(self._turns, self.state)
 
     async def add(self, what: str) -> bool:
         """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`) to the
@@ -270,12 +235,7 @@ class Session:
             UsageError: there is none of that name.
         """
         async with self._turns.lock:
-            item, include = await self._find_member(what)
-            members = self.state.members
-            if is_in(item, include, members):
-                return False
-            await self._include(item, membership_added(include))
-            return True
+            return await members.add(self._record, self._turns, what)
 
     async def remove(self, what: str) -> bool:
         """Takes a rule, a reference or a tool out of the session; it stays out, also of search,
@@ -285,37 +245,7 @@ class Session:
             UsageError: there is none of that name.
         """
         async with self._turns.lock:
-            members = self.state.members
-            wanted = read_member(what)
-            if members.get(wanted) == "removed":
-                return False
-            if members.get(wanted) == "manual":
-                # Also one that its agent has no more.
-                await self._include(wanted, "removed")
-                return True
-            item, include = await self._find_member(what)
-            there = is_in(item, include, members) or include == "agent"
-            if not there or members.get(item) == "removed":
-                return False
-            await self._include(item, "removed")
-            return True
-
-    async def _find_member(self, what: str) -> tuple[ItemId, Include]:
-        wanted = read_member(what)
-        turns = self._turns
-        if kind_of(wanted) == "tool" and not turns.toolset.tools and turns.list_tools:
-            turns.toolset = await turns.list_tools()
-        guides = (await self._turns.selector.guides()).guides
-        there: tuple[Member, ...] = (*guides, *self._turns.toolset.tools)
-        found = find_member(wanted, there)
-        if found is None:
-            raise no_member(wanted, there)
-        return found, next(each.include for each in there if each.id == found)
-
-    async def _include(self, item: ItemId, membership: Membership) -> None:
-        pen = self._record.pen()
-        pen.write(IncludeEntry, item=item, membership=membership)
-        await self._record.keep(pen.written, pen.state)
+            return await members.remove(self._record, self._turns, what)
 
     # -- what stays ------------------------------------------------------------------------------
 
