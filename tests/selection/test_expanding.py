@@ -108,8 +108,7 @@ def test_presets_go_from_few_to_many() -> None:
     few, usual, many = (preset(name) for name in ("conservative", "normal", "aggressive"))
     assert usual == SearchSettings()
     assert few.top_n < usual.top_n < many.top_n
-    assert few.include_score > usual.include_score > many.include_score
-    assert few.floor > usual.floor > many.floor
+    assert few.top_k < usual.top_k < many.top_k
 
 
 def test_an_unknown_preset_is_refused() -> None:

@@ -9,21 +9,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.engine.candidates import (
+    guide_document,
+    matching_guides,
+    recent_questions,
+    recent_results,
+    tool_document,
+    vanished_guides,
+)
 from lamina.engine.expanding import expand_chosen
 from lamina.engine.including import Roll, call_roll, find_member, find_mentions, in_standing_order
 from lamina.errors import LaminaError
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.ports import Corpus, GuideSource, Index, Progress
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.item import Attachment, Item, ItemId, key_of, kind_of
-from lamina.values.message import ToolResult
 from lamina.values.request import LeftOut
-from lamina.values.selection import Document, Query, SearchSettings, Selected
+from lamina.values.selection import Document, SearchSettings, Selected
 from lamina.values.tool import OfferedTool
 
-# How many questions before this one are looked at, and how many of the next best are reported.
-RECENT_TURNS = 2
+# How many of the next best are reported.
 RUNNERS_UP = 3
 # Of what is wrong with an agent's files, so much is told with a request.
 PROBLEMS_SHOWN = 5
@@ -32,7 +38,6 @@ ROOM_SHARE = 0.5
 # What an attachment with this likeness to the question is worth stays; each tenth more or less
 # moves it by 0.6.
 PIVOT, SLOPE = 0.3, 6.0
-_PATHS = ("note", "file", "selection", "pdf", "image", "folder")
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
@@ -106,13 +111,13 @@ class Selector:
             found[each.id] = _attach(each, "always")
         for each in roll.manual:
             found[each.id] = _attach(each, "manual")
-        for each, path in _matching(guides.guides, state, attached):
+        for each, path in matching_guides(guides.guides, state, attached):
             found.setdefault(each.id, replace(_attach(each, "agent"), origin="glob", source=path))
         searched = tuple(
             each for each in roll.agent if each.id not in found and each.id not in taken
         )
         chosen = await self._search(
-            state, question, [_document(each) for each in searched], state.settings.guide_search,
+            state, question, [guide_document(each) for each in searched], state.settings.guide_search,
             {item: each for item, each in by_id.items() if state.members.get(item) != "removed"},
             {*found, *taken},
         )  # fmt: skip
@@ -128,7 +133,7 @@ class Selector:
                 origin=hit.origin,
                 source=hit.source,
             )
-        missing = (_missing(item) for item in (*roll.missing, *_vanished(state, by_id)))
+        missing = (_missing(item) for item in (*roll.missing, *vanished_guides(state, by_id)))
         lower = map(ranked_lower, chosen.next_best)
         return Guidance(
             attachments=tuple(each for item, each in found.items() if item not in taken),
@@ -306,93 +311,8 @@ def say_problems(problems: Sequence[Problem]) -> list[str]:
     return said
 
 
-def tool_document(tool: OfferedTool) -> Document:
-    """A tool as it is searched: one chunk."""
-    from lamina.selection.chunking import chunk_tool
-
-    server, _, name = key_of(tool.id).partition("/")
-    definition = tool.definition
-    parameters = tuple(definition.parameters.get("properties", {}))
-    chunks = chunk_tool(
-        name,
-        definition.description,
-        server=server,
-        server_description=tool.about,
-        parameters=parameters,
-    )
-    return Document(tool.id, chunks)
-
-
-def recent_questions(state: State) -> tuple[str, ...]:
-    """The questions before this one, the latest first."""
-    cached = state.envelope.cached
-    found: list[str] = []
-    for at in range(len(cached) - 1, -1, -1):
-        if len(found) == RECENT_TURNS:
-            break
-        if cached[at].role == "user":
-            found.append(cached[at].text)
-    return tuple(found)
-
-
-def recent_results(state: State) -> tuple[tuple[str, str], ...]:
-    """What tools gave since the last question, with their names."""
-    cached = state.envelope.cached
-    found: list[tuple[str, str]] = []
-    for at in range(len(cached) - 1, -1, -1):
-        message = cached[at]
-        if message.role == "user":
-            break
-        found += [
-            (block.name, block.text)
-            for block in message.blocks
-            if isinstance(block, ToolResult) and not block.is_error
-        ]
-    return tuple(found)
-
-
-def _document(guide: Guide) -> Document:
-    from lamina.selection.chunking import chunk_item
-
-    return Document(guide.id, chunk_item(guide.name, guide.description, guide.text))
-
-
 def _attach(guide: Guide, include: str) -> Attachment:
     return Attachment(item=guide.item(), include=include, level=guide.level)  # type: ignore[arg-type]
-
-
-def _matching(
-    guides: Sequence[Guide], state: State, attached: Sequence[Attachment]
-) -> list[tuple[Guide, str]]:
-    """Guides whose globs match something attached, with what they match."""
-    from lamina.selection.globs import first_match
-
-    paths = [_path_of(a.item.id) for a in attached if kind_of(a.item.id) in _PATHS]
-    if not paths:
-        return []
-    return [
-        (each, path)
-        for each in guides
-        if each.globs and state.members.get(each.id) != "removed"
-        if (path := first_match(each.globs, paths))
-    ]
-
-
-def _path_of(item: ItemId) -> str:
-    key = key_of(item)
-    return key.rpartition("#L")[0] if kind_of(item) == "selection" else key
-
-
-def _vanished(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:
-    """Guides that the last request had from the agent, and that the agent has no more."""
-    last = state.last_sent
-    if last is None:
-        return []
-    return [
-        each.item
-        for each in last.context.items
-        if each.level is not None and each.item not in there and each.item not in state.members
-    ]
 
 
 def _missing(item: ItemId) -> LeftOut:
@@ -436,6 +356,3 @@ def _weighed(attachment: Attachment, score: float) -> Attachment:
     if moved == attachment.priority:
         return replace(attachment, score=score)
     return replace(attachment, score=score, priority=moved, priority_before=attachment.priority)
-
-
-__all__ = ["Chosen", "Guidance", "Query", "Selector", "is_guidance", "tool_document"]

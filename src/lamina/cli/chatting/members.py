@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from lamina.cli.chatting.mentions import mention_guide
 from lamina.cli.escaping import one_line
+from lamina.engine.members import SessionItem
 from lamina.engine.runner import AgentRunner
 from lamina.engine.selecting import say_problems
-from lamina.engine.members import SessionItem
 from lamina.errors import LaminaError
 from lamina.values.item import ItemId, kind_of
 
