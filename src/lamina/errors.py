@@ -69,6 +69,7 @@ class InvalidSetting(UsageError):
     def __init__(self, name: str, value: object, problem: str) -> None:
         super().__init__(f"setting {name}={value!r}: {problem}")
         self.name = name
+        self.problem = problem
 
 
 class UnknownTarget(UsageError):

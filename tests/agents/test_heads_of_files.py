@@ -48,6 +48,12 @@ def test_a_file_without_a_head_is_a_rule_that_is_added_by_hand(tmp_path: Path) -
              "quotes: what begins with * is no YAML"],
         ),
         (
+            "---\nglobs: [a.ts\n---\nBody",
+            ("r", "", 500, "manual", ("[a.ts",), "Body"),
+            ["W rules/r.md:2: globs: '[a.ts' was read as it is meant; put it in quotes (while "
+             "parsing a flow sequence expected ',' or ']', but got '<stream end>')"],
+        ),
+        (
             "---\nglobs:\n  - **/*.ts\n  - '*.js'\n---\nBody",
             ("r", "", 500, "manual", ("**/*.ts", "*.js"), "Body"),
             ["W rules/r.md:2: globs: the list was read as it is meant; put it in quotes: what "

@@ -166,10 +166,10 @@ mcpServers:
     )
     assert said(agent, tmp_path) == snapshot(
         [
-            "E tsagent.yaml:4: temperature: Expected `float | null`, got `str`; it is not used",
-            "E tsagent.yaml:5: top_n: setting top_n=-2: must be a whole number from 0 on; it is not used",
+            "E tsagent.yaml:4: temperature: has to be a number, not 'warm'; it is not used",
+            "E tsagent.yaml:5: top_n: must be a whole number from 0 on, not -2; it is not used",
             "E tsagent.yaml:6: toolPermission: has to be one of always, never, tool, not 'ask'; tool is used",
-            "W tsagent.yaml:3: maxChatTurns is not kept with an agent; say --max-requests when you talk to it",
+            "W tsagent.yaml:3: maxChatTurns is not kept with an agent; a program gives open_agent max_requests",
             "W tsagent.yaml:7: 'themes' means nothing here and is not used; did you mean 'theme'?",
             "E tsagent.yaml:8: systemPrompt: has to be a text, not a list",
             "E tsagent.yaml:10: rules: entry 1 has to have a name and a text, and is 'just a text'",

@@ -75,6 +75,55 @@ def test_agents_are_listed_with_what_they_hold(work: Path) -> None:
     ]
 
 
+def test_on_a_narrow_terminal_agents_are_listed_line_by_line(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    write(work / ".lamina/agents/harbour", HARBOUR)
+    write(work / ".lamina/agents/odd", {"agent.yaml": "model: x"})
+    write(work / ".lamina/agents/new", {"agent.yaml": "description: New."})
+    listed = [line.rstrip() for line in output("agent", "list", cwd=work).splitlines()]
+    assert listed == snapshot(
+        [
+            "harbour (workspace)",
+            "  2 rules, 1 reference, 1 server",
+            "  Knows the harbour.",
+            "new (workspace)",
+            "  New.",
+            "odd (workspace)",
+            "  1 error",
+        ]
+    )
+
+
+def test_a_new_agent_is_said_to_be_found_by_its_name_where_it_can_be(work: Path) -> None:
+    assert "`lamina chat --agent ada`" in output("agent", "new", "ada", cwd=work)
+    there = output("agent", "new", "ada", "-w", "a b", cwd=work)
+    assert "`lamina agent show ada -w 'a b'`" in there
+    assert "`lamina chat --agent others/ada`" in output(
+        "agent", "new", "ada", "--in", "others", cwd=work
+    )
+    assert "'notes.md/ada' cannot be made: Not a directory; --in FOLDER" in error(
+        "agent", "new", "ada", "--in", "notes.md", cwd=work
+    )
+
+
+def test_a_search_is_shown_by_the_name_of_its_preset(work: Path) -> None:
+    searches = "search: aggressive\ntool_search: {preset: conservative, top_n: 4}\n"
+    write(work / "harbour", {"agent.yaml": searches})
+    shown = output("agent", "show", "harbour", cwd=work)
+    assert 'guide_search=aggressive, tool_search={"top_k":10,"top_n":4}' in shown
+
+
+def test_a_question_to_a_model_without_a_key_leaves_no_session(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    write(work / "pilot", {"agent.yaml": "model: anthropic:claude-opus-5"})
+    assert "no key for 'anthropic'" in error("ask", "Hello?", "--agent", "pilot", cwd=work)
+    assert not list((work / "../data").glob("*/sessions/*"))
+
+
 def test_an_agent_is_shown_without_its_secrets(work: Path) -> None:
     write(work / "harbour", HARBOUR)
     write(work / ".lamina", {"persona.md": "Be brief."})

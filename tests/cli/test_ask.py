@@ -25,11 +25,11 @@ from lamina.cli.voice import Voice
 from lamina.engine.runner import AgentRunner
 from lamina.errors import ProviderError, TurnState, UsageError
 from lamina.values.entry import DecisionEntry
-from lamina.values.event import BlockDelta, BlockStarted, Retried
+from lamina.values.event import BlockDelta, BlockStarted, Requested, Retried
 from lamina.values.message import Text
 from lamina.values.piece import ReadingPiece, ThinkingPiece
 from lamina.values.prompt import LAYERS, Layer, Segment
-from lamina.values.request import Agreement
+from lamina.values.request import Agreement, LeftOut, RequestContext
 from lamina.values.tool import ToolOutput
 from lamina.values.usage import Usage
 
@@ -47,6 +47,18 @@ def test_the_answer_alone_stands_on_standard_output() -> None:
         assert desk.err == "left out: gone.md does not exist in the workspace\n"
 
     run(body())
+
+
+def test_what_others_outranked_is_not_said_and_what_is_missing_is() -> None:
+    err = io.StringIO()
+    voice = Voice(io.StringIO(), Console(file=err, width=100))
+    left_out = (
+        LeftOut(what="rule:a", reason="ranked_lower", detail="a (0.30): others fit better"),
+        LeftOut(what="rule:b", reason="missing", detail="there is no rule 'b'"),
+    )
+    context = RequestContext(target="fake:one", left_out=left_out)
+    voice.hear(Requested(request="000009", target="fake:one", context=context, layers=()))
+    assert err.getvalue() == "left out: there is no rule 'b'\n"
 
 
 def test_an_answer_that_ends_its_line_gets_no_second_one() -> None:
@@ -316,7 +328,7 @@ def test_what_a_tool_says_is_shortened_to_one_plain_line() -> None:
         desk.host.outputs["look"] = ToolOutput(text="bad\nthing \x1b[2J" + "x" * 500, is_error=True)
         await desk.ask()
         last = desk.err.splitlines()[-1]
-        assert last.startswith("tool look failed: bad thing \\x1b[2Jxxx")
+        assert last.startswith("tool fake · look failed: bad thing \\x1b[2Jxxx")
         assert len(last) == 200
 
     run(body())

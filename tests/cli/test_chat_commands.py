@@ -383,8 +383,8 @@ def test_settings_are_shown_and_changed_with_their_types(notes: Path) -> None:
     assert (settings.window, settings.prune_to, settings.history) == (None, 1.0, "strip")
     assert talked.session.envelope.options.max_tokens == 7
     assert "window is 4000 from the next message on" in talked.err
-    assert re.search(r"^max_tokens +7$", talked.out, re.M)
-    assert re.search(r"^history +strip$", talked.out, re.M)
+    assert re.search(r"^max_tokens +7 +none$", talked.out, re.M)
+    assert re.search(r"^history +strip +full$", talked.out, re.M)
 
 
 def test_settings_with_parts_are_changed_part_by_part_or_by_a_preset(notes: Path) -> None:
@@ -400,11 +400,12 @@ def test_settings_with_parts_are_changed_part_by_part_or_by_a_preset(notes: Path
     assert (settings.tool_policy, settings.tool_joins) == ("exact", None)
     assert (settings.expand_results, settings.relevance_priority) == (True, True)
     assert "guide_search.search is false from the next message on\n" in talked.err
-    assert re.search(r"^guide_search +\(values of its own\)$", talked.out, re.M)
-    assert re.search(r"^guide_search\.top_n +3$", talked.out, re.M)
-    assert re.search(r"^tool_search +conservative$", talked.out, re.M)
-    assert re.search(r"^tool_joins +none$", talked.out, re.M)
-    assert re.search(r"^expand_results +true$", talked.out, re.M)
+    assert re.search(r"^guide_search +\(values of its own\) +normal$", talked.out, re.M)
+    assert re.search(r"^guide_search\.top_n +3 +5$", talked.out, re.M)
+    assert re.search(r"^tool_search +conservative +normal$", talked.out, re.M)
+    assert re.search(r"^tool_joins +none +4$", talked.out, re.M)
+    assert re.search(r"^expand_results +true +false$", talked.out, re.M)
+    assert re.search(r"^tool_search\.floor +0\.15$", talked.out, re.M)
 
 
 def test_that_nobody_can_answer_is_said_before_the_next_question(

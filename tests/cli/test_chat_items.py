@@ -82,6 +82,25 @@ tool:fake/wipe   not sent         Wipes.
     assert talked.code == 0
 
 
+def test_a_rule_of_certain_files_is_shown_with_what_it_waits_for(notes: Path) -> None:
+    python = replace(guide("rule", "python", "manual"), globs=("**/*.py", "*.pyi"))
+    wide = replace(guide("rule", "wide", "agent"), globs=("**/*.py",))
+    talked = talk(notes, "/items", selector=SelectorFake(python, wide))
+    assert re.search(r"^rule:python +joins with \*\*/\*\.py, \*\.pyi", talked.out, re.M)
+    assert re.search(r"^rule:wide +found by search", talked.out, re.M)
+
+
+def test_what_others_outranked_is_told_by_why_and_is_no_warning(notes: Path) -> None:
+    selector = SelectorFake(
+        guide("reference", "tides", "agent"),
+        guide("reference", "ebb", "agent"),
+        finds={"tide": [Selected(item=TIDES, score=0.5)]},
+    )
+    talked = talk(notes, "When is the tide?", "/why", selector=selector)
+    assert "left out" not in talked.err
+    assert re.search(r"^reference:ebb +ranked lower", talked.out, re.M)
+
+
 def test_what_is_added_applies_from_the_next_message_on_and_what_is_removed_does_not(
     notes: Path,
 ) -> None:

@@ -31,6 +31,11 @@ def test_every_command_explains_itself(
         assert word in shown
 
 
+def test_the_lines_of_a_help_end_where_the_terminal_does(tmp_path: Path) -> None:
+    # Not where those of the docstring end: one does in front of "for."
+    assert "are not waited for." in output("ask", "--help", cwd=tmp_path)
+
+
 def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
     assert "Usage: lamina" in lamina(cwd=tmp_path).stdout
 

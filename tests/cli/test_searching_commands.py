@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from lamina.agents.skeleton import write_skeleton
 from lamina.cli.commands_searching import app
 from lamina.errors import LaminaError
 
@@ -202,9 +203,24 @@ def test_without_either_the_folder_itself_is_looked_at(tmp_path: Path) -> None:
     ran = Ran("select", "anything", "--lexical")
     assert ran.code == 1
     assert "there is nothing to search in" in ran.error
-    assert "give --tools FILE, or --agent PATH" in ran.error
+    assert "give --tools FILE, or --agent PATH|NAME" in ran.error
+    assert ran.error.endswith("(none known by name)")
+    write_skeleton("ada", tmp_path / "work" / ".lamina" / "agents")
+    assert Ran("select", "anything", "--lexical").error.endswith("(ada)")
     (tmp_path / "work" / "AGENTS.md").write_text("# Boats\n\nTie boats up twice.\n", "utf-8")
     assert Ran("select", "tie boats", "--lexical", "--json").json
+
+
+def test_what_is_odd_about_an_agent_is_counted_with_the_command_that_names_it() -> None:
+    write_skeleton("ada", Path(".lamina/agents"))
+    Path(".lamina/agents/ada/rules/plain.md").write_text("Just words.", "utf-8")
+    told = "1 oddity in the files of the agent 'ada'; `lamina agent check ada` names them"
+    assert told in Ran("select", "words", "-A", "ada", "--lexical").error
+
+
+def test_tools_that_cannot_be_read_are_named() -> None:
+    told = "the tools in 'gone.json' cannot be read: No such file or directory; check the path"
+    assert told in Ran("select", "x", "--tools", "gone.json").error
 
 
 def test_tools_and_agent_do_not_go_together(tools: str, agent: str) -> None:

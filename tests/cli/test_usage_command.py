@@ -83,6 +83,21 @@ shape answers either, make it manual, or take it out
 """)
 
 
+def test_on_a_narrow_terminal_the_names_of_items_stay_whole(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    keep(notes, "one", ["See tides."])
+    assert usage(notes, "pilot") == snapshot("""\
+pilot · 1 answered turn in 1 session
+
+item              in force  chosen  score  used
+rule:house-style         1       -            0
+rule:tone                1       -            0
+reference:tides          1       1   0.62     1
+""")
+
+
 def test_every_agent_stands_for_itself(notes: Path) -> None:
     keep(notes, "one", ["Yes."])
     keep(notes, "two", ["By house-style."], agent="cook")

@@ -186,7 +186,7 @@ def test_an_agent_chooses_as_shown(
     folder = write_skeleton("reviewer", tmp_path / "code" / ".lamina" / "agents")
     rules = {
         "security": "include: manual\n---\nNever trust input.",
-        "migrations": "include: agent\ndescription: Safe migrations\n---\nMigrations are reversible.",
+        "migrations": "include: agent\ndescription: Safe migrations\n---\nCan be undone.",
     }
     for name, text in rules.items():
         (folder / "rules" / f"{name}.md").write_text(f"---\nname: {name}\n{text}\n")

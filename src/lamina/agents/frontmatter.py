@@ -169,7 +169,7 @@ def _as_meant(
         value = _unquoted(" ".join((first, *rest)).strip())
         read = Field(line=line, data=value, text=value)
         said = repr(value if len(value) <= 60 else f"{value[:59]}…")
-    if name in _PATTERNS:
+    if name in _PATTERNS and "alias" in problem:
         advice = "put it in quotes: what begins with * is no YAML"
     else:
         advice = f"put it in quotes ({problem})"

@@ -5,6 +5,7 @@ Law: a setting that is wrong costs itself alone.
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from types import NoneType
 from typing import Any, get_args
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec.structs import fields
 
 from lamina.agents.draft import Draft
 from lamina.agents.fields import Field, Sheet, number_of
-from lamina.errors import LaminaError
+from lamina.errors import InvalidSetting, LaminaError
 from lamina.values.envelope import Options
 from lamina.values.selection import Preset, SearchSettings
 from lamina.values.settings import Settings
@@ -21,6 +22,9 @@ PRESETS: tuple[str, ...] = get_args(Preset)
 SEARCHES = ("guide_search", "tool_search")
 _SEARCH_FIELDS = {each.name for each in fields(SearchSettings)}
 _OPTIONS = {each.name for each in fields(Options)}
+_WORDS: dict[Any, str] = {
+    int: "a whole number", float: "a number", str: "a text", bool: "true or false",
+}  # fmt: skip
 _SETTINGS = {each.name for each in fields(Settings)}
 
 
@@ -56,13 +60,20 @@ def _keep(
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
     """What is wrong with a value; empty if nothing is."""
-    choices = next(get_args(each.type) for each in fields(form) if each.name == name)
+    kind = next(each.type for each in fields(form) if each.name == name)
+    choices = get_args(kind)
     if choices and all(isinstance(each, str) for each in choices) and value not in choices:
         return f"has to be one of {', '.join(choices)}, not {value!r}"
     try:
         msgspec.convert({name: value}, form)
-    except (msgspec.ValidationError, LaminaError) as error:
-        return str(error).removesuffix(f" - at `$.{name}`")
+    except InvalidSetting as error:
+        return f"{error.problem}, not {value!r}"
+    except msgspec.ValidationError:
+        kinds = [each for each in choices or (kind,) if each is not NoneType]
+        words = " or ".join(_WORDS.get(each, "an object") for each in kinds)
+        return f"has to be {words}, not {value!r}"
+    except LaminaError as error:
+        return str(error)
     return ""
 
 

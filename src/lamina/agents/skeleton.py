@@ -73,7 +73,8 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
     """Writes the folder of a new agent, and returns it.
 
     Raises:
-        UsageError: the name will not do, or there is something there already.
+        UsageError: the name will not do, there is something there already, or nothing can be
+            written there.
     """
     if not name or name in (".", "..") or name != Path(name).name or "\\" in name or "\0" in name:
         raise UsageError(f"{name!r} cannot be the name of a folder; use letters, digits and dashes")
@@ -91,6 +92,9 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
         folder.mkdir(parents=True)
     except FileExistsError:
         raise UsageError(f"{str(folder)!r} is there already, and nothing was written") from None
+    except OSError as error:
+        problem = f"{str(folder)!r} cannot be made: {error.strerror or error}"
+        raise UsageError(f"{problem}; --in FOLDER puts it elsewhere") from error
     for path, text in files.items():
         (folder / path).parent.mkdir(exist_ok=True)
         with (folder / path).open("x", encoding="utf-8", newline="\n") as file:

@@ -108,7 +108,7 @@ def _read_settings(draft: Draft, sheet: Sheet) -> None:
         asking = sheet.choice("toolPermission", tuple(_ASKING), "tool")
         draft.settings["ask_before_tools"] = asking
     if sheet.whole(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
-        problem = f"{_TURNS} is not kept with an agent; say --max-requests when you talk to it"
+        problem = f"{_TURNS} is not kept with an agent; a program gives open_agent max_requests"
         draft.notes.warn(sheet.path, problem, sheet.line_of(_TURNS))
     sheet.take(*_OPTIONS, *_SEARCH, *_ITS_OWN)
     sheet.finish()

@@ -1,18 +1,21 @@
 """`lamina agent`: what agents there are, what they hold, and what is odd about them."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Struct
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable, Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as Styled
 
 from lamina.agents.reading import read_agent
 from lamina.agents.skeleton import write_skeleton
+from lamina.cli.chatting.choosing import OWN, write_value
 from lamina.cli.escaping import one_line, visible
 from lamina.errors import UsageError
 from lamina.providers.tokens import EncodingCounter
@@ -29,7 +32,12 @@ from lamina.wiring.agents import (
 
 # What tokens are estimated with, whoever answers in the end.
 ENCODING = "o200k_base"
-BADGES = {"always": "green", "agent": "cyan", "manual": "yellow"}
+# As `lamina why` has them.
+BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
+# From this width on agents are listed as a table.
+WIDE = 80
+# What is counted of an agent, and what one of each is called.
+_HELD = {"rules": "rule", "references": "reference", "skills": "skill", "servers": "server"}
 
 
 class GuideRow(Struct, frozen=True, kw_only=True):
@@ -52,9 +60,12 @@ def new(name: str, parent: Path | None, workspace: Path) -> str:
         UsageError: there is one already, or the name will not do.
     """
     folder = write_skeleton(name, parent or dict(agent_folders(workspace))["workspace"])
+    # Those of the workspace are known by name.
+    where = "" if workspace == Path() else f" -w {shlex.quote(str(workspace))}"
+    which = shlex.quote(name if parent is None else str(folder))
     return (
-        f"Wrote {folder}. Say who it is in persona.md, then look at it with `lamina agent show "
-        f"{folder}`."
+        f"Wrote {folder}. Say who it is in persona.md, look at it with `lamina agent show {which}"
+        f"{where}`, and talk to it with `lamina chat --agent {which}{where}`."
     )
 
 
@@ -72,6 +83,11 @@ def show_list(workspace: Path, as_json: bool) -> str:
             soft_wrap=True,
         )
         return ""
+    console.print(_table(found) if console.width >= WIDE else _blocks(found), highlight=False)
+    return ""
+
+
+def _table(found: tuple[FoundAgent, ...]) -> Table:
     table = Table(box=None)
     for heading in ("name", "where", "rules", "refs", "skills", "servers", "problems", "what for"):
         numeric = heading in ("rules", "refs", "skills", "servers")
@@ -86,8 +102,24 @@ def show_list(workspace: Path, as_json: bool) -> str:
             problems,
             Styled(one_line(each.problem or row["description"], 60)),
         )
-    console.print(table, highlight=False)
-    return ""
+    return table
+
+
+def _blocks(found: tuple[FoundAgent, ...]) -> Group:
+    """A few lines an agent, where a table would be all folds."""
+    parts: list[ConsoleRenderable] = []
+    for each in found:
+        row = _list_row(each)
+        counts = [_count(row[many], one) for many, one in _HELD.items() if row[many]]
+        held = ", ".join((*counts, _say_counts(row["errors"], row["warnings"])))
+        name = Styled.assemble((visible(each.name), "bold"), f" ({each.where})")
+        lines = (held.strip(", "), one_line(each.problem or row["description"], 200))
+        parts += [name, *(Padding(Styled(line), (0, 0, 0, 2)) for line in lines if line)]
+    return Group(*parts)
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number:,} {one}{'s' * (number != 1)}"
 
 
 def _list_row(found: FoundAgent) -> dict[str, Any]:
@@ -211,10 +243,12 @@ def _say(value: Any) -> str:
 
 
 def _say_setting(name: str, value: Any) -> str:
-    """A setting; of a search, what is not as everybody has it."""
+    """A setting; of a search, the preset that it is, or what is not as everybody has it."""
     if name.endswith("_search"):
         usual = msgspec.structs.asdict(SearchSettings())
-        value = {key: each for key, each in value.items() if usual[key] != each} or "normal"
+        own = {key: each for key, each in value.items() if usual[key] != each}
+        named = write_value(SearchSettings(**value))
+        value = own if named == OWN else named
     return f"{name}={_say(value)}"
 
 
@@ -251,7 +285,8 @@ def _draw_rest(console: Console, agent: Agent) -> None:
         reached = terms.get("url") or terms.get("command") or "?"
         said = f"{name}: {reached} ({terms['permission']}, {terms['include']})"
         off = " disabled" if terms.get("disabled") else ""
-        console.print(Styled.assemble(("server      ", "bold"), visible(f"{said}{off}")))
+        line = Styled.assemble(("server      ", "bold"), visible(f"{said}{off}"))
+        console.print(line, soft_wrap=True)
         for tool, own in terms.get("tools", {}).items():
             words = ", ".join(f"{key} {_say(value)}" for key, value in own.items()) or "-"
             console.print(Styled(visible(f"              {tool}: {words}")), soft_wrap=True)
@@ -279,8 +314,8 @@ def check(paths: list[str], workspace: Path, strict: bool, as_json: bool) -> tup
         rows = [{"path": "", "line": None, "level": "error"} | _problem_row(p) for p in problems]
         return _json(rows), is_fine
     lines = [visible(_say_problem(each)) for each in problems]
-    count = len(agents)
-    whole = f"{count} agent{'s' * (count != 1)}: {_say_counts(errors, warnings) or 'no problems'}."
+    counted = _say_counts(errors, warnings) or "no problems"
+    whole = f"{_count(len(agents), 'agent')}: {counted}."
     return "\n".join((*lines, whole)), is_fine
 
 
@@ -315,7 +350,7 @@ def _counts(problems: tuple[Problem, ...]) -> tuple[int, int]:
 
 def _say_counts(errors: int, warnings: int) -> str:
     said = ((errors, "error"), (warnings, "warning"))
-    return ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in said if count)
+    return ", ".join(_count(number, word) for number, word in said if number)
 
 
 def _json(value: Any) -> str:

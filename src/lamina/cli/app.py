@@ -1,6 +1,7 @@
 """The command line as a whole: its commands are in modules by what they are about, and what they
 do lives beside those, one module a command."""
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -35,6 +36,21 @@ for group in (
 ):
     app.add_typer(group.app)
 commands_usage.register(commands_agents.agent)
+
+
+def _flow(group: typer.Typer) -> None:
+    """Lets the help of commands fill the terminal: paragraphs of a docstring end at empty lines,
+    and not where its lines do."""
+    for command in group.registered_commands:
+        if command.callback is not None and command.help is None:
+            paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
+            command.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _flow(inner.typer_instance)
+
+
+_flow(app)
 
 
 def run() -> None:

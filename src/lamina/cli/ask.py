@@ -22,16 +22,12 @@ from lamina.cli.voice import Voice
 from lamina.codec import require_text
 from lamina.engine.runner import AgentRunner, Answer
 from lamina.errors import LaminaError, UsageError
-from lamina.providers.book import load_book
 from lamina.text import escape_content
 from lamina.values.item import Wanted
 from lamina.values.message import ToolCall
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
-from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring import default_target
-from lamina.wiring.clients import find_key
 from lamina.workspace.folder import FolderWorkspace
 
 STDIN = "-"
@@ -96,11 +92,9 @@ async def ask(asked: Asked, options: RunOptions) -> int:
 async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
     code = 1
     await require_readable([*asked.attach, *asked.essential], options.workspace)
-    if options.session is None:
-        require_key(load_book().find(options.target or default_target()))
     async with stoppable() as stop:
         approver = Allowing() if asked.allow_tools else Denying(voice)
-        runner = await open_runner(options, console, approver=approver)
+        runner = await open_runner(options, console, approver=approver, needs_key=True)
         async with runner:
             voice.on_gone = stop.abort = runner.abort
             if options.session is None:
@@ -110,16 +104,6 @@ async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console
         voice.end_line()
         return stop.exit_code
     return code
-
-
-def require_key(target: Target) -> None:
-    """Refuses a vendor without a key before a session is made for it.
-
-    Raises:
-        KeyMissing: there is none.
-    """
-    if target.wire != "llamacpp" and target.provider != "compatible" and not target.base_url:
-        find_key(target)
 
 
 async def require_readable(paths: Sequence[str], workspace: Path) -> None:

@@ -32,6 +32,11 @@ def context(
         typer.Option("--essential", help="Like --attach, but never left out for want of room."),
     ] = None,
     system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", "-A", help="An agent by name or path; its tools are not started."),
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="A project of the agent.")] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +81,8 @@ def context(
         target=target,
         settings=settings,
         script=script,
+        agent=agent,
+        project=project,
     )
     shown = anyio.run(show_context, request, as_json, wire, full)
     typer.echo(shown if as_json or wire else visible(shown))

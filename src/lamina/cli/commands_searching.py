@@ -29,6 +29,7 @@ AgentOption = Annotated[
     str | None,
     typer.Option(
         "--agent",
+        "-A",
         metavar="PATH|NAME",
         help="Whose rules and references, whatever their include mode; of the workspace's own "
         "folder by default.",
@@ -127,7 +128,7 @@ def index(
     ] = None,
     agent: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="PATH|NAME", help="An agent; may be given often."),
+        typer.Option("--agent", "-A", metavar="PATH|NAME", help="An agent; may be given often."),
     ] = None,
     workspace: Workspace = Path(),
     lexical: Lexical = False,

@@ -40,7 +40,7 @@ System = Annotated[str, typer.Option(help="The system prompt, or @FILE to read i
 WithAgent = Annotated[
     str | None,
     typer.Option(
-        "--agent", "-A",
+        "--agent", "-A", metavar="PATH|NAME",
         help="An agent by name or path: persona, rules, references, tools. See `lamina agent`.",
     ),
 ]  # fmt: skip

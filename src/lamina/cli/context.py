@@ -39,6 +39,8 @@ class Request(Struct, frozen=True, kw_only=True):
     target: str | None
     settings: Settings
     script: Path | None
+    agent: str | None = None
+    project: str | None = None
 
 
 async def show_context(request: Request, as_json: bool, wire: bool, full: bool) -> str:
@@ -64,8 +66,12 @@ async def _prepare(request: Request) -> tuple[Session, Turn]:
     workspace = EditedWorkspace(FolderWorkspace(request.workspace))
     session = await open_session(
         system=system, target=request.target, workspace=workspace,
-        settings=request.settings, clock=clock, store=MemoryStore(),
+        settings=None if request.agent else request.settings, clock=clock, store=MemoryStore(),
+        agent=_agent_place(request), project=request.project,
     )  # fmt: skip
+    if request.agent:
+        # The agent's settings hold, but for what was said here.
+        await session.change(**_said(request.settings))
     last = turns.pop() if request.question is None else None
     for each in turns:
         clock.time += each.pause
@@ -80,6 +86,24 @@ async def _prepare(request: Request) -> tuple[Session, Turn]:
         raise UsageError("no question was given")
     clock.time += 30.0
     return session, await session.prepare(request.question, attach=attach)
+
+
+def _agent_place(request: Request) -> Path | None:
+    if request.agent is None:
+        if request.project is not None:
+            raise UsageError(f"--project {request.project!r} needs --agent")
+        return None
+    from lamina.wiring.agents import find_agent
+
+    return find_agent(request.agent, request.workspace)
+
+
+def _said(settings: Settings) -> dict[str, Any]:
+    return {
+        each.name: value
+        for each in msgspec.structs.fields(settings)
+        if (value := getattr(settings, each.name)) != each.default
+    }
 
 
 def describe(turn: Turn) -> dict[str, Any]:
@@ -137,7 +161,8 @@ def render(session: Session, turn: Turn, *, full: bool) -> str:
         ("what", "reason", "detail"),
         [(each.what, each.reason, each.detail) for each in context.left_out],
     )
-    lines += [f"> warning: {warning}" for warning in context.warnings]
+    for warning in context.warnings:
+        lines += [f"> warning: {warning}", ""]
     lines += _patches(session)
     lines += ["## Envelope", ""]
     for segment in turn.prompt:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from lamina.cli.finding import find_session
+from lamina.cli.indexing import IndexProgress
 from lamina.cli.models import ensure_model
 from lamina.engine.runner import AgentRunner
 from lamina.errors import ModelMissing, UsageError
@@ -16,6 +17,7 @@ from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import is_path
 from lamina.values.settings import Settings, Target
 from lamina.wiring import default_target
+from lamina.wiring.clients import find_key
 from lamina.wiring.running import Clients, open_agent
 
 if TYPE_CHECKING:
@@ -43,12 +45,17 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
 
 async def open_runner(
-    options: RunOptions, console: Console, *, approver: Approver | None = None
+    options: RunOptions,
+    console: Console,
+    *,
+    approver: Approver | None = None,
+    needs_key: bool = False,
 ) -> AgentRunner:
     """The runner; an embedded model that is not on this machine is fetched, with a progress bar on
-    `console`.
+    `console`. With `needs_key` a vendor without a key is refused before there is a session.
 
     Raises:
+        KeyMissing: there is no key, and it is needed.
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
         ModelMissing: the model cannot be had.
@@ -62,7 +69,10 @@ async def open_runner(
     else:
         # Before there is a session: one that nobody can talk to would only be in the way.
         wanted = options.target or (options.settings.target if options.settings else "")
-        await ensure_target(load_book().find(wanted or model or default_target()), console)
+        target = load_book().find(wanted or model or default_target())
+        if needs_key:
+            require_key(target)
+        await ensure_target(target, console)
     if options.target is not None:
         load_book().find(options.target)
     await _ensure_search(options, given, console)
@@ -84,6 +94,7 @@ async def open_runner(
         providers=clients,
     )
     runner.closing.append(clients.aclose)
+    runner.session.turns.selector.progress = IndexProgress(console)
     try:
         await ensure_target(runner.session.target(), console)
     except BaseException:
@@ -149,6 +160,16 @@ def _is_searched(options: RunOptions, given: "Given | None") -> bool:
         for config in configs
         for each in config.servers
     )
+
+
+def require_key(target: Target) -> None:
+    """Refuses a vendor without a key.
+
+    Raises:
+        KeyMissing: there is none.
+    """
+    if target.wire != "llamacpp" and target.provider != "compatible" and not target.base_url:
+        find_key(target)
 
 
 async def ensure_target(target: Target, console: Console) -> None:

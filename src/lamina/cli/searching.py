@@ -5,6 +5,7 @@ others cannot steer the terminal.
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from lamina.agents import holds_agent, read_agent
 from lamina.cli.escaping import one_line, visible
+from lamina.cli.indexing import IndexProgress
 from lamina.cli.models import ensure_model
 from lamina.cli.searching_tools import ListedTool, read_tools
 from lamina.embed.index import SqliteIndex
@@ -29,13 +29,10 @@ from lamina.selection.expanding import graph_shape
 from lamina.values.agent import Guide
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, SearchSettings
-from lamina.wiring.agents import find_agent
+from lamina.wiring.agents import find_agent, list_agents
 from lamina.wiring.searching import embeds, open_index
 
-# From so many chunks on it takes long enough to be told how far it is.
-LONG = 64
 LONG_GRAPH = 5_000
-SHARES = (0.25, 0.5, 0.75)
 
 
 class Sources(Struct, frozen=True, kw_only=True):
@@ -103,10 +100,7 @@ def gather(sources: Sources) -> Candidates:
     agents = sources.agents
     if not agents and not sources.tools:
         if not holds_agent(sources.workspace):
-            raise UsageError(
-                f"there is nothing to search in {str(sources.workspace.absolute())!r}: give "
-                "--tools FILE, or --agent PATH for the rules and references of an agent"
-            )
+            raise _nothing_in(sources.workspace)
         agents = (str(sources.workspace),)
     found = [_tool_candidate(tool) for path in sources.tools for tool in read_tools(path)]
     settings = SearchSettings()
@@ -118,8 +112,9 @@ def gather(sources: Sources) -> Candidates:
         settings = msgspec.convert(agent.settings.get("guide_search", settings), SearchSettings)
         relations |= agent.relations
         if agent.problems:
-            odd = f"{len(agent.problems):,} oddities in the files of the agent {name!r}"
-            problems.append(f"{odd}; `lamina agent check` lists them")
+            count = len(agent.problems)
+            odd = f"{count:,} {'oddities' if count > 1 else 'oddity'} in the files of the agent"
+            problems.append(f"{odd} {name!r}; `lamina agent check {shlex.quote(name)}` names them")
         if not agent.guides:
             problems.append(f"the agent {name!r} has no rules and no references")
     return Candidates(
@@ -127,6 +122,14 @@ def gather(sources: Sources) -> Candidates:
         settings=settings,
         relations=relations,
         problems=tuple(problems),
+    )
+
+
+def _nothing_in(workspace: Path) -> UsageError:
+    known = ", ".join(each.name for each in list_agents(workspace)) or "none known by name"
+    return UsageError(
+        f"there is nothing to search in {str(workspace.absolute())!r} itself: give --tools FILE, "
+        f"or --agent PATH|NAME for the rules and references of an agent ({known})"
     )
 
 
@@ -253,42 +256,12 @@ def clear_index() -> str:
 
 @contextmanager
 def drawn(console: Console) -> Iterator[Progress]:
-    """How far it is, if it takes long: a bar, or a few plain lines where nothing can be redrawn."""
-    if not console.is_terminal:
-        yield _Lines(console)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("indexing", total=None, visible=False)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=total >= LONG)
-
-        yield report
-
-
-class _Lines:
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._said: set[str] = set()
-
-    def __call__(self, done: int, total: int) -> None:
-        if total < LONG * 4:
-            return
-        self._say(f"indexing {total:,} chunks")
-        reached = [share for share in SHARES if done >= share * total]
-        if reached and done < total:
-            self._say(f"  {reached[-1]:.0%}")
-
-    def _say(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
-            say(self._console, line)
+    """How far it is, if it takes long."""
+    progress = IndexProgress(console)
+    try:
+        yield progress
+    finally:
+        progress.stop()
 
 
 def say(console: Console, line: str) -> None:

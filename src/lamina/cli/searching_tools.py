@@ -41,10 +41,13 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
     """The tools of a file, in its order.
 
     Raises:
-        UsageError: it is not JSON, has no tools, or names one twice.
+        UsageError: it cannot be read, is not JSON, has no tools, or names one twice.
     """
     try:
         found = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        problem = f"the tools in {str(path)!r} cannot be read: {error.strerror or error}"
+        raise UsageError(f"{problem}; check the path") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{str(path)!r} is not JSON: {error}") from error
     entries = list(_entries(found))

@@ -30,6 +30,10 @@ from lamina.wiring import default_store
 # From so many sessions on, reading them is shown.
 MANY = 20
 NO_AGENT = "(no agent)"
+# Where there is less room than this, in which mode an item was in force is told to machines only.
+WIDE = 80
+_MODES = ("always", "manual", "agent")
+_FIGURES = ("in force", *_MODES, "chosen", "score", "used")
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COLUMNS = (
@@ -68,7 +72,7 @@ async def report_usage(
     if as_json:
         return write_json(collected)
     screen = Screen(Console(highlight=False, markup=False, emoji=False), live=False)
-    screen.show(draw_usage(collected))
+    screen.show(draw_usage(collected, screen.width))
     if export is not None:
         rows = sum(len(each.items) for each in collected.agents)
         screen.show(f"{export}: {rows:,} item{'s' * (rows != 1)}")
@@ -164,10 +168,10 @@ def _plain(text: str) -> str:
 # -- for people ---------------------------------------------------------------------------------
 
 
-def draw_usage(collected: Collected) -> ConsoleRenderable:
+def draw_usage(collected: Collected, width: int) -> ConsoleRenderable:
     parts: list[ConsoleRenderable] = []
     for each in collected.agents:
-        parts += [*_agent(each), Text()]
+        parts += [*_agent(each, width), Text()]
     if not collected.agents:
         parts.append(Text("No question was answered yet in this workspace.", style="dim"))
     for lost in collected.unread:
@@ -177,7 +181,7 @@ def draw_usage(collected: Collected) -> ConsoleRenderable:
     return Group(*parts)
 
 
-def _agent(each: AgentUse) -> list[ConsoleRenderable]:
+def _agent(each: AgentUse, width: int) -> list[ConsoleRenderable]:
     sessions = f"{each.sessions:,} session{'s' * (each.sessions != 1)}"
     counted = f"{each.turns:,} answered turn{'s' * (each.turns != 1)} in {sessions}"
     head = Text.assemble((one_line(each.agent) or NO_AGENT, "bold"), f" · {counted}")
@@ -185,10 +189,12 @@ def _agent(each: AgentUse) -> list[ConsoleRenderable]:
         return [head, Text("no rules, references or tools were in force", style="dim")]
     made = Table(box=None, pad_edge=False, header_style="bold")
     made.add_column("item", overflow="fold")
-    for name in ("in force", "always", "manual", "agent", "chosen", "score", "used"):
+    shown = [name for name in _FIGURES if width >= WIDE or name not in _MODES]
+    for name in shown:
         made.add_column(name, justify="right", no_wrap=True)
     for use in each.items:
-        made.add_row(Text(one_line(use.item)), *_figures(use))
+        figures = dict(zip(_FIGURES, _figures(use), strict=True))
+        made.add_row(Text(one_line(use.item)), *(figures[name] for name in shown))
     parts: list[ConsoleRenderable] = [head, Text(), made]
     said = [use for use in each.items if use.suggestion]
     if said:

@@ -50,6 +50,8 @@ class Voice:
         self._gone = False
         self._began = time.monotonic()
         self._told: set[str] = set()
+        # What the tools of calls are called for people, by the ids of the calls.
+        self._labels: dict[str, str] = {}
 
     # -- events ----------------------------------------------------------------------------------
 
@@ -70,14 +72,16 @@ class Voice:
                 self._rest()
             case Called(call=call, label=label):
                 self._put_aside()
-                self.say(_shortened(f"tool {label or call.name} {call.arguments}"))
+                self._labels[call.id] = label or call.name
+                self.say(_shortened(f"tool {self._labels[call.id]} {call.arguments}"))
             case Ran(result=result, seconds=seconds):
                 self._put_aside()
                 word = "failed:" if result.is_error else "gave"
                 said = f"{len(result.text):,} characters"
                 if result.is_error:
                     said = result.text
-                self.say(_shortened(f"tool {result.name} {word} {said} ({seconds:.1f} s)"))
+                name = self._labels.get(result.call_id, result.name)
+                self.say(_shortened(f"tool {name} {word} {said} ({seconds:.1f} s)"))
             case Retried(reason=reason):
                 self._retry(reason)
             case Warned(text=text):
@@ -87,7 +91,8 @@ class Voice:
 
     def _begin(self, event: Requested) -> None:
         for each in event.context.left_out:
-            if each.detail not in self._told:
+            # That others fit better is how choosing goes: `lamina why` tells.
+            if each.reason != "ranked_lower" and each.detail not in self._told:
                 self._told.add(each.detail)
                 self.say(f"left out: {each.detail}")
         offered = any(size.layer == "tools" and size.segments for size in event.layers)

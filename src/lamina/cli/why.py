@@ -188,7 +188,7 @@ def _guide(item: ContextItem, state: State) -> Reason:
         placement=item.placement,
         tokens=item.tokens,
         level=item.level,
-        about=_first_line(_content(item, state)),
+        about=_first_line(_purpose(item, state)),
         score=item.score,
         origin=item.origin,
         source=item.source,
@@ -259,6 +259,12 @@ def _server_and_name(item: ItemId) -> tuple[str, str]:
     if not slash:
         return "", server
     return server.replace("%2F", "/").replace("%25", "%"), name
+
+
+def _purpose(item: ContextItem, state: State) -> str:
+    """What a rule or reference is for, or how its text begins."""
+    kept = state.items.get((item.item, item.version))
+    return (kept.title or kept.content) if kept else ""
 
 
 def _content(item: ContextItem, state: State) -> str:

@@ -116,8 +116,9 @@ class Selector:
         searched = tuple(
             each for each in roll.agent if each.id not in found and each.id not in taken
         )
+        documents = [guide_document(each) for each in searched]
         chosen = await self._search(
-            state, question, [guide_document(each) for each in searched], state.settings.guide_search,
+            state, question, documents, state.settings.guide_search,
             {item: each for item, each in by_id.items() if state.members.get(item) != "removed"},
             {*found, *taken},
         )  # fmt: skip

@@ -29,7 +29,8 @@ class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return item_id(self.kind, self.name)
 
     def item(self) -> Item:
-        return Item(id=self.id, content=self.text)
+        # What it is for is shown to people; the model gets the text.
+        return Item(id=self.id, content=self.text, title=self.description)
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -114,19 +114,19 @@ def _preset_of(value: SearchSettings) -> str:
     return next((name for name in get_args(Preset) if preset(name) == value), OWN)
 
 
-def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, bool]]:
-    """Names, values, and whether they are not what they are by default."""
+def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
+    """Names, values, and what they are by default."""
     return [*_listed(settings), *_listed(options)]
 
 
-def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, bool]]:
+def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
     rows = []
     for field in fields(holder):
         name = f"{prefix}{field.name}"
         if name not in TYPES:
             continue
         value = getattr(holder, field.name)
-        rows.append((name, write_value(value), value != field.default))
+        rows.append((name, write_value(value), write_value(field.default)))
         if isinstance(value, SearchSettings):
             rows += _listed(value, f"{name}.")
     return rows

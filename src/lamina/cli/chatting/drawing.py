@@ -135,7 +135,9 @@ class Drawing:
 
     def _on_request(self, event: Requested) -> None:
         for each in event.context.left_out:
-            self._warn(f"left out: {each.detail}")
+            # That others fit better is how choosing goes: /why tells.
+            if each.reason != "ranked_lower":
+                self._warn(f"left out: {each.detail}")
         self._set_status(f"asking {event.target}")
 
     def _on_tool(self, event: Called | Ran | Decided) -> None:

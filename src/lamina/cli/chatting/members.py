@@ -22,6 +22,8 @@ class Member(Struct, frozen=True, kw_only=True):
     item: ItemId
     include: str
     about: str = ""
+    # It joins when a file that fits one of these is attached.
+    globs: tuple[str, ...] = ()
     # Whether a person took it out of the session.
     removed: bool = False
 
@@ -51,7 +53,7 @@ class Members:
             return
         said = session.state.members
         found = [
-            Member(item=each.id, include=each.include, about=each.description)
+            Member(item=each.id, include=each.include, about=each.description, globs=each.globs)
             for each in guides.guides
         ]
         found += [
@@ -63,6 +65,7 @@ class Members:
                 item=each.item,
                 include=each.include,
                 about=one_line(each.about, ABOUT),
+                globs=each.globs,
                 removed=said.get(each.item) == "removed",
             )
             for each in found

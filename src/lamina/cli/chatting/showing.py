@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.chatting.choosing import list_settings
-from lamina.cli.chatting.members import Members
+from lamina.cli.chatting.members import Member, Members
 from lamina.cli.chatting.table import COMMANDS
 from lamina.cli.difference import NAMES
 from lamina.cli.escaping import one_line, visible
@@ -28,6 +28,8 @@ from lamina.values.tool import Toolset
 
 # How something came to be in a session, and what becomes of what is not.
 WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
+# The longest list of patterns that is shown, in columns.
+GLOBS = 24
 WHY_OUT = {"manual": "not sent", "agent": "found by search"}
 
 
@@ -212,10 +214,13 @@ def _question(
 
 
 def show_settings(session: Session) -> ConsoleRenderable:
-    made = table("setting", "value")
-    for name, value, changed in list_settings(session.settings, session.envelope.options):
-        made.add_row(name, visible(value), style="bold" if changed else "")
-    return Group(made, Text("in bold: not as it is by default", style="dim"))
+    made = table("setting", "value", "by default")
+    for name, value, usual in list_settings(session.settings, session.envelope.options):
+        changed = value != usual
+        made.add_row(
+            name, visible(value), usual if changed else "", style="bold" if changed else ""
+        )
+    return made
 
 
 def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleRenderable:
@@ -252,14 +257,22 @@ def show_items(members: Members) -> ConsoleRenderable:
     if members.outside:
         made = table("can be added", "until then", "what it is")
         for other in members.outside:
-            until = "taken out" if other.removed else WHY_OUT.get(other.include, other.include)
-            made.add_row(Text(one_line(other.item)), until, Text(other.about))
+            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(other.about))
         parts += [Text(), made]
     parts += [Text(f"! {one_line(each)}", style="yellow") for each in members.problems]
     parts.append(
         Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")
     )
     return Group(*parts)
+
+
+def _until(other: Member) -> str:
+    """When it is sent, as long as nobody adds it."""
+    if other.removed:
+        return "taken out"
+    if other.globs and other.include == "manual":
+        return f"joins with {one_line(', '.join(other.globs), GLOBS)}"
+    return WHY_OUT.get(other.include, other.include)
 
 
 def show_log(session: Session, count: int, width: int) -> ConsoleRenderable:

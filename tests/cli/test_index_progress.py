@@ -1,0 +1,37 @@
+"""How far indexing is, on a terminal and elsewhere."""
+
+import io
+
+from rich.console import Console
+
+from lamina.cli.indexing import LONG, IndexProgress
+
+
+def told(terminal: bool, *steps: tuple[int, int]) -> str:
+    out = io.StringIO()
+    progress = IndexProgress(Console(file=out, force_terminal=terminal, width=80))
+    for done, total in steps:
+        progress(done, total)
+    progress.stop()
+    return out.getvalue()
+
+
+def test_a_few_chunks_are_not_worth_a_word() -> None:
+    assert told(True, (0, LONG - 1), (LONG - 1, LONG - 1)) == ""
+    assert told(False, (0, LONG * 3), (LONG, LONG * 3)) == ""
+
+
+def test_many_are_told_in_a_few_lines_where_nothing_can_be_redrawn() -> None:
+    steps = [(done, 1000) for done in range(0, 1001, 50)]
+    assert told(False, *steps) == "indexing 1,000 chunks\n25%\n50%\n75%\n"
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_goes_when_it_is_done() -> None:
+    shown = told(True, (0, 1000), (500, 1000), (1000, 1000))
+    assert "indexing" in shown
+    assert shown.endswith("\x1b[2K")
+
+
+def test_the_next_indexing_is_told_again() -> None:
+    steps = [(0, 1000), (1000, 1000), (0, 2000)]
+    assert told(False, *steps) == "indexing 1,000 chunks\nindexing 2,000 chunks\n"
