@@ -30,6 +30,9 @@ class ChosenTools(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+NO_TOOLS = ChosenTools()
+
+
 class Choosing:
     """The choices of one turn. What they change of the session is written with the turn."""
 
@@ -46,9 +49,10 @@ class Choosing:
         """Changes the list of tools if it has to, and says why each of them is there."""
         pen, state = self._pen, self._pen.state
         if toolset is None:
-            last = state.last_sent
+            kept = state.last_sent.context.tools if state.last_sent else ()
+            if not kept:
+                return NO_TOOLS
             names = {each.name for each in state.envelope.tools}
-            kept = last.context.tools if last else ()
             return ChosenTools(tools=tuple(each for each in kept if each.name in names))
         roll = call_roll(toolset.tools, state.members, "tool")
         chosen = await self._selector.choose_tools(state, self._question, roll)
@@ -111,6 +115,9 @@ class Choosing:
     async def guides(self, found: Hydrated, tools: ChosenTools) -> Hydrated:
         """What is attached, with the rules, references and descriptions of tools that apply."""
         pen, selector = self._pen, self._selector
+        settings = pen.state.settings
+        if not (selector.guides_turns or settings.relevance_priority) and tools is NO_TOOLS:
+            return found
         guides = await selector.guides()
         unknown = self._add_mentioned(guides, {each.item.id for each in found.attachments})
         state = pen.state

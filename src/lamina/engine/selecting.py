@@ -75,6 +75,11 @@ class Selector:
         # What was said once is not news on every turn.
         self._said: set[str] = set()
 
+    @property
+    def guides_turns(self) -> bool:
+        """Whether there is an agent, whose rules and references may apply."""
+        return self._source is not None
+
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says
         so: what the session holds of it is then missing."""

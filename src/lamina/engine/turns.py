@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lamina.codec import mend_text, require_text
 from lamina.compaction import Trigger
 from lamina.engine.branching import pen_beside, pen_for_question
-from lamina.engine.choosing import Choosing, ChosenTools
+from lamina.engine.choosing import NO_TOOLS, Choosing, ChosenTools
 from lamina.engine.compacting import (
     Compacted,
     Compactor,
@@ -129,7 +129,7 @@ class Turns:
         before: Compacted | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
-        tools = tools or ChosenTools()
+        tools = tools or NO_TOOLS
         earlier = pen.state.cuts
         await run_context_hooks(
             self._hooks, "before_request", pen, target=target.name, message=message
