@@ -103,6 +103,20 @@ def test_a_preset_is_a_search_with_all_its_settings(tmp_path: Path, name: str) -
     assert agent.settings["tool_search"] | {"top_n": whole.top_n} == agent.settings["guide_search"]
 
 
+def test_relations_that_name_nothing_are_told_with_their_line(tmp_path: Path) -> None:
+    yaml = "name: a\nrelations:\n  git/log: [rule:style, rule:gone]\n  other/x: [git/log]\n"
+    files = {
+        "agent.yaml": yaml,
+        "rules/style.md": "---\ninclude: always\n---\nBe brief.",
+        "mcp.json": '{"mcpServers": {"git": {"command": "git-server"}}}',
+    }
+    agent = read_agent(write(tmp_path, files))
+    assert [(each.line, each.problem) for each in agent.problems] == [
+        (3, "relations: there is no rule 'gone'"),
+        (4, "relations: there is no server 'other' in mcp.json"),
+    ]
+
+
 def test_every_setting_that_is_wrong_is_named_with_its_line_and_costs_itself_alone(
     tmp_path: Path,
 ) -> None:
@@ -143,6 +157,8 @@ relations: {read: [write], "rule:a": "reference:b"}
             "E agent.yaml:14: relations: 'read' names nothing; write tool:server/name, rule:name or the like",
             "E agent.yaml:14: relations: 'write' names nothing; write tool:server/name, rule:name or the like",
             "W agent.yaml:2: 'nmae' means nothing here and is not used; did you mean 'name'?",
+            "W agent.yaml:14: relations: there is no rule 'a'",
+            "W agent.yaml:14: relations: there is no reference 'b'",
         ]
     )
     assert agent.settings == {"strip_turns": 3, "guide_search": {"top_k": 9}, "tool_search": {}}

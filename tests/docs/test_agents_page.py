@@ -31,7 +31,12 @@ def names(heading: str, column: str) -> list[str]:
 def test_the_examples_are_agents_without_problems(tmp_path: Path) -> None:
     (yaml,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     (json,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    agent = read_agent(write(tmp_path / "reviewer", {"agent.yaml": yaml, "mcp.json": json}))
+    files = {
+        "agent.yaml": yaml,
+        "mcp.json": json,
+        "rules/commits.md": "---\ninclude: agent\ndescription: Commits\n---\nSay why.",
+    }
+    agent = read_agent(write(tmp_path / "reviewer", files))
     assert agent.problems == ()
     assert agent.settings["guide_search"]["top_k"] == preset("conservative").top_k
     assert agent.servers["git"]["tools"]["git_status"]["include"] == "always"

@@ -167,7 +167,7 @@ def test_what_an_agent_has_no_more_leaves_the_system_prompt_when_it_is_named_aga
             turn = await ask(session, "Hello again?")
             assert "memory" not in {part.name for part in session.envelope.system}
             assert turn.context.agreement.broke is not None
-            assert "the agent has it no more" in turn.context.agreement.broke.reason
+            assert "no memory came with the agent this time" in turn.context.agreement.broke.reason
         await house.require_sound()
 
     anyio.run(body)

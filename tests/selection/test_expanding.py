@@ -11,7 +11,6 @@ from lamina.selection.expanding import (
     expansion_query,
     relate,
     result_query,
-    unknown_relations,
 )
 from lamina.selection.presets import preset
 from lamina.selection.scoring import Scores
@@ -76,7 +75,6 @@ def test_relations_bring_what_is_known_and_not_in_yet() -> None:
     assert relate(CHOSEN, relations, {A, B, C}, {C}) == (
         Selected(item=B, origin="relation", source=A),
     )
-    assert unknown_relations(relations, {A, B, C}) == (D,)
 
 
 def test_a_graph_holds_the_most_alike_and_takes_the_place_of_a_second_search() -> None:

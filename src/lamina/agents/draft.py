@@ -29,6 +29,8 @@ class Draft:
         self.projects: list[Project] = []
         self.skills: list[Skill] = []
         self.relations: dict[str, tuple[str, ...]] = {}
+        # Every item that relations name, with the file and the line that do.
+        self.related: list[tuple[str, str, int]] = []
 
     def agent(self) -> Agent:
         return Agent(

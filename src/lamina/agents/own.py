@@ -34,7 +34,20 @@ def read_own(draft: Draft, folder: Path, file: Path) -> None:
         read_server_file(draft, folder / "mcp.json")
     _read_projects(draft, folder / "projects")
     read_skills(draft, folder / "skills")
+    _complain_of_relations(draft)
     _complain_of_others(draft, folder)
+
+
+def _complain_of_relations(draft: Draft) -> None:
+    """Names that relations give and that nothing has; of tools, only servers are known here."""
+    there = {str(guide.id) for guide in draft.shelf.guides}
+    for said, path, line in draft.related:
+        kind, _, key = said.partition(":")
+        server = key.partition("/")[0]
+        if kind in ("rule", "reference") and said not in there:
+            draft.notes.warn(path, f"relations: there is no {kind} {key!r}", line)
+        elif kind == "tool" and server and server not in draft.servers:
+            draft.notes.warn(path, f"relations: there is no server {server!r} in mcp.json", line)
 
 
 def _complain_of_others(draft: Draft, folder: Path) -> None:
@@ -104,6 +117,7 @@ def _related(draft: Draft, sheet: Sheet, said: str, found: Field) -> str:
     # Everything has a kind and a name, and a tool has a server before it, empty for a function.
     kind, _, key = said.partition(":")
     if kind in ITEM_KINDS and key and (kind_of(said) != "tool" or "/" in key):  # type: ignore[arg-type]
+        draft.related.append((said, sheet.path, found.line))
         return said
     problem = f"relations: {said!r} names nothing; write tool:server/name, rule:name or the like"
     draft.notes.error(sheet.path, problem, found.line)

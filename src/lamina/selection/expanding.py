@@ -143,14 +143,6 @@ def relate(
     return tuple(added)
 
 
-def unknown_relations(
-    relations: Mapping[str, Sequence[str]], known: Collection[ItemId]
-) -> tuple[str, ...]:
-    """The ids that relations name and that are not there, each once."""
-    named = (each for source, others in relations.items() for each in (source, *others))
-    return tuple(each for each in dict.fromkeys(named) if ItemId(each) not in known)
-
-
 def build_graph(
     documents: Sequence[Document], vectors: Matrix, threshold: float, top: int
 ) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:

@@ -48,8 +48,6 @@ from lamina.workspace.folder import FolderWorkspace
 if TYPE_CHECKING:
     from lamina.wiring.guiding import Given
 
-# Who applies what is given when a session is opened again, and the entry that says so.
-OPENING = "lamina.opening"
 # The parts of L1 that come from an agent.
 AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
 
@@ -294,7 +292,7 @@ async def _apply_given(
         ]
         named = {part.name for part in parts}
         ops += [
-            SystemPartRemove(name=name, reason="the agent has it no more")
+            SystemPartRemove(name=name, reason=f"no {name} came with the agent this time")
             for name in AGENT_PARTS
             if whole and name in standing and name not in named
         ]
