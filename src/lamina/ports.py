@@ -1,18 +1,20 @@
 """What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lamina.journal import Journal
 from lamina.values.agent import Guides
 from lamina.values.entry import Entry, SessionEntry
-from lamina.values.item import Reading, Shape
+from lamina.values.item import Item, Reading, Shape
 from lamina.values.message import Message, ToolCall
+from lamina.values.note import Catalogue, Passage
 from lamina.values.piece import Piece
-from lamina.values.request import LeftOut
+from lamina.values.request import Gathered, LeftOut
 from lamina.values.selection import Document
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool, ToolOutput, Toolset
+from lamina.values.web import Fetched, NotFetched, WebRules
 from lamina.values.wire import Reply, WireRequest
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # Called with how many chunks are done, of how many.
 Progress = Callable[[int, int], None]
+# Texts by their digests; some may be missing.
+Texts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 class Clock(Protocol):
@@ -178,6 +182,82 @@ class WorkspaceSource(Protocol):
         ...
 
 
+# Bytes of a picture on the web, up to a size; or why they cannot be had.
+FetchPicture = Callable[[str, int], Awaitable[Fetched | NotFetched]]
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """A workspace in which one reference may bring several items: a folder its notes, a note what
+    it embeds."""
+
+    @property
+    def id(self) -> str:
+        """Tells this workspace from every other one."""
+        ...
+
+    async def gather(
+        self,
+        reference: str,
+        shape: Shape,
+        *,
+        embed_depth: int = 1,
+        fetch_picture: FetchPicture | None = None,
+    ) -> Gathered:
+        """The item that `reference` names, and what comes along with it."""
+        ...
+
+    async def find_moved(self, item: Item) -> str | None:
+        """Where a note is now that is not where `item` was read: the one path that has its content,
+        or else its name. None if there is none, or more than one."""
+        ...
+
+
+@runtime_checkable
+class NoteSource(Protocol):
+    """The notes of a workspace, to be searched."""
+
+    async def catalogue(self, progress: Progress | None = None) -> Catalogue:
+        """All notes as they are now; only what changed is read anew."""
+        ...
+
+    async def texts(
+        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
+    ) -> Sequence[str | None]:
+        """The text of passages, each with the path of its note: as the note holds it, or as it is
+        `searched`, which is what its digest is of. None where the note is not as it was."""
+        ...
+
+
+class WebSource(Protocol):
+    """Fetches what rules allow, and nothing else."""
+
+    async def page(self, url: str, rules: WebRules) -> Reading | LeftOut:
+        """The page as an item: its main text, under its one address."""
+        ...
+
+    async def picture(self, url: str, rules: WebRules, limit: int) -> Fetched | NotFetched:
+        """The bytes of a picture, up to `limit`."""
+        ...
+
+
+class MemorySource(Protocol):
+    """What a person wants remembered in every session."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the reason of a change."""
+        ...
+
+    async def read(self) -> str:
+        """Its text as it is now; empty if there is none.
+
+        Raises:
+            UsageError: it is there and cannot be read.
+        """
+        ...
+
+
 class Provider(Protocol):
     """Sends what a wire encoded to a model and gives the answer as it comes."""
 
@@ -277,8 +357,15 @@ class Corpus(Protocol):
 class Index(Protocol):
     """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
 
-    async def load(self, documents: Sequence[Document], progress: Progress | None = None) -> Corpus:
-        """The documents, ready to be searched; what is new of them is embedded first."""
+    async def load(
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: Texts | None = None,
+    ) -> Corpus:
+        """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
+        those of documents that hold digests only, where nothing is known of them yet; what it does
+        not give is found by nothing, and asked for again."""
         ...
 
 

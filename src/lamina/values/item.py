@@ -114,6 +114,8 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mtime: str = ""
     pictures: tuple[Picture, ...] = ()
     version: str = ""
+    # Which workspace it was read from. Empty in a journal, which belongs to one.
+    workspace: str = ""
 
     def __post_init__(self) -> None:
         if not self.version:
@@ -173,8 +175,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """An item as it was read, with the bytes of its images."""
+    """An item as it was read, with the bytes of its images. What came along with something else
+    says how (`embed`, `query`, `folder`, `tag`), and with what."""
 
     item: Item
     blobs: tuple[bytes, ...] = ()
     warnings: tuple[str, ...] = ()
+    origin: str = ""
+    source: str = ""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.values.item import Include, ItemId
+from lamina.values.item import Include, ItemId, Reading
 from lamina.values.prompt import Layer
 
 BoundaryKind = Literal[
@@ -70,6 +70,16 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ]  # fmt: skip
     detail: str
     tokens: int = 0
+    # The folder, tag or note that it would have come along with.
+    source: str = ""
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """What one reference of a person brings: the item it names, then what comes along with it."""
+
+    readings: tuple[Reading, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Break(Struct, frozen=True, kw_only=True):

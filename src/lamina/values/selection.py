@@ -54,10 +54,12 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Document(Struct, frozen=True):
-    """An item as it is searched: by chunks of its text, the first of which names it."""
+    """An item as it is searched: by chunks of its text, the first of which names it. Where the
+    texts are elsewhere, `digests` (sha256 of their UTF-8) stand for them, and `chunks` is empty."""
 
     id: ItemId
-    chunks: tuple[str, ...]
+    chunks: tuple[str, ...] = ()
+    digests: tuple[bytes, ...] = ()
 
 
 class QueryPart(Struct, frozen=True, kw_only=True):
@@ -79,10 +81,12 @@ class Query(Struct, frozen=True, kw_only=True):
 
 class Selected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item that was chosen. `score` is its cosine, None where no embedding could be had;
-    `chunk` is the text that fitted best; `source` the item or result that led to it."""
+    `chunk` is the text that fitted best, if it is at hand, and `place` which one of the document's
+    it is; `source` the item or result that led to it."""
 
     item: ItemId
     score: float | None = None
     origin: Origin = "search"
     source: str = ""
     chunk: str = ""
+    place: int = 0

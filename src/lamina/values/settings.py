@@ -8,6 +8,7 @@ from msgspec.structs import force_setattr, replace
 from lamina.errors import InvalidSetting
 from lamina.values.selection import SearchSettings
 from lamina.values.tool import Asking
+from lamina.values.web import WebAccess
 
 Promotion = Literal["lazy", "eager"]
 CacheTtl = Literal["5m", "1h"]
@@ -66,6 +67,13 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Whether an attachment that has to do with the question is pruned later, and one that has not
     # sooner.
     relevance_priority: bool = False
+    # What may be fetched from the web: nothing, listed hosts, or any public host and listed ones.
+    web: WebAccess = "off"
+    allow_hosts: tuple[str, ...] = ()
+    # Secrets of well-known kinds in what is attached: they are replaced, or told, or left.
+    secrets: Literal["redact", "warn", "off"] = "redact"
+    # How deep notes that are embedded in attached notes come along with them.
+    embed_depth: int = 1
     # Gemini: keep tools, L1 and library in a cache of their own, at a storage fee, where it pays.
     # Only Lamina's own client can do that.
     explicit_cache: bool = False
@@ -100,6 +108,8 @@ _CHOICES = {
     "cache_ttl": ("5m", "1h"),
     "ask_before_tools": ("always", "never", "tool"),
     "tool_policy": ("sticky", "exact", "all"),
+    "web": ("off", "listed", "public"),
+    "secrets": ("redact", "warn", "off"),
 }
 _FLAGS = ("explicit_cache", "expand_results", "relevance_priority")
 _NUMBERS = (
@@ -109,7 +119,7 @@ _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
     "compaction_reserve", "compaction_keep", "compaction_summary",
-    "summary_timeout_s", "tool_joins",
+    "summary_timeout_s", "tool_joins", "embed_depth",
 )  # fmt: skip
 
 

@@ -1,0 +1,86 @@
+"""Notes: what is known of one without its text, and the passages of it that are searched."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.values.item import ItemId
+
+
+class Passage(Struct, frozen=True, array_like=True, gc=False):
+    """A stretch of a note that is searched by itself: its lines from `start` to `end`, counted from
+    1, both included. `heading` is the trail it stands under, as `Setup > Linux`; `anchor` the
+    innermost of these headings, as the note spells it. `digest` is the sha256 of the text that is
+    searched, which begins with the note's title and the trail."""
+
+    start: int
+    end: int
+    heading: str
+    anchor: str
+    digest: bytes
+
+
+class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a note. `digest` is the sha256 of its bytes; times are seconds since the
+    epoch; tags are without `#`, in the order of the note; `links` and `embeds` are targets as they
+    are spelled; `properties` is its frontmatter as JSON values; `queries` are its query blocks."""
+
+    path: str
+    title: str
+    digest: str
+    ctime: float = 0.0
+    mtime: float = 0.0
+    size: int = 0
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    embeds: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    properties: dict[str, Any] = {}
+    passages: tuple[Passage, ...] = ()
+    # What is wrong with it, as frontmatter that is no YAML; with its line.
+    problems: tuple[str, ...] = ()
+
+
+class Catalogue(Struct, frozen=True, kw_only=True):
+    """All notes of a workspace as they were at one moment, by path. One that did not change is the
+    same value. `unreadable` are files that are there and could not be read, and why."""
+
+    notes: tuple[Note, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where to search: in any of `folders` (and below), under any of `tags` (and nested ones),
+    changed from `since` up to before `until`. What is empty or None does not limit."""
+
+    folders: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+
+
+class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A passage that a search found, with its text as the note holds it now."""
+
+    item: ItemId
+    path: str
+    title: str
+    text: str
+    start: int
+    end: int
+    heading: str = ""
+    anchor: str = ""
+    # Cosine similarity; None where it was found by its words alone.
+    score: float | None = None
+    mtime: float = 0.0
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search of the workspace came to."""
+
+    hits: tuple[Hit, ...] = ()
+    # How many notes were searched, and what a person should know.
+    searched: int = 0
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Pages and pictures from the web, fetched as rules allow."""
