@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lamina.engine.hooks import Drop, Hooks
+    from lamina.engine.planned import PlanRunner
+    from lamina.engine.qa import QaRunner
     from lamina.engine.runner import AgentRunner, Answer, ChatRunner
     from lamina.engine.session import Session
     from lamina.engine.turn import Turn
@@ -29,13 +31,19 @@ if TYPE_CHECKING:
         url_id,
     )
     from lamina.values.message import ToolDefinition, ToolResult, ToolText
+    from lamina.values.note import Scope
+    from lamina.values.request import LeftOut
     from lamina.values.settings import Settings
     from lamina.wiring import attach, open_session
-    from lamina.wiring.running import open_agent, open_chat
+    from lamina.wiring.running import open_agent, open_chat, open_plan, open_qa
 
 # Resolved on first use: `import lamina` stays cheap.
 _HOMES = {
     "AgentRunner": "lamina.engine.runner",
+    "PlanRunner": "lamina.engine.planned",
+    "QaRunner": "lamina.engine.qa",
+    "LeftOut": "lamina.values.request",
+    "Scope": "lamina.values.note",
     "Answer": "lamina.engine.runner",
     "ChatRunner": "lamina.engine.runner",
     "Session": "lamina.engine.session",
@@ -62,6 +70,8 @@ _HOMES = {
     "attach": "lamina.wiring",
     "open_agent": "lamina.wiring.running",
     "open_chat": "lamina.wiring.running",
+    "open_plan": "lamina.wiring.running",
+    "open_qa": "lamina.wiring.running",
     "tool": "lamina.tools.functions",
     "open_session": "lamina.wiring",
 }
@@ -76,9 +86,13 @@ __all__ = [
     "Item",
     "JsonlStore",
     "LaminaError",
+    "LeftOut",
     "MemoryStore",
     "Options",
+    "PlanRunner",
     "PrefixMoved",
+    "QaRunner",
+    "Scope",
     "Session",
     "Settings",
     "ToolDefinition",
@@ -90,6 +104,8 @@ __all__ = [
     "note_id",
     "open_agent",
     "open_chat",
+    "open_plan",
+    "open_qa",
     "open_session",
     "query_id",
     "selection_id",

@@ -5,6 +5,7 @@
     │   ├── InvalidText         text that no provider can carry (lone surrogates)
     │   ├── InvalidPatch        an op, its scope or its reason is wrong; nothing was changed
     │   ├── InvalidSetting      a setting out of range
+    │   ├── QueryError          a query over notes that is not understood, with the place in it
     │   ├── UnknownTarget       a provider that Lamina does not know
     │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
     │   └── TurnState           commit, resume or request called at the wrong moment
@@ -69,6 +70,17 @@ class InvalidSetting(UsageError):
     def __init__(self, name: str, value: object, problem: str) -> None:
         super().__init__(f"setting {name}={value!r}: {problem}")
         self.name = name
+        self.problem = problem
+
+
+class QueryError(UsageError):
+    code = "query"
+
+    def __init__(self, line: int, column: int, problem: str) -> None:
+        super().__init__(f"query, line {line}, column {column}: {problem}")
+        # Both counted from 1, in characters.
+        self.line = line
+        self.column = column
         self.problem = problem
 
 

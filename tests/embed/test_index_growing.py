@@ -75,17 +75,29 @@ async def test_an_edited_item_leaves_nothing_of_its_old_text(tmp_path: Path) -> 
 
 def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
     vectors = numpy.eye(3, dtype="<f2")
-    base = Shelf(["a"])
-    base.put({"a": Made(vectors[0].tobytes(), b"")})
-    one, other = base.grown(["b"]), base.grown(["c"])
-    one.put({"b": Made(vectors[1].tobytes(), b"")})
-    other.put({"c": Made(vectors[2].tobytes(), b"")})
+    base = Shelf()
+    base.put({b"a": Made(vectors[0].tobytes(), b"")}, settled=True)
+    one, other = base.grown(), base.grown()
+    one.put({b"b": Made(vectors[1].tobytes(), b"")}, settled=True)
+    other.put({b"c": Made(vectors[2].tobytes(), b"")}, settled=True)
     assert one.vectors is not None
     assert other.vectors is not None
     assert one.vectors.tolist() == [[1, 0, 0], [0, 1, 0]]
     assert other.vectors.tolist() == [[1, 0, 0], [0, 0, 1]]
-    assert base.lacking(vectors=True) == []
-    assert base.grown(["d"]).lacking(vectors=True) == ["d"]
+    assert base.find([b"a", b"b", b"c"]).tolist() == [0, -1, -1]
+    assert one.find([b"a", b"b", b"c"]).tolist() == [0, 1, -1]
+    assert other.find([b"a", b"b", b"c"]).tolist() == [0, -1, 1]
+
+
+def test_a_vector_that_comes_late_is_not_seen_by_those_who_had_the_row_before() -> None:
+    base = Shelf()
+    base.put({b"a": Made(b"", b""), b"b": Made(b"", b"")}, settled=False)
+    grown = base.grown()
+    grown.put({b"b": Made(numpy.eye(3, dtype="<f2")[1].tobytes(), b"")}, settled=True)
+    assert grown.vectors is not None
+    assert numpy.isnan(grown.vectors).tolist() == [[True] * 3, [False] * 3]
+    assert base.vectors is None
+    assert (base.settled.tolist(), grown.settled.tolist()) == ([False] * 2, [False, True])
 
 
 async def test_many_rows_are_read_in_one_go_and_are_the_same(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 import numpy
 
-from lamina.ports import Progress
+from lamina.ports import Progress, Texts
 from lamina.selection.expanding import Graph
 from lamina.selection.scoring import Scores
 from lamina.values.item import ItemId
@@ -31,7 +31,10 @@ class IndexFake:
         self.graphs: list[tuple[float, int]] = []
 
     async def load(
-        self, documents: Sequence[Document], progress: Progress | None = None
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: Texts | None = None,
     ) -> "CorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:

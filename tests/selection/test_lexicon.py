@@ -14,6 +14,7 @@ from lamina.selection.lexical import (
     SATURATION,
     TERMS_VERSION,
     Lexicon,
+    gather,
     pack_terms,
 )
 from lamina.selection.terms import find_terms
@@ -23,7 +24,7 @@ TEXTS = WORDS.map(" ".join)
 
 
 def lexicon(*texts: str) -> Lexicon:
-    return Lexicon([pack_terms(text) for text in texts])
+    return Lexicon(gather([pack_terms(text) for text in texts]))
 
 
 def expected(texts: list[str], query: str) -> list[float]:

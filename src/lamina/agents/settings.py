@@ -25,7 +25,9 @@ _OPTIONS = {each.name for each in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
-_SETTINGS = {each.name for each in fields(Settings)}
+# What keeps a person safe is theirs to say: an agent may come from anywhere.
+_PERSONS = ("web", "allow_hosts", "secrets")
+_SETTINGS = {each.name for each in fields(Settings)} - set(_PERSONS)
 
 
 def read_settings(draft: Draft, sheet: Sheet) -> None:
@@ -43,6 +45,8 @@ def keep_setting(draft: Draft, path: str, name: str, found: Field) -> None:
         _keep(draft.options, draft, path, name, found, _problem(name, found.data, Options))
     elif name in _SETTINGS:
         _keep(draft.settings, draft, path, name, found, _problem(name, found.data, Settings))
+    elif name in _PERSONS:
+        draft.notes.error(path, f"{name} is for a person to say, not for an agent", found.line)
     else:
         near = get_close_matches(name, sorted(_OPTIONS | _SETTINGS), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -142,6 +142,26 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
         "context": context,
         "verdict": msgspec.to_builtins(turn.verdict) if turn else None,
         "warnings": list(warnings),
+    } | _describe_sources(answer)
+
+
+def _describe_sources(answer: Answer) -> dict[str, Any]:
+    """What an answer from notes cites, and what was found for it."""
+    if answer.found is None and not answer.sources:
+        return {}
+    hits = answer.found.hits if answer.found else ()
+    return {
+        "sources": msgspec.to_builtins(answer.sources),
+        "found": [
+            {
+                "path": hit.path,
+                "heading": hit.heading,
+                "start": hit.start,
+                "end": hit.end,
+                "score": hit.score,
+            }
+            for hit in hits
+        ],
     }
 
 

@@ -11,7 +11,9 @@ from lamina import __version__
 from lamina.cli import (
     commands_agents,
     commands_looking,
+    commands_memory,
     commands_models,
+    commands_notes,
     commands_searching,
     commands_sessions,
     commands_talking,
@@ -28,9 +30,11 @@ app = typer.Typer(
 # In the order of `lamina --help`.
 for group in (
     commands_talking,
+    commands_notes,
     commands_agents,
     commands_searching,
     commands_looking,
+    commands_memory,
     commands_sessions,
     commands_models,
 ):

@@ -16,19 +16,21 @@ from msgspec import Struct
 from rich.console import Console
 
 from lamina.cli.answers import CUT_OFF, describe_answer
+from lamina.cli.citing import footnotes, settled
 from lamina.cli.running import RunOptions, open_runner
 from lamina.cli.stdio import is_piped, own_output, read_text, stoppable
 from lamina.cli.voice import Voice
 from lamina.codec import require_text
-from lamina.engine.runner import AgentRunner, Answer
+from lamina.engine.runner import Answer, ChatRunner, Listener
 from lamina.errors import LaminaError, UsageError
+from lamina.notes.references import is_url
 from lamina.text import escape_content
 from lamina.values.item import Wanted
 from lamina.values.message import ToolCall
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
 from lamina.values.tool import Decision, OfferedTool
-from lamina.workspace.folder import FolderWorkspace
+from lamina.wiring.workspaces import open_workspace
 
 STDIN = "-"
 
@@ -42,6 +44,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     allow_tools: bool = False
     as_json: bool = False
     max_tokens: int | None = None
+    active: str | None = None
 
 
 def read_question(question: str | None, stdin: TextIO | None) -> str:
@@ -91,7 +94,11 @@ async def ask(asked: Asked, options: RunOptions) -> int:
 
 async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
     code = 1
-    await require_readable([*asked.attach, *asked.essential], options.workspace)
+    active = [asked.active] if asked.active else []
+    access = options.changes.get("web")
+    await require_readable(
+        [*asked.attach, *asked.essential, *active], options.workspace, access, options.session
+    )
     async with stoppable() as stop:
         approver = Allowing() if asked.allow_tools else Denying(voice)
         runner = await open_runner(options, console, approver=approver, needs_key=True)
@@ -99,27 +106,43 @@ async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console
             voice.on_gone = stop.abort = runner.abort
             if options.session is None:
                 voice.say(f"session {runner.session.id}")
-            code = finish(await converse(runner, asked, voice), runner, asked, voice)
+            hear = settled(voice.hear) if options.mode == "qa" else voice.hear
+            code = finish(await converse(runner, asked, voice, hear), runner, asked, voice)
     if stop.signal is not None:
         voice.end_line()
         return stop.exit_code
     return code
 
 
-async def require_readable(paths: Sequence[str], workspace: Path) -> None:
-    """Refuses a path that cannot be attached: an answer without it is not what was asked for.
+async def require_readable(
+    references: Sequence[str], workspace: Path, access: str | None, session: str | None
+) -> None:
+    """Refuses what cannot be attached: an answer without it is not what was asked for. A page is
+    fetched later; whether that is allowed is known here, but for a session that says so itself.
 
     Raises:
         UsageError: it cannot be read.
     """
-    source = FolderWorkspace(workspace)
-    for path in paths:
-        found = await source.read(path, "attached")
-        if isinstance(found, LeftOut):
-            raise UsageError(f"cannot attach: {found.detail}")
+    source = open_workspace(workspace)
+    try:
+        for reference in references:
+            if is_url(reference):
+                if access in (None, "off") and session is None:
+                    raise UsageError(
+                        f"cannot attach {reference}: pages are not fetched unless you say so; "
+                        f"--allow-host HOST allows one host, --web public any public one"
+                    )
+                continue
+            found = await source.read(reference, "attached")
+            if isinstance(found, LeftOut):
+                raise UsageError(f"cannot attach: {found.detail}")
+    finally:
+        await source.aclose()
 
 
-async def converse(runner: AgentRunner, asked: Asked, voice: Voice) -> Answer:
+async def converse(
+    runner: ChatRunner, asked: Asked, voice: Voice, hear: Listener
+) -> Answer:
     """Puts the question, or goes on with the one that was left.
 
     Raises:
@@ -129,17 +152,17 @@ async def converse(runner: AgentRunner, asked: Asked, voice: Voice) -> Answer:
     if asked.max_tokens not in (None, session.envelope.options.max_tokens):
         await limit_answers(runner, asked.max_tokens)
     if asked.text is None:
-        return await runner.go_on(on_event=voice.hear)
+        return await runner.go_on(on_event=hear)
     if session.interrupted or session.waiting:
         voice.warn(
             "the last question of this session was left without an answer; it is put aside for "
             "this one (--resume would have gone on with it)"
         )
-    wanted = attachments(asked.attach, asked.essential)
-    return await runner.run(asked.text, attach=wanted, on_event=voice.hear)
+    wanted = attachments(asked.attach, asked.essential, asked.active)
+    return await runner.run(asked.text, attach=wanted, on_event=hear)
 
 
-def finish(answer: Answer, runner: AgentRunner, asked: Asked, voice: Voice) -> int:
+def finish(answer: Answer, runner: ChatRunner, asked: Asked, voice: Voice) -> int:
     """Says what the turn came to, and gives the exit code."""
     session = runner.session
     if asked.as_json:
@@ -148,6 +171,8 @@ def finish(answer: Answer, runner: AgentRunner, asked: Asked, voice: Voice) -> i
     else:
         voice.compare(answer)
     voice.end_line()
+    if not asked.as_json and (notes := footnotes(answer)):
+        voice.print("\n" + "\n".join(notes) + "\n")
     if answer.ending == "aborted":
         kept = "what came of the answer is kept" if answer.text else "nothing came of the answer"
         left = session.interrupted or session.waiting
@@ -159,15 +184,18 @@ def finish(answer: Answer, runner: AgentRunner, asked: Asked, voice: Voice) -> i
     return 0 if answer.ending == "answered" else 1
 
 
-async def limit_answers(runner: AgentRunner, tokens: int | None) -> None:
+async def limit_answers(runner: ChatRunner, tokens: int | None) -> None:
     """Limits the session's answers, from the next one on."""
     title = f"Answers of at most {tokens:,} tokens"
     op = OptionsSet(max_tokens=tokens)
     await runner.session.apply("lamina.cli", op, display=Display(title=title))
 
 
-def attachments(attach: Sequence[str], essential: Sequence[str]) -> list[str | Wanted]:
-    return [*attach, *(Wanted(what=path, essential=True) for path in essential)]
+def attachments(
+    attach: Sequence[str], essential: Sequence[str], active: str | None = None
+) -> list[str | Wanted]:
+    open_note = [Wanted(what=active, shape="active")] if active else []
+    return [*open_note, *attach, *(Wanted(what=path, essential=True) for path in essential)]
 
 
 class Allowing:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -15,16 +16,18 @@ from lamina.cli.chatting.mentions import inside
 from lamina.cli.chatting.paths import Paths
 from lamina.cli.chatting.screen import Screen, open_screen
 from lamina.cli.chatting.source import open_lines
-from lamina.cli.running import RunOptions, open_runner
-from lamina.engine.runner import AgentRunner
+from lamina.cli.running import Mode, RunOptions, open_runner
+from lamina.engine.runner import ChatRunner
 from lamina.errors import LaminaError, UsageError
 from lamina.ports import Approver, JournalStore, WorkspaceSource
+from lamina.notes.references import is_url
 from lamina.values.entry import MessageEntry
+from lamina.values.note import Scope
 from lamina.values.patch import OptionsSet
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings
 from lamina.wiring import default_store
-from lamina.workspace.folder import FolderWorkspace
+from lamina.wiring.workspaces import open_workspace
 
 HISTORY = "chat_history"
 
@@ -44,6 +47,12 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
     mcp: Path | None = None
     window: int | None = None
     max_tokens: int | None = None
+    active: str | None = None
+    mode: Mode = "agent"
+    files: bool = False
+    scope: Scope = Scope()
+    memory: bool = True
+    changes: dict[str, Any] = {}
 
 
 async def run_chat(options: ChatOptions) -> int:
@@ -54,7 +63,7 @@ async def run_chat(options: ChatOptions) -> int:
         SessionBusy: the session is open elsewhere.
     """
     screen = open_screen()
-    workspace = FolderWorkspace(options.workspace)
+    workspace = open_workspace(options.workspace)
     attached = await read_attached(options, workspace)
     approver = KeyboardApprover(screen)
     runner = await _open(options, screen, approver)
@@ -62,13 +71,14 @@ async def run_chat(options: ChatOptions) -> int:
         chat = Chat(
             runner, screen, approver,
             workspace=workspace, root=options.workspace, attached=attached,
+            active=options.active,
         )  # fmt: skip
         async with connected(chat):
             with signals(chat):
                 return await chat.talk()
 
 
-async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> AgentRunner:
+async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> ChatRunner:
     session = options.session
     if options.latest and (session := await find_latest(default_store(options.workspace))) is None:
         screen.tell("there is no session here to go on with: this is a new one")
@@ -83,6 +93,11 @@ async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> Age
             agent=options.agent,
             project=options.project,
             mcp=options.mcp,
+            mode=options.mode,
+            files=options.files,
+            scope=options.scope,
+            memory=options.memory,
+            changes=options.changes,
             settings=Settings(window=options.window) if plain and options.window else None,
         ),
         screen.err,
@@ -110,7 +125,10 @@ async def read_attached(options: ChatOptions, workspace: WorkspaceSource) -> dic
     """
     attached = dict.fromkeys(options.attach, False) | dict.fromkeys(options.essential, True)
     attached = {inside(path, options.workspace): vital for path, vital in attached.items()}
-    for path in attached:
+    paths = [*attached, *([options.active] if options.active else [])]
+    for path in paths:
+        if is_url(path):
+            continue
         found = await workspace.read(path, "attached")
         if isinstance(found, LeftOut):
             raise UsageError(f"cannot attach: {found.detail}")

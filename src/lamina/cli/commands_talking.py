@@ -9,6 +9,20 @@ import anyio
 import typer
 
 from lamina.cli.options import text_or_file
+from lamina.cli.talking import (
+    Active,
+    AllowHost,
+    Files,
+    Mode,
+    NoMemory,
+    Since,
+    Until,
+    Web,
+    Within,
+    changes_of,
+    scope_of,
+    wants,
+)
 from lamina.errors import UsageError
 
 app = typer.Typer()
@@ -22,8 +36,12 @@ TalkWorkspace = Annotated[
 ]  # fmt: skip
 Attach = Annotated[
     list[str] | None,
-    typer.Option("--attach", "-a", help="A path in the workspace; may be given often."),
-]
+    typer.Option(
+        "--attach", "-a", metavar="REFERENCE",
+        help="What goes along: a path or the name of a note, a folder/, #tag, lines (note.md#L3-L9),"
+        " a section ([[note#Heading]]) or a URL; may be given often.",
+    ),
+]  # fmt: skip
 Essential = Annotated[
     list[str] | None,
     typer.Option("--essential", help="Like --attach, but never left out for want of room."),
@@ -72,6 +90,15 @@ def chat(
     model: Model = None,
     attach: Attach = None,
     essential: Essential = None,
+    active: Active = None,
+    mode: Mode = "agent",
+    files: Files = False,
+    within: Within = None,
+    since: Since = None,
+    until: Until = None,
+    web: Web = None,
+    allow_host: AllowHost = None,
+    no_memory: NoMemory = False,
     system: System = "",
     agent: WithAgent = None,
     project: WithProject = None,
@@ -92,6 +119,7 @@ def chat(
 
     if session is not None and latest:
         raise typer.BadParameter("--session and --continue exclude one another")
+    wants(workspace, mode, files)
     options = ChatOptions(
         workspace=workspace,
         session=session,
@@ -105,6 +133,12 @@ def chat(
         mcp=mcp,
         window=window,
         max_tokens=max_tokens,
+        active=active,
+        mode=mode,
+        files=files,
+        scope=scope_of(within, since, until),
+        memory=not no_memory,
+        changes=changes_of(web, allow_host),
     )
     if code := _interruptible(run_chat, options):
         raise typer.Exit(code)
@@ -124,6 +158,15 @@ def ask(
         typer.Option("--resume", help="With --session: go on with a turn that was interrupted."),
     ] = False,
     model: Model = None,
+    active: Active = None,
+    mode: Mode = "agent",
+    files: Files = False,
+    within: Within = None,
+    since: Since = None,
+    until: Until = None,
+    web: Web = None,
+    allow_host: AllowHost = None,
+    no_memory: NoMemory = False,
     system: System = "",
     agent: WithAgent = None,
     project: WithProject = None,
@@ -147,7 +190,7 @@ def ask(
     from lamina.cli.ask import ask as run_ask
     from lamina.cli.running import RunOptions
 
-    if resume and (session is None or question is not None or attach or essential):
+    if resume and (session is None or question is not None or attach or essential or active):
         raise typer.BadParameter("--resume goes with --session, and with no question or attachment")
     try:
         text = None if resume else read_question(question, sys.stdin)
@@ -160,7 +203,9 @@ def ask(
         allow_tools=allow_tools,
         as_json=as_json,
         max_tokens=max_tokens,
+        active=active,
     )
+    wants(workspace, mode, files)
     options = RunOptions(
         workspace=workspace,
         session=session,
@@ -169,6 +214,11 @@ def ask(
         agent=agent,
         project=project,
         mcp=mcp,
+        mode=mode,
+        files=files,
+        scope=scope_of(within, since, until),
+        memory=not no_memory,
+        changes=changes_of(web, allow_host),
     )
     if code := _interruptible(run_ask, asked, options):
         raise typer.Exit(code)
@@ -181,6 +231,10 @@ def rpc(
     essential: Essential = None,
     session: OldSession = None,
     model: Model = None,
+    files: Files = False,
+    web: Web = None,
+    allow_host: AllowHost = None,
+    no_memory: NoMemory = False,
     system: System = "",
     agent: WithAgent = None,
     project: WithProject = None,
@@ -210,6 +264,9 @@ def rpc(
         agent=agent,
         project=project,
         mcp=mcp,
+        files=files,
+        memory=not no_memory,
+        changes=changes_of(web, allow_host),
     )
     if code := _interruptible(serve, served, options):
         raise typer.Exit(code)

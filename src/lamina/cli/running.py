@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from rich.console import Console
@@ -10,15 +10,17 @@ from rich.console import Console
 from lamina.cli.finding import find_session
 from lamina.cli.indexing import IndexProgress
 from lamina.cli.models import ensure_model
-from lamina.engine.runner import AgentRunner
+from lamina.engine.runner import ChatRunner
 from lamina.errors import ModelMissing, UsageError
 from lamina.ports import Approver
 from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import is_path
+from lamina.values.note import Scope
 from lamina.values.settings import Settings, Target
 from lamina.wiring import default_target
 from lamina.wiring.clients import find_key
-from lamina.wiring.running import Clients, open_agent
+from lamina.wiring.running import Clients, open_agent, open_plan, open_qa
+from lamina.wiring.workspaces import memory_file
 
 if TYPE_CHECKING:
     from lamina.tools.config import ServersConfig
@@ -30,8 +32,12 @@ SYSTEM = (
 )
 
 
+Mode = Literal["agent", "qa", "plan"]
+
+
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """How a person wants to talk: `session` is an id or the beginning of one, to go on with it."""
+    """How a person wants to talk: `session` is an id or the beginning of one, to go on with it.
+    `changes` are settings that are said now, whatever the session or an agent says."""
 
     workspace: Path = Path()
     session: str | None = None
@@ -42,6 +48,14 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     mcp: Path | None = None
     settings: Settings | None = None
     max_requests: int = 20
+    mode: Mode = "agent"
+    # Where questions are answered from.
+    scope: Scope = Scope()
+    # Whether the model may look at the workspace's files, and change them.
+    files: bool = False
+    # Whether it is told what the person wants remembered.
+    memory: bool = True
+    changes: dict[str, Any] = {}
 
 
 async def open_runner(
@@ -50,7 +64,7 @@ async def open_runner(
     *,
     approver: Approver | None = None,
     needs_key: bool = False,
-) -> AgentRunner:
+) -> ChatRunner:
     """The runner; an embedded model that is not on this machine is fetched, with a progress bar on
     `console`. With `needs_key` a vendor without a key is refused before there is a session.
 
@@ -80,27 +94,62 @@ async def open_runner(
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
-    runner = await open_agent(
-        session,
-        system=system,
-        agent=options.agent,
-        project=options.project,
-        workspace=options.workspace,
-        target=options.target,
-        settings=options.settings,
-        mcp=options.mcp,
-        approver=approver,
-        max_requests=options.max_requests,
-        providers=clients,
-    )
+    runner = await _open(session, system, options, approver, clients)
     runner.closing.append(clients.aclose)
     runner.session.turns.selector.progress = IndexProgress(console)
     try:
+        changes = {
+            name: value
+            for name, value in options.changes.items()
+            if getattr(runner.session.settings, name) != value
+        }
+        if changes:
+            await runner.session.change(**changes)
         await ensure_target(runner.session.target(), console)
     except BaseException:
         await runner.close()
         raise
     return runner
+
+
+async def _open(
+    session: str | None,
+    system: str | tuple[tuple[str, str], ...],
+    options: RunOptions,
+    approver: Approver | None,
+    clients: Clients,
+) -> ChatRunner:
+    opening: dict[str, Any] = {
+        "system": system,
+        "agent": options.agent,
+        "project": options.project,
+        "workspace": options.workspace,
+        "target": options.target,
+        "settings": options.settings,
+        "providers": clients,
+        "memory_file": memory_file() if options.memory else None,
+    }
+    match options.mode:
+        case "qa":
+            if options.mcp is not None or options.files:
+                raise UsageError(
+                    "--mode qa answers from notes and calls no tools: leave out the "
+                    "tools, or take --mode plan or agent"
+                )
+            return await open_qa(session, scope=options.scope, **opening)
+        case "plan":
+            return await open_plan(
+                session, mcp=options.mcp, files=options.files, approver=approver, **opening
+            )
+        case "agent":
+            return await open_agent(
+                session,
+                mcp=options.mcp,
+                files=options.files,
+                approver=approver,
+                max_requests=options.max_requests,
+                **opening,
+            )
 
 
 async def _read_agent(options: RunOptions) -> "Given | None":
@@ -143,6 +192,8 @@ async def _ensure_search(options: RunOptions, given: "Given | None", console: Co
 
 
 def _is_searched(options: RunOptions, given: "Given | None") -> bool:
+    if options.mode == "qa":
+        return True
     if given is not None and any(each.include == "agent" for each in given.agent.guides):
         return True
     configs: list[ServersConfig] = []

@@ -8,12 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
-from lamina.ports import WorkspaceSource
-from lamina.values.item import Reading, Shape
+from lamina.ports import FetchPicture
+from lamina.values.item import Item, Reading, Shape
 from lamina.values.message import Text
-from lamina.values.request import LeftOut
+from lamina.values.request import Gathered, LeftOut
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
+from lamina.workspace.folder import FolderWorkspace
 
 
 class ScriptTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +64,7 @@ class ScriptClock:
 class EditedWorkspace:
     """A workspace with edits on top, as if somebody had saved them; the folder stays as it is."""
 
-    def __init__(self, inner: WorkspaceSource) -> None:
+    def __init__(self, inner: FolderWorkspace) -> None:
         self._inner = inner
         self._edits: dict[str, str] = {}
 
@@ -74,12 +75,35 @@ class EditedWorkspace:
     def edit(self, edits: Mapping[str, str]) -> None:
         self._edits |= edits
 
+    @property
+    def id(self) -> str:
+        return self._inner.id
+
     async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
         reading = await self._inner.read(reference, shape)
-        if reference not in self._edits or isinstance(reading, LeftOut):
+        return reading if isinstance(reading, LeftOut) else self._edited(reading)
+
+    async def gather(
+        self,
+        reference: str,
+        shape: Shape,
+        *,
+        embed_depth: int = 1,
+        fetch_picture: FetchPicture | None = None,
+    ) -> Gathered:
+        gathered = await self._inner.gather(
+            reference, shape, embed_depth=embed_depth, fetch_picture=fetch_picture
+        )
+        return replace(gathered, readings=tuple(map(self._edited, gathered.readings)))
+
+    async def find_moved(self, item: Item) -> str | None:
+        return await self._inner.find_moved(item)
+
+    def _edited(self, reading: Reading) -> Reading:
+        edit = self._edits.get(reading.item.key)
+        if edit is None:
             return reading
-        edited = replace(reading.item, content=self._edits[reference], version="")
-        return replace(reading, item=edited)
+        return replace(reading, item=replace(reading.item, content=edit, version=""))
 
 
 def scripted_reply(answer: str) -> Reply:

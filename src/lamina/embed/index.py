@@ -12,22 +12,32 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
-from lamina.embed.index_corpus import Asked, Counts, IndexedCorpus, Standing, grow, mended, stand
+from lamina.embed.index_arranging import Arrangement, Lacking, arrange, find_again, find_lacking
+from lamina.embed.index_corpus import Asked, Counts, IndexedCorpus, Standing, stand
 from lamina.embed.index_file import ChunkFile, Stats
 from lamina.embed.index_graph import find_graph
-from lamina.embed.index_making import WORDS_ALONE, Making, describe_failed, embed_texts, find_made
-from lamina.embed.index_shelf import Shelf, unpack_vectors
-from lamina.ports import Embedder, Progress
+from lamina.embed.index_making import WORDS_ALONE, Making, describe_failed, embed_texts
+from lamina.embed.index_shelf import unpack_vectors
+from lamina.ports import Embedder, Progress, Texts
 from lamina.selection.expanding import Graph
-from lamina.selection.lexical import Lexicon
 from lamina.selection.scoring import Matrix
 from lamina.values.selection import Document
 
-# Corpora are remembered for the next turn while they come to so many chunks (1.5 kB each).
-REMEMBERED_CHUNKS = 200_000
+# Corpora are remembered for the next turn while they come to so many chunks: of passages with
+# vectors some 2.2 kB each, so 1.1 GB; without vectors a third of it. A workspace of 100,000 notes
+# (300,000 passages) fits, and half as much beside it. What shares its memory is counted once.
+REMEMBERED_CHUNKS = 500_000
+# Not more than so many of them; and so many whatever their size: a large workspace is not read anew
+# because a few tools were searched in between.
+REMEMBERED, IN_USE = 8, 3
 REMEMBERED_QUESTIONS = 512
 SWITCHED_OFF = "embeddings are switched off"
+REFUSED = (
+    "{count:,} of the texts that the index was given are others than it asked for; they are not "
+    "taken, and asked for again"
+)
 
 
 class SqliteIndex:
@@ -48,19 +58,23 @@ class SqliteIndex:
         # One batch at a time: two sessions that want the same do not both make it, and a short
         # load waits for one batch of a long one, not for all of it.
         self._turn = anyio.Lock()
-        self._remembered: OrderedDict[tuple[Document, ...], Standing] = OrderedDict()
+        self._remembered: list[Standing] = []
         self._questions: OrderedDict[str, Matrix] = OrderedDict()
 
     async def load(
-        self, documents: Sequence[Document], progress: Progress | None = None
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: Texts | None = None,
     ) -> IndexedCorpus:
-        """The documents, ready to be searched; what is new of them is embedded first. `progress`
-        is told only if there is something to make."""
+        """The documents, ready to be searched; what is new of them is embedded first, and `texts`
+        asked for what they hold only digests of. `progress` is told only if there is something to
+        make."""
         wanted = tuple(documents)
-        making = Making(self._embedder, self._file, self._turn, progress)
-        standing = self._remembered.get(wanted)
+        making = Making(self._embedder, self._file, self._turn, progress, texts)
+        standing = self._find(wanted)
         if standing is None or standing.lacking:
-            standing = await self._stand(wanted, standing, making)
+            standing = await self._stand(wanted, making)
         self._remember(standing)
         return self._corpus(standing, making)
 
@@ -82,66 +96,81 @@ class SqliteIndex:
         """Closes the file; whoever loads again opens it again."""
         self._file.close()
 
-    async def _stand(
-        self, documents: tuple[Document, ...], before: Standing | None, making: Making
-    ) -> Standing:
-        await anyio.to_thread.run_sync(self._file.begin)
+    def _find(self, documents: tuple[Document, ...]) -> Standing | None:
+        """The same documents as they were loaded before. Those that are the very same are found at
+        once; to compare them all takes some milliseconds for 100,000 of them."""
+        for standing in self._remembered:
+            if standing.documents is documents:
+                return standing
+        for standing in self._remembered:
+            if standing.documents == documents:
+                return replace(standing, documents=documents)
+        return None
+
+    async def _stand(self, documents: tuple[Document, ...], making: Making) -> Standing:
+        remembered = tuple(self._remembered)
+        arranged, lacking = await anyio.to_thread.run_sync(self._collect, documents, remembered)
+        await making.complete(arranged.shelf, lacking)
         embeds = self._embedder is not None
-        if before is not None:
-            made = await making.complete(before.shelf, embeds, shared=True)
-            if made is before.shelf:
-                return before
-            return await anyio.to_thread.run_sync(mended, before, made, embeds)
-        remembered = tuple(reversed(self._remembered.values()))
-        shelf, lexicon = await anyio.to_thread.run_sync(self._collect, documents, remembered)
-        made = await making.complete(shelf, embeds, shared=False)
-        return await anyio.to_thread.run_sync(stand, documents, made, lexicon, embeds)
+        return await anyio.to_thread.run_sync(lambda: stand(arranged, embeds=embeds))
 
     def _collect(
         self, documents: tuple[Document, ...], remembered: tuple[Standing, ...]
-    ) -> tuple[Shelf, Lexicon | None]:
-        """What is known of the chunks, in memory or on the disk; with the lexicon of the shelf that
-        this one grew from."""
-        texts = dict.fromkeys(chunk for document in documents for chunk in document.chunks)
-        shelf, lexicon = grow(texts, remembered) or (Shelf(texts), None)
+    ) -> tuple[Arrangement, Lacking]:
+        """What is known of the chunks, in memory or on the disk; and what is not."""
+        self._file.begin()
         embeds = self._embedder is not None
-        for standing in remembered:
-            if not shelf.lacking(vectors=embeds):
-                return shelf, lexicon
-            shelf.take_over(standing.shelf)
+        arranged = arrange(documents, remembered)
+        shelf = arranged.shelf
+        lacking = find_lacking(arranged, vectors=embeds)
+        if not lacking.digests:
+            return arranged, lacking
         if self._embedder is not None:
-            shelf.put(find_made(self._file, self._embedder.name, shelf.lacking(vectors=True)))
-        shelf.put(find_made(self._file, WORDS_ALONE, shelf.lacking(vectors=False)))
-        return shelf, lexicon
+            name = self._embedder.name
+            self._file.fetch_each(name, lacking.digests, lambda made: shelf.put(made, settled=True))
+        unknown = [digest for digest in lacking.digests if shelf.row(digest) < 0]
+        self._file.fetch_each(WORDS_ALONE, unknown, lambda made: shelf.put(made, settled=False))
+        arranged = find_again(arranged)
+        return arranged, find_lacking(arranged, vectors=embeds)
 
     def _corpus(self, standing: Standing, making: Making) -> IndexedCorpus:
         lexical = making.missing or ("" if self._embedder else self._off)
-        failed = describe_failed(making.failed)
-        if not lexical and making.failed and not standing.shelf.embedded.any():
-            lexical = f"no text could be embedded: {next(iter(making.failed.values()))}"
-        made = len(making.made)
+        failed = describe_failed(making.failed.values())
+        if not lexical and making.failed and standing.shelf.vectors is None:
+            _, why = next(iter(making.failed.values()))
+            lexical = f"no text could be embedded: {why}"
+        warnings = self._file.notes()
+        if making.refused:
+            warnings += (REFUSED.format(count=making.refused),)
         return IndexedCorpus(
             standing,
             self._ask if self._embedder else None,
             self._relate if self._embedder else None,
             lexical=lexical,
             failed=failed,
-            warnings=self._file.notes(),
+            warnings=warnings,
             counts=Counts(
-                new=made,
-                reused=standing.texts - made - len(making.failed),
+                new=making.made,
+                reused=standing.texts - making.made - len(making.failed),
                 failed=len(making.failed),
+                missing=standing.missing,
             ),
         )
 
     def _remember(self, standing: Standing) -> None:
-        self._remembered.pop(standing.documents, None)
-        self._remembered[standing.documents] = standing
+        """Keeps it for the next turn, the last one first, and lets go of what is too much."""
+        if self._remembered and self._remembered[0] is standing:
+            return
+        others = (each for each in self._remembered if each.documents != standing.documents)
+        kept: list[Standing] = []
         chunks = 0
-        for documents, each in reversed(tuple(self._remembered.items())):
-            chunks += len(each.shelf)
-            if chunks > REMEMBERED_CHUNKS and each is not standing:
-                del self._remembered[documents]
+        held: set[int] = set()
+        for each in (standing, *others):
+            chunks += 0 if each.shelf.memory in held else len(each.shelf)
+            held.add(each.shelf.memory)
+            if len(kept) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(kept) < REMEMBERED):
+                kept.append(each)
+        self._remembered = kept
 
     async def _ask(self, texts: Sequence[str]) -> Asked:
         """The vectors of questions; those of the last ones are remembered."""

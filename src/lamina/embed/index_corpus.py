@@ -4,20 +4,24 @@ Law: scores depend on the documents and the question alone, not on what else is 
 whether a vector was just made or read again.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio.to_thread
 import numpy
-from msgspec import Struct
-from msgspec.structs import replace
-from numpy.typing import NDArray
+from msgspec import Struct, field
 
-from lamina.embed.index_making import describe_failed
-from lamina.embed.index_shelf import Shelf
+from lamina.embed.index_arranging import (
+    Arrangement,
+    count_times,
+    digest_text,
+    find_again,
+    find_lacking,
+)
+from lamina.embed.index_making import describe_failed, shown
 from lamina.errors import ModelMissing
 from lamina.selection.expanding import Graph
 from lamina.selection.lexical import Lexicon
-from lamina.selection.scoring import Layout, Matrix, Scores, lay_out
+from lamina.selection.scoring import Matrix, Scores
 from lamina.values.selection import Document
 
 # Texts to vectors, by text; and why some have none.
@@ -26,74 +30,46 @@ Ask = Callable[[Sequence[str]], Awaitable[Asked]]
 
 # So many vectors at a time stay in a processor's cache.
 CACHED = 512
-# What is new, or there for nobody, is at most one row in so many: otherwise a shelf begins anew.
-SMALL_SHARE = 8
+NOTHING = numpy.float32(0)
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """Of the different texts of a corpus: how many were made for it, known before, or failed."""
+    """Of the different texts of a corpus: how many were made for it, known before, or failed; and
+    how many are missing, as nothing is known of them and nobody gave them."""
 
     new: int = 0
     reused: int = 0
     failed: int = 0
+    missing: int = 0
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """What corpora of the same documents share; nobody changes it."""
+class Standing(Arrangement, frozen=True, kw_only=True):
+    """What corpora of the same documents share; nobody changes it. The shelf may hold texts besides
+    those of the documents; so may the lexicon, a chunk for each row."""
 
-    documents: tuple[Document, ...]
-    layout: Layout
-    # May hold texts besides those of the documents; so may the lexicon, a chunk for each row.
-    shelf: Shelf
     lexicon: Lexicon
-    # The row of the shelf for each chunk of the documents, in order; and how many rows those are.
-    columns: NDArray[numpy.int64]
-    texts: int
-    # The texts of which something is still to be made.
-    lacking: tuple[str, ...]
+    # The texts of which something is still to be made, and how many of these have no row.
+    lacking: tuple[bytes, ...] = ()
+    missing: int = 0
     # Those that were asked for, by their threshold and top.
-    graphs: dict[tuple[float, int], Graph] = {}
+    graphs: dict[tuple[float, int], Graph] = field(default_factory=dict)
 
 
-def grow(texts: Mapping[str, None], remembered: Iterable[Standing]) -> tuple[Shelf, Lexicon] | None:
-    """A shelf for these texts that has grown from one that holds most of them, with the lexicon of
-    that one; None if there is no such."""
-    for standing in remembered:
-        # Rows that are still to be made belong to those who hold the corpus.
-        if standing.lacking or not len(standing.shelf):
-            continue
-        few = len(standing.shelf) // SMALL_SHARE
-        new = [text for text in texts if text not in standing.shelf.rows]
-        idle = len(standing.shelf) + len(new) - len(texts)
-        if len(new) + standing.lexicon.recent <= few and idle <= few:
-            return standing.shelf.grown(new), standing.lexicon
-    return None
-
-
-def stand(
-    documents: tuple[Document, ...], shelf: Shelf, lexicon: Lexicon | None, embeds: bool
-) -> Standing:
-    """Documents of which all terms are known. `lexicon` is that of the shelf before it grew."""
-    rows = shelf.rows
-    columns = numpy.array([rows[chunk] for each in documents for chunk in each.chunks], numpy.int64)
-    times = numpy.bincount(columns, minlength=len(shelf))
-    known = 0 if lexicon is None else len(lexicon)
-    packed = [terms or b"" for terms in shelf.terms[known:]]
+def stand(arranged: Arrangement, *, embeds: bool) -> Standing:
+    """Documents of which all is on the shelf that can be."""
+    arranged = find_again(arranged)
+    shelf = arranged.shelf
+    lacking = find_lacking(arranged, vectors=embeds).digests
     return Standing(
-        documents=documents,
-        layout=lay_out(documents),
+        documents=arranged.documents,
+        layout=arranged.layout,
         shelf=shelf,
-        lexicon=lexicon.grown(packed, times) if lexicon else Lexicon(packed, times),
-        columns=columns,
-        texts=int(numpy.count_nonzero(times)),
-        lacking=tuple(shelf.lacking(vectors=embeds)),
+        columns=arranged.columns,
+        texts=arranged.texts,
+        lexicon=Lexicon(shelf.postings, count_times(arranged.columns, len(shelf))),
+        lacking=lacking,
+        missing=sum(shelf.row(digest) < 0 for digest in lacking),
     )
-
-
-def mended(before: Standing, shelf: Shelf, embeds: bool) -> Standing:
-    """The same documents, of which more is known now."""
-    lacking = tuple(shelf.lacking(vectors=embeds))
-    return replace(before, shelf=shelf, lacking=lacking, graphs={})
 
 
 # Which documents are alike, by threshold and top.
@@ -147,10 +123,13 @@ class IndexedCorpus:
         `lexical` or `failed` say so afterwards."""
         shelf = self._standing.shelf
         found: dict[str, Matrix] = {}
-        if self._ask is not None and not self._lexical and shelf.vectors is not None:
+        vectors = shelf.vectors
+        if self._ask is not None and not self._lexical and vectors is not None:
             asked = [part for part in dict.fromkeys(parts) if part.strip()]
             # Whoever searches from a chunk need not have it embedded once more.
-            found = {part: shelf.vectors[shelf.rows[part]] for part in asked if part in shelf}
+            rows = shelf.find([digest_text(part) for part in asked]).tolist()
+            pairs = zip(asked, rows, strict=True)
+            found = {part: vectors[row] for part, row in pairs if row >= 0 and shelf.embedded[row]}
             try:
                 made, failed = await self._ask([part for part in asked if part not in found])
             except ModelMissing as error:
@@ -158,15 +137,18 @@ class IndexedCorpus:
                 found = {}
             else:
                 found |= made
-                self._unanswered = describe_failed(failed)
+                self._unanswered = describe_failed(
+                    (shown(text), why) for text, why in failed.items()
+                )
         # Some milliseconds for each part of 100,000 chunks: too long to hold the others up.
         return await anyio.to_thread.run_sync(self._score, tuple(parts), found)
 
     def _score(self, parts: tuple[str, ...], found: Mapping[str, Matrix]) -> Scores:
         standing = self._standing
         lexical = numpy.zeros((len(parts), len(standing.columns)), numpy.float32)
+        # What has no row (-1) finds the last place, where nothing is.
         for row, part in enumerate(parts):
-            lexical[row] = standing.lexicon.score(part)[standing.columns]
+            lexical[row] = numpy.append(standing.lexicon.score(part), NOTHING)[standing.columns]
         vectors = standing.shelf.vectors
         if not found or vectors is None:
             return Scores(lexical=lexical, layout=standing.layout)
@@ -180,11 +162,12 @@ class IndexedCorpus:
 
 def _multiply(vectors: Matrix, asked: Sequence[Matrix]) -> Matrix:
     """The cosine of each question with each vector. Row by row: a product of matrices adds up in
-    another order for other neighbours, and its threads wait for each other where others work."""
-    alike = numpy.empty((len(asked), len(vectors)), numpy.float32)
+    another order for other neighbours, and its threads wait for each other where others work. In
+    the last place stands what has no vector."""
+    alike = numpy.full((len(asked), len(vectors) + 1), numpy.nan, numpy.float32)
     # What is read from memory once serves all questions.
     for start in range(0, len(vectors), CACHED):
-        block = slice(start, start + CACHED)
+        block = slice(start, min(start + CACHED, len(vectors)))
         for row, question in enumerate(asked):
             numpy.vecdot(vectors[block], question, out=alike[row, block])
     return alike

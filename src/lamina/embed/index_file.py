@@ -8,7 +8,7 @@ memory and offered to it again. Texts themselves are never in it.
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
@@ -42,6 +42,8 @@ KEPT_DAYS, NOTED_DAYS = 90, 7
 PATIENCE, IMPATIENCE = 5.0, 0.1
 # How many rows are asked for at once; SQLite takes 32,766 variables, older ones far fewer.
 AT_ONCE = 10_000
+# How many rows are handed on at once.
+TAKEN = 4096
 # From so many on it may pay to read all there is; if that is not more than so many times as many.
 MANY, MANY_SHARE = 5_000, 3
 DAY = 86_400
@@ -112,24 +114,34 @@ class ChunkFile:
                 # Deleted under our hands: what is written there would be for nobody.
                 self.close()
 
-    def fetch(self, maker: str, digests: Iterable[bytes]) -> dict[bytes, Made]:
+    def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, Made]:
         """What is known of texts; rows that do not prove themselves are as good as none."""
-        # In order: neighbours stand on the same pages.
-        wanted = sorted(digests)
+        found: dict[bytes, Made] = {}
+        self.fetch_each(maker, digests, found.update)
+        return found
+
+    def fetch_each(
+        self, maker: str, digests: Collection[bytes], take: Callable[[dict[bytes, Made]], object]
+    ) -> None:
+        """The same, some at a time: not all has to be in memory at once. A file that proves damaged
+        meanwhile may give the same once more."""
+        if not digests:
+            return
         with self._lock:
-            held = {
-                digest: self._unwritten[maker, digest]
-                for digest in wanted
-                if (maker, digest) in self._unwritten
-            }
-            nothing: tuple[dict[bytes, Made], list[int]] = ({}, [])
-            found, old = self._read(lambda file: self._fetch(file, maker, wanted), nothing)
+            nothing: list[int] = []
+            old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
             if old:
                 # Only so that it is not dropped one day; nothing is lost if the disk refuses.
                 with suppress(sqlite3.Error), self._writing(self._open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
-            return found | held
+            held = {
+                digest: self._unwritten[maker, digest]
+                for digest in (digests if self._unwritten else ())
+                if (maker, digest) in self._unwritten
+            }
+            if held:
+                take(held)
 
     def keep(self, maker: str, made: Mapping[bytes, Made]) -> None:
         """Keeps what was made of texts; in memory if it cannot be on the disk."""
@@ -189,13 +201,18 @@ class ChunkFile:
     # -- rows --------------------------------------------------------------------------------------
 
     def _fetch(
-        self, file: sqlite3.Connection, maker: str, wanted: list[bytes]
-    ) -> tuple[dict[bytes, Made], list[int]]:
-        found: dict[bytes, Made] = {}
+        self,
+        file: sqlite3.Connection,
+        maker: str,
+        wanted: Collection[bytes],
+        take: Callable[[dict[bytes, Made]], object],
+    ) -> list[int]:
+        """Gives rows to `take`; returns those that it is to be noted of."""
         old: list[int] = []
         number = self._maker(file, maker)
         if number is None:
-            return found, old
+            return old
+        found: dict[bytes, Made] = {}
         noted = self._today() - NOTED_DAYS
         for digest, vector, terms, version, checksum, day, row in _rows(file, number, wanted):
             # Where damage made numbers of them, there are no bytes to add up.
@@ -204,7 +221,11 @@ class ChunkFile:
                 found[digest] = Made(vector, terms if version == TERMS_VERSION else None)
                 if not isinstance(day, int) or day <= noted:
                     old.append(row)
-        return found, old
+                if len(found) == TAKEN:
+                    take(found)
+                    found = {}
+        take(found)
+        return old
 
     def _keep_unwritten(self, file: sqlite3.Connection) -> None:
         today = self._today()
@@ -394,8 +415,10 @@ class ChunkFile:
                 self._notes.append(note)
 
 
-def _rows(file: sqlite3.Connection, maker: int, wanted: list[bytes]) -> Iterator[tuple[Any, ...]]:
-    """The rows of the digests, which are in order."""
+def _rows(
+    file: sqlite3.Connection, maker: int, wanted: Collection[bytes]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the digests."""
     fields = "digest, vector, terms, terms_version, checksum, day, rowid"
     if len(wanted) >= MANY:
         (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
@@ -406,8 +429,10 @@ def _rows(file: sqlite3.Connection, maker: int, wanted: list[bytes]) -> Iterator
             yield from (row for row in rows if row[0] in asked)
             return
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
-    for start in range(0, len(wanted), at_once):
-        some = wanted[start : start + at_once]
+    # In order: neighbours stand on the same pages.
+    ordered = sorted(wanted)
+    for start in range(0, len(ordered), at_once):
+        some = ordered[start : start + at_once]
         places = ",".join("?" * len(some))
         yield from file.execute(
             f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)

@@ -8,11 +8,12 @@ import hashlib
 from struct import pack
 
 import msgspec
+import numpy
 from msgspec import Struct
 
+from lamina.embed.index_arranging import digest_text, digests_of
 from lamina.embed.index_corpus import Standing
 from lamina.embed.index_file import GRAPHS, ChunkFile, Made
-from lamina.embed.index_making import digest_text
 from lamina.selection.expanding import Graph, build_graph
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
@@ -39,7 +40,9 @@ def find_graph(
     if graph is None:
         vectors = standing.shelf.vectors
         assert vectors is not None
-        graph = build_graph(standing.documents, vectors[standing.columns], threshold, top)
+        rows = vectors[standing.columns]
+        rows[standing.columns < 0] = numpy.nan
+        graph = build_graph(standing.documents, rows, threshold, top)
         file.keep(GRAPHS, {key: Made(_pack(graph, standing.documents), b"")})
     return graph
 
@@ -47,13 +50,12 @@ def find_graph(
 def _digest(standing: Standing, maker: str, threshold: float, top: int) -> bytes:
     """Of all that a graph depends on; a chunk without a vector is another than with one."""
     digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
-    column = 0
-    embedded = standing.shelf.embedded[standing.columns].tolist()
+    # What has no row (-1) is looked up in the last place.
+    embedded = iter(numpy.append(standing.shelf.embedded, False)[standing.columns].tolist())
     for document in standing.documents:
-        digest.update(digest_text(document.id) + pack("<q", len(document.chunks)))
-        for chunk in document.chunks:
-            digest.update(digest_text(chunk) if embedded[column] else b"-")
-            column += 1
+        digest.update(digest_text(document.id) + pack("<q", document.size))
+        for chunk in digests_of(document):
+            digest.update(chunk if next(embedded) else b"-")
     return digest.digest()
 
 
@@ -77,7 +79,7 @@ def _unpack(packed: bytes, documents: tuple[Document, ...]) -> Graph | None:
                 for other, score in zip(others, scores, strict=True)
             )
             for document, others, scores in zip(documents, found.others, found.scores, strict=True)
-            if document.chunks
+            if document.size
         }
     except (msgspec.MsgspecError, ValueError, IndexError):
         return None

@@ -1,30 +1,35 @@
 """Making what is missing of texts: terms and vectors, batch by batch.
 
-Laws: every batch is kept before the next begins. A text that fails takes no other with it, and
-nothing is kept of it that could be taken for a vector.
+Laws: every batch is kept before the next begins, and its texts are asked for only then. A text that
+fails takes no other with it, and nothing is kept of it that could be taken for a vector. A text is
+taken for what it is: one that is not of the digest it was given for is refused.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
 import anyio.to_thread
 
+from lamina.embed.index_arranging import Lacking, digest_text
 from lamina.embed.index_file import ChunkFile, Made
 from lamina.embed.index_shelf import Shelf, pack_vectors
 from lamina.errors import ModelMissing
-from lamina.ports import Embedder, Progress
+from lamina.ports import Embedder, Progress, Texts
 from lamina.selection.lexical import pack_terms
 
 # So many texts are made between two writes; two tenths of a second on a slow machine.
 BATCH = 64
+# The same where only their words are taken, which is faster.
+WORDS_BATCH = 1024
 # Who made rows that have terms and no vector.
 WORDS_ALONE = ""
 NO_VECTOR = "the embedder gave no vector"
+OTHER_LENGTH = "its vector is of another length than the others"
 
 
 class Making:
-    """One load's share of the work, and what came of it. `turn` is held for one batch at a time."""
+    """One load's share of the work, and what came of it. `turn` is held for one batch at a time;
+    `ask` gives texts that are not at hand."""
 
     def __init__(
         self,
@@ -32,10 +37,14 @@ class Making:
         file: ChunkFile,
         turn: anyio.Lock,
         progress: Progress | None,
+        ask: Texts | None = None,
     ) -> None:
-        self.made: set[str] = set()
-        # Texts that could not be embedded, and why.
-        self.failed: dict[str, str] = {}
+        # Of how many texts something was made, and how many that were given are others than those
+        # that were asked for.
+        self.made = 0
+        self.refused = 0
+        # Texts that could not be embedded: their beginning, and why.
+        self.failed: dict[bytes, tuple[str, str]] = {}
         # Why there is no embedder after all.
         self.missing = ""
         self._embedder = embedder
@@ -43,59 +52,71 @@ class Making:
         self._file = file
         self._turn = turn
         self._progress = progress
+        self._ask = ask
+        self._at_hand: Mapping[bytes, str] = {}
         # Once nothing of a batch could be embedded, it is not the texts: those of the next batches
         # are not tried one by one, until some can.
         self._singly = True
 
-    async def complete(self, shelf: Shelf, embeds: bool, *, shared: bool) -> Shelf:
-        """The shelf with what could be made of what it lacks; a copy of it, if it is shared and
-        something could."""
-        waiting = shelf.lacking(vectors=embeds)
-        done, total = 0, len(waiting)
-        while done < total:
-            batch = waiting[done : done + BATCH]
+    async def complete(self, shelf: Shelf, lacking: Lacking) -> None:
+        """Puts on the shelf what can be made of what it lacks."""
+        self._at_hand = lacking.at_hand
+        waiting = lacking.digests
+        if self._ask is None:
+            waiting = tuple(digest for digest in waiting if digest in lacking.at_hand)
+        total, start = len(waiting), 0
+        while start < len(waiting):
             there = self._embedder is not None
+            batch = waiting[start : start + (BATCH if there else WORDS_BATCH)]
+            done = total - len(waiting) + start
             async with self._turn:
-                made = await self._make(shelf, batch, done, total)
-            if shared and made:
-                shelf, shared = shelf.copy(), False
-            shelf.put(made)
-            done += len(batch)
+                await self._make(shelf, batch, done, total)
+            start += len(batch)
             if there and self._embedder is None:
                 # It is not there after all: what has its terms has all it can have.
-                left = [text for text in waiting[done:] if shelf.terms_of(text) is None]
-                waiting, done = waiting[: total - len(left)] + left, total - len(left)
-            self._report(done, total)
-        for text in self.made:
-            if self._embedder is not None and text.strip() and not shelf.is_embedded(text):
-                self.failed.setdefault(text, "its vector is of another length than the others")
-        self.made -= self.failed.keys()
-        return shelf
+                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                start = 0
+            self._report(total - len(waiting) + start, total)
 
-    async def _make(
-        self, shelf: Shelf, batch: Sequence[str], done: int, total: int
-    ) -> dict[str, Made]:
-        """What could be made of a batch, kept already; with what another made meanwhile."""
+    async def _make(self, shelf: Shelf, batch: Sequence[bytes], done: int, total: int) -> None:
+        """What can be made of a batch, kept already; with what another made meanwhile."""
         self._report(done, total)
-        known: dict[str, Made] = {}
+        known: dict[bytes, Made] = {}
         if self._embedder is not None:
-            known = await anyio.to_thread.run_sync(find_made, self._file, self._maker, batch)
-        vectors = {text: each.vector for text, each in known.items() if each.vector}
+            known = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
+        # What was packed in another way than now is known in part: it has a vector.
+        whole = {digest: each for digest, each in known.items() if each.terms is not None}
+        texts = await self._find_texts([digest for digest in batch if digest not in whole])
+        vectors = {digest: known[digest].vector for digest in texts if digest in known}
         vectors |= await self._embed(
-            [text for text in batch if text not in vectors and not shelf.is_embedded(text)],
-            done,
-            total,
+            {digest: text for digest, text in texts.items() if digest not in known}, done, total
         )
-        return await anyio.to_thread.run_sync(self._keep, shelf, batch, known, vectors)
+        await anyio.to_thread.run_sync(self._keep, shelf, whole, texts, vectors)
 
-    async def _embed(self, texts: Sequence[str], done: int, total: int) -> dict[str, bytes]:
-        texts = [text for text in texts if text.strip()]
-        if self._embedder is None or not texts:
+    async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts that are at hand, or given for the asking."""
+        found = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
+        others = [digest for digest in digests if digest not in found]
+        if self._ask is None or not others:
+            return found
+        given = await self._ask(others)
+        for digest in others:
+            if (text := given.get(digest)) is None:
+                continue
+            if digest_text(text) == digest:
+                found[digest] = text
+            else:
+                self.refused += 1
+        return found
+
+    async def _embed(self, texts: Mapping[bytes, str], done: int, total: int) -> dict[bytes, bytes]:
+        digests = {text: digest for digest, text in texts.items() if text.strip()}
+        if self._embedder is None or not digests:
             return {}
         try:
             vectors, failed = await embed_texts(
                 self._embedder,
-                texts,
+                tuple(digests),
                 lambda made, _: self._report(done + made, total),
                 singly=self._singly,
             )
@@ -104,35 +125,34 @@ class Making:
             self._embedder = None
             return {}
         self._singly = bool(vectors)
-        self.failed |= failed
-        return vectors
+        self.failed |= {digests[text]: (shown(text), why) for text, why in failed.items()}
+        return {digests[text]: vector for text, vector in vectors.items()}
 
     def _keep(
         self,
         shelf: Shelf,
-        batch: Sequence[str],
-        known: dict[str, Made],
-        vectors: dict[str, bytes],
-    ) -> dict[str, Made]:
-        """Packs the terms that are unknown, and keeps what is new."""
-        made: dict[str, Made] = {}
-        for text in batch:
-            terms = shelf.terms_of(text)
-            if terms is None and text in known:
-                terms = known[text].terms
-            each = Made(vectors.get(text, b""), pack_terms(text) if terms is None else terms)
-            if each.vector or shelf.terms_of(text) is None:
-                made[text] = each
-        new = {text: each for text, each in made.items() if known.get(text) != each}
-        self.made |= new.keys()
-        embedded = {text: each for text, each in new.items() if each.vector}
-        for maker, rows in (
-            (self._maker, embedded.keys()),
-            (WORDS_ALONE, new.keys() - embedded.keys()),
-        ):
+        whole: Mapping[bytes, Made],
+        texts: Mapping[bytes, str],
+        vectors: Mapping[bytes, bytes],
+    ) -> None:
+        """Packs terms, keeps what is new, and puts all on the shelf."""
+        settled: dict[bytes, Made] = {}
+        bare: dict[bytes, Made] = {}
+        for digest, text in texts.items():
+            vector = vectors.get(digest, b"")
+            # What is blank has no vector to be had, and is kept as such.
+            if vector or (self._embedder is not None and not text.strip()):
+                settled[digest] = Made(vector, pack_terms(text))
+            elif shelf.row(digest) < 0:
+                bare[digest] = Made(b"", pack_terms(text))
+        for maker, rows in ((self._maker, settled), (WORDS_ALONE, bare)):
             if rows:
-                self._file.keep(maker, {digest_text(text): new[text] for text in rows})
-        return made
+                self._file.keep(maker, rows)
+        shelf.put(bare, settled=False)
+        unfit = shelf.put({**whole, **settled}, settled=True)
+        for digest in unfit:
+            self.failed[digest] = (shown(texts.get(digest, digest.hex())), OTHER_LENGTH)
+        self.made += sum(digest not in self.failed for digest in (*settled, *bare))
 
     def _report(self, done: int, total: int) -> None:
         if self._progress is not None:
@@ -171,21 +191,12 @@ async def embed_texts(
     )
 
 
-def find_made(file: ChunkFile, maker: str, texts: Iterable[str]) -> dict[str, Made]:
-    """What the file has of texts."""
-    digests = {digest_text(text): text for text in texts}
-    return {digests[key]: made for key, made in file.fetch(maker, digests).items()}
-
-
-def digest_text(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def describe_failed(failed: Mapping[str, str]) -> tuple[str, ...]:
+def describe_failed(failed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """What could not be embedded, each text by its beginning, and why."""
-    return tuple(f"{_shown(text)} cannot be embedded: {why}" for text, why in failed.items())
+    return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failed)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """The beginning of a text, on one line."""
     line = " ".join(text[:200].split())
     return repr(line if len(line) <= 60 else f"{line[:59]}…")

@@ -1,16 +1,18 @@
 """What is known of texts, in memory and ready for arithmetic.
 
-Law: a text has one row however often it occurs, so that equal texts have equal scores to the last
-bit. Vectors have passed through float16: those just made and those read again are the same.
+Law: a text, known by its digest, has one row however often it occurs, so that equal texts have
+equal scores to the last bit. Vectors have passed through float16: those just made and those read
+again are the same. Whoever has seen a row sees the same for ever.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import Lock
 
 import numpy
 from numpy.typing import NDArray
 
 from lamina.embed.index_file import Made
+from lamina.selection.lexical import NO_POSTINGS, Postings
 from lamina.selection.scoring import Matrix
 
 # A row of length 1 that was rounded is nearly so; one that is far from it is no vector at all.
@@ -21,147 +23,175 @@ SPARE, FREE = 8, 64
 
 
 class _Block:
-    """Room for vectors that shelves share: each sees the rows that it knows of, and only the one
-    that grew last may take more."""
+    """Memory that shelves share: each sees the rows up to its own length, and only the longest may
+    take more. Room that nobody has written to costs nothing."""
 
-    def __init__(self, rows: int, width: int) -> None:
-        # Room that nobody writes to costs nothing.
-        self.room = numpy.empty((rows + rows // SPARE + FREE, width), numpy.float32)
-        self._taken = rows
+    def __init__(self, rows: int, taken: int = 0) -> None:
+        self.capacity = rows + rows // SPARE + FREE
+        self.rows: dict[bytes, int] = {}
+        # Which rows have a vector, and which are of blank texts: there is none to be had.
+        self.embedded = numpy.zeros(self.capacity, bool)
+        self.blank = numpy.zeros(self.capacity, bool)
+        self.vectors: Matrix | None = None
+        self._taken = taken
         self._lock = Lock()
 
     def take(self, known: int, rows: int) -> bool:
         """Whether the rows from `known` up to `rows` are now the caller's."""
         with self._lock:
-            if self._taken != known or rows > len(self.room):
+            if self._taken != known or rows > self.capacity:
                 return False
             self._taken = rows
             return True
 
+    def copied(self, length: int, rows: int) -> "_Block":
+        """The first rows of it, with room for as many."""
+        other = _Block(rows, length)
+        # A copy in one go: another shelf may take rows meanwhile.
+        known = self.rows.copy()
+        other.rows = {digest: row for digest, row in known.items() if row < length}
+        other.embedded[:length] = self.embedded[:length]
+        other.blank[:length] = self.blank[:length]
+        if self.vectors is not None:
+            other.vectors = numpy.empty((other.capacity, self.vectors.shape[1]), numpy.float32)
+            other.vectors[:length] = self.vectors[:length]
+        return other
+
 
 class Shelf:
-    """A row per text: its terms (None while unknown) and its vector (not a number while unknown,
-    or if it has none)."""
+    """A row per text, in the order they became known: its terms, and its vector (not a number if
+    it has none). There is room for as many `rows` as are expected."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        self.terms: list[bytes | None] = [None] * len(self.rows)
-        self.vectors: Matrix | None = None
-        self.embedded: NDArray[numpy.bool_] = numpy.zeros(len(self.rows), bool)
-        self._block: _Block | None = None
+    def __init__(self, rows: int = 0) -> None:
+        self._block = _Block(rows)
+        self._length = 0
+        # Rows from here on are this shelf's alone, and may still get a vector.
+        self._own = 0
+        self._postings = NO_POSTINGS
+        # Terms that are not gathered yet.
+        self._packed: list[bytes] = []
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._length
 
-    def __contains__(self, text: str) -> bool:
-        """Whether the text's vector is known."""
-        return text in self.rows and self.is_embedded(text)
-
-    def copy(self) -> "Shelf":
-        """A shelf of the same texts that can be changed without changing this one."""
-        other = Shelf(())
-        other.rows = self.rows.copy()
-        other.terms = self.terms.copy()
-        other.embedded = self.embedded.copy()
-        if self.vectors is not None:
-            other._make_room(self.vectors.shape[1], slice(None))
-            assert other.vectors is not None
-            other.vectors[:] = self.vectors
+    def grown(self) -> "Shelf":
+        """A shelf that begins with the rows of this one, which are the same ones in memory."""
+        other = Shelf()
+        other._block, other._length, other._own = self._block, self._length, self._length
+        other._postings = self.postings
         return other
 
-    def grown(self, texts: Sequence[str]) -> "Shelf":
-        """A shelf with these texts, too, behind the others. Rows that are here already are the same
-        ones in memory: whoever grows a shelf changes only what is new."""
-        other = Shelf(())
-        other.rows = self.rows | {text: len(self) + n for n, text in enumerate(texts)}
-        other.terms = [*self.terms, *([None] * len(texts))]
-        other.embedded = numpy.append(self.embedded, numpy.zeros(len(texts), bool))
-        if self.vectors is None or self._block is None:
-            return other
-        if self._block.take(len(self), len(other)):
-            other._block = self._block
-            other.vectors = self._block.room[: len(other)]
-            other.vectors[len(self) :] = numpy.nan
-        else:
-            other._make_room(self.vectors.shape[1], slice(len(self)))
-            assert other.vectors is not None
-            other.vectors[: len(self)] = self.vectors
-        return other
+    @property
+    def memory(self) -> int:
+        """Tells shelves that share their memory from others, while they are there."""
+        return id(self._block)
 
-    def take_over(self, other: "Shelf") -> None:
-        """Takes what another shelf knows of the same texts."""
-        shared = [
-            (self.rows[text], other.rows[text])
-            for text in self.lacking(vectors=True)
-            if text in other.rows
-        ]
-        for row, source in shared:
-            if self.terms[row] is None:
-                self.terms[row] = other.terms[source]
-        pairs = [(row, source) for row, source in shared if other.embedded[source]]
-        if other.vectors is None or not pairs:
-            return
-        rows, sources = numpy.array(pairs).T
-        self._place(rows, other.vectors[sources])
+    @property
+    def postings(self) -> Postings:
+        """The terms of all rows."""
+        if self._packed:
+            self._postings, self._packed = self._postings.grown(self._packed), []
+        return self._postings
 
-    def put(self, made: Mapping[str, Made]) -> None:
-        """Takes what was made of texts, or kept of them."""
-        rows, terms = self.rows, self.terms
-        vectors: list[tuple[int, bytes]] = []
-        for text, (vector, packed) in made.items():
-            row = rows[text]
-            if packed is not None:
-                terms[row] = packed
-            if vector:
-                vectors.append((row, vector))
-        if not vectors:
+    @property
+    def vectors(self) -> Matrix | None:
+        """None while no text has one."""
+        vectors = self._block.vectors
+        has_any = vectors is not None and bool(self.embedded.any())
+        return vectors[: self._length] if vectors is not None and has_any else None
+
+    @property
+    def embedded(self) -> NDArray[numpy.bool_]:
+        return self._block.embedded[: self._length]
+
+    @property
+    def settled(self) -> NDArray[numpy.bool_]:
+        """Which rows have the vector that is to be had, if any."""
+        return self.embedded | self._block.blank[: self._length]
+
+    def row(self, digest: bytes) -> int:
+        """The row of a text; -1 if it has none."""
+        row = self._block.rows.get(digest, -1)
+        # What lies behind was taken by a shelf that grew from this one.
+        return row if row < self._length else -1
+
+    def find(self, digests: Collection[bytes]) -> NDArray[numpy.int64]:
+        """The rows of texts; -1 where there is none."""
+        rows = self._block.rows
+        found = numpy.fromiter((rows.get(each, -1) for each in digests), numpy.int64, len(digests))
+        found[found >= self._length] = -1
+        return found
+
+    def is_settled(self, digest: bytes) -> bool:
+        """Whether the text has a row, and the vector that is to be had."""
+        row = self.row(digest)
+        return row >= 0 and bool(self._block.embedded[row] or self._block.blank[row])
+
+    def put(self, made: Mapping[bytes, Made], *, settled: bool) -> list[bytes]:
+        """Takes what was made of texts, or kept of them, where their terms are known. If they are
+        `settled`, those without a vector never get one. Returns the texts whose vector is of
+        another length than the others', which is as good as none."""
+        known = {digest: each for digest, each in made.items() if each.terms is not None}
+        begin = self._length
+        self._lay_down({d: each.terms or b"" for d, each in known.items() if self.row(d) < 0})
+        width = self._width(known.values())
+        vectors: dict[int, bytes] = {}
+        blank: list[int] = []
+        unfit: list[bytes] = []
+        for row, (digest, each) in zip(self.find(known).tolist(), known.items(), strict=True):
+            if not each.vector:
+                blank += [row] if settled else []
+            elif len(each.vector) != width:
+                unfit.append(digest)
+            elif not self._block.embedded[row]:
+                vectors[row] = each.vector
+        if any(row < self._own for row in (*vectors, *blank)):
+            self._part(self._length)
+        self._block.blank[blank] = True
+        self._place(vectors, begin)
+        return unfit
+
+    def _lay_down(self, terms: Mapping[bytes, bytes]) -> None:
+        """Rows for new texts, behind the others."""
+        length = self._length + len(terms)
+        if not self._block.take(self._length, length):
+            self._part(length)
+            self._block.take(self._length, length)
+        self._block.rows.update(zip(terms, range(self._length, length), strict=True))
+        self._length = length
+        self._packed += terms.values()
+        if len(self._packed) >= 2 * PIECE:
+            # While they wait they are in memory twice.
+            _ = self.postings
+
+    def _part(self, rows: int) -> None:
+        """Goes on in memory of its own, with room for so many rows."""
+        self._block, self._own = self._block.copied(self._length, rows), 0
+
+    def _place(self, vectors: Mapping[int, bytes], begin: int) -> None:
+        """Vectors for rows; those from `begin` on are new."""
+        block = self._block
+        if vectors and block.vectors is None:
+            width = len(next(iter(vectors.values()))) // 2
+            block.vectors = numpy.empty((block.capacity, width), numpy.float32)
+            begin = 0
+        if block.vectors is None:
             return
-        # All of one model; a row of another length is as good as none.
-        width = len(vectors[0][1]) if self.vectors is None else self.vectors.shape[1] * 2
-        fitting = [each for each in vectors if len(each[1]) == width]
-        if not fitting or width % 2:
-            return
-        if self.vectors is None:
-            self._make_room(width // 2, [row for row, _ in fitting])
+        rows = list(vectors)
         # In pieces: what is on its way from bytes to numbers is in memory twice.
-        for start in range(0, len(fitting), PIECE):
-            piece = fitting[start : start + PIECE]
-            places = numpy.array([row for row, _ in piece])
-            self._place(places, unpack_vectors([vector for _, vector in piece]))
+        for start in range(0, len(rows), PIECE):
+            piece = rows[start : start + PIECE]
+            block.vectors[piece] = unpack_vectors([vectors[row] for row in piece])
+        block.embedded[rows] = True
+        bare = begin + numpy.flatnonzero(~block.embedded[begin : self._length])
+        block.vectors[bare] = numpy.nan
 
-    def _make_room(self, width: int, coming: Sequence[int] | slice) -> None:
-        """Room for vectors; rows other than those `coming` are not a number."""
-        self._block = _Block(len(self), width)
-        self.vectors = self._block.room[: len(self)]
-        empty = numpy.ones(len(self), bool)
-        empty[coming] = False
-        self.vectors[empty] = numpy.nan
-
-    def _place(self, rows: NDArray[numpy.int64], vectors: Matrix) -> None:
-        if self.vectors is None:
-            self._make_room(vectors.shape[1], rows.tolist())
-        assert self.vectors is not None
-        if self.vectors.shape[1] == vectors.shape[1]:
-            self.vectors[rows] = vectors
-            self.embedded[rows] = True
-
-    def lacking(self, *, vectors: bool) -> list[str]:
-        """The texts of which something is unknown. What is blank has no vector to be had."""
-        if None not in self.terms and (not vectors or self.embedded.all()):
-            return []
-        wanting = {row for row, terms in enumerate(self.terms) if terms is None}
-        bare = set(numpy.flatnonzero(~self.embedded).tolist()) if vectors else set()
-        # Rows are numbered in the order of their texts.
-        texts = list(self.rows)
-        return [
-            texts[row] for row in sorted(wanting | bare) if row in wanting or texts[row].strip()
-        ]
-
-    def terms_of(self, text: str) -> bytes | None:
-        return self.terms[self.rows[text]]
-
-    def is_embedded(self, text: str) -> bool:
-        return bool(self.embedded[self.rows[text]])
+    def _width(self, made: Iterable[Made]) -> int:
+        """How many bytes a vector has: all are of one model."""
+        if self._block.vectors is not None:
+            return int(self._block.vectors.shape[1]) * 2
+        first = next((len(each.vector) for each in made if each.vector), 0)
+        return first if first % 2 == 0 else 0
 
 
 def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:

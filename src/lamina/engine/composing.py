@@ -29,6 +29,10 @@ TOLD = {
 }
 
 
+# So many of one folder or tag are named one by one.
+FEW = 3
+
+
 class Composed(Struct, frozen=True, kw_only=True):
     """A tentative turn: what it names, what it leaves out, and what it would send."""
 
@@ -136,11 +140,7 @@ def compose(
     guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
     context = Context(
         uses=uses,
-        absent=tuple(
-            Absent(label=label_of(ItemId(each.what)), why=TOLD[each.reason])
-            for each in left_out
-            if each.reason in TOLD
-        ),
+        absent=_list_absent(left_out),
         in_force=_list_in_force(state, guidance),
     )
     blocks: tuple[Block, ...] = (Text(draft.text),)
@@ -154,6 +154,22 @@ def compose(
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return Composed(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)
+
+
+def _list_absent(left_out: Sequence[LeftOut]) -> tuple[Absent, ...]:
+    """What the model is told it does not get; many of one folder or tag in one line."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each in left_out:
+        if each.reason in TOLD:
+            groups.setdefault((each.source, TOLD[each.reason]), []).append(each.what)
+    absent = []
+    for (source, why), whats in groups.items():
+        if source and len(whats) > FEW:
+            label = f"{len(whats):,} more of {label_of(ItemId(source))}"
+            absent.append(Absent(label=label, why=why))
+        else:
+            absent += [Absent(label=label_of(ItemId(what)), why=why) for what in whats]
+    return tuple(absent)
 
 
 def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:

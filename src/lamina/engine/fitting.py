@@ -6,6 +6,7 @@ from typing import Literal
 from lamina import budget
 from lamina.engine.composing import Composed, compose, resolve
 from lamina.engine.drafting import Draft
+from lamina.engine.hydrating import BROUGHT
 from lamina.engine.shrinking import Pruned
 from lamina.engine.writing import Pen
 from lamina.journal import State, is_guidance
@@ -31,7 +32,12 @@ def split_still_out(
             kept.append(attachment)
         else:
             detail = f"{label_of(item.id)} had no room before; detach and attach it to try again"
-            reports.append(LeftOut(what=item.id, reason="still_out", detail=detail, tokens=tokens))
+            reports.append(
+                LeftOut(
+                    what=item.id, reason="still_out", detail=detail, tokens=tokens,
+                    source=_brought_by(attachment),
+                )
+            )  # fmt: skip
     return tuple(kept), tuple(reports)
 
 
@@ -51,14 +57,18 @@ def limit_attachments(
         for index, attachment in enumerate(attachments)
         if not is_guidance(attachment.item.id) and attachment.item.kind != "tool"
     ]
+    sources = {a.item.id: _brought_by(a) for a in attachments}
     reports = []
     for each in (choice := budget.fit_attachments(sized, limit)).dropped:
         detail = f"{each.label} ({each.tokens:,} tokens) is over the attachment limit of {limit:,}"
         if each.item in state.standing:
             detail += "; its text stays in the context until the next boundary"
         reports.append(
-            LeftOut(what=each.item, reason="attachment_limit", detail=detail, tokens=each.tokens)
-        )
+            LeftOut(
+                what=each.item, reason="attachment_limit", detail=detail, tokens=each.tokens,
+                source=sources[each.item],
+            )
+        )  # fmt: skip
     gone = {each.item for each in choice.dropped}
     return tuple(a for a in attachments if a.item.id not in gone), tuple(reports)
 
@@ -109,7 +119,15 @@ def no_room(
     tokens = assembler.item_tokens(attachment.item)
     label = label_of(attachment.item.id)
     detail = f"{label} ({tokens:,} tokens, priority {attachment.priority}) does not fit the window"
-    return LeftOut(what=attachment.item.id, reason=reason, detail=detail, tokens=tokens)
+    return LeftOut(
+        what=attachment.item.id, reason=reason, detail=detail, tokens=tokens,
+        source=_brought_by(attachment),
+    )  # fmt: skip
+
+
+def _brought_by(attachment: Attachment) -> str:
+    """The folder, tag or note that brought it; what a search found came by itself."""
+    return attachment.source if attachment.origin in BROUGHT else ""
 
 
 def report_pruned(pruned: Pruned, attached: Sequence[Attachment] = ()) -> list[LeftOut]:

@@ -1,18 +1,30 @@
-"""From what a caller names to items: what is attached, what is pinned, what is always included."""
+"""From what a caller names to items: what is attached, what is pinned, what is always included.
 
-from collections.abc import Iterable
+Laws: what cannot be had is reported, and the rest goes on; nothing of another workspace is taken.
+Secrets are replaced here, so that the model and the journal get the same bytes.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import require_text
+from lamina.engine.screening import Screen
 from lamina.errors import UsageError
 from lamina.journal import State
-from lamina.ports import JournalStore, WorkspaceSource
-from lamina.values.item import Attachment, Item, ItemId, Reading, Wanted
-from lamina.values.request import LeftOut
+from lamina.notes.references import read_reference
+from lamina.ports import Gathering, JournalStore, WebSource, WorkspaceSource
+from lamina.text import label_of
+from lamina.values.item import Attachment, Item, ItemId, Reading, Shape, Wanted, note_id, url_id
+from lamina.values.request import Gathered, LeftOut
+from lamina.values.settings import Settings
+from lamina.values.web import Fetched, NotFetched, WebRules
 
 Attachable = str | Item | Wanted | Attachment
+# Kinds that are read again for every turn they are pinned in.
+_READ_AGAIN = ("note", "file", "pdf", "image", "selection", "folder", "tag", "query")
+NO_WEB = "pages are fetched only if the setting `web` allows it"
 
 
 class Hydrated(Struct, frozen=True, kw_only=True):
@@ -24,79 +36,178 @@ class Hydrated(Struct, frozen=True, kw_only=True):
 
 
 class Hydrator:
-    """Reads from one workspace; the bytes of images go to the store."""
+    """Reads from one workspace and, as far as settings allow, from the web; the bytes of images go
+    to the store."""
 
-    def __init__(self, workspace: WorkspaceSource, store: JournalStore) -> None:
+    def __init__(
+        self, workspace: WorkspaceSource, store: JournalStore, web: WebSource | None = None
+    ) -> None:
         self._workspace = workspace
         self._store = store
-        self._warnings: list[str] = []
+        self._web = web
+        self._screen = Screen()
 
     async def hydrate(self, attach: Iterable[Attachable], state: State) -> Hydrated:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")
-        self._warnings = []
         found: dict[ItemId, Attachment] = {}
+        brought: dict[ItemId, Attachment] = {}
         left_out: list[LeftOut] = []
+        warnings: list[str] = []
         for each in attach:
-            attachment = await self.read(each)
-            if isinstance(attachment, LeftOut):
-                left_out.append(attachment)
-            else:
-                # Attaching again replaces the value and keeps its place.
-                found[attachment.item.id] = attachment
-        for pinned, version in state.pinned.items():
-            if pinned in found:
-                found[pinned] = replace(found[pinned], essential=True)
-            elif (pinned, version) not in state.items:
-                self._warnings.append(f"pinned {pinned}: its content is lost")
-            else:
-                item = await self._read_pinned(state.items[pinned, version])
-                found[pinned] = Attachment(item=item, essential=True)
+            had = await self.read(each, state)
+            left_out += had.left_out
+            warnings += had.warnings
+            for attachment in had.attachments:
+                # Attaching again replaces the value and keeps its place; what only came along with
+                # something else does not.
+                if attachment.origin in BROUGHT:
+                    brought.setdefault(attachment.item.id, attachment)
+                else:
+                    found[attachment.item.id] = attachment
+        found |= {item: each for item, each in brought.items() if item not in found}
+        warnings += await self._add_pinned(found, state)
         for key in state.always:
             if key in state.items:
                 item = state.items[key]
                 found.setdefault(item.id, Attachment(item=item, include="always"))
+        missing = [each for each in left_out if each.what not in found]
         return Hydrated(
             attachments=tuple(found.values()),
-            left_out=tuple(left_out),
-            warnings=tuple(self._warnings),
+            left_out=tuple(dict.fromkeys(missing)),
+            warnings=tuple(dict.fromkeys(warnings)),
         )
 
-    async def read(self, what: Attachable) -> Attachment | LeftOut:
-        """One attachment, or why it cannot be had.
+    async def read(self, what: Attachable, state: State) -> Hydrated:
+        """One attachment with what comes along with it, or why it cannot be had.
 
         Raises:
             InvalidText: an item that was given holds text that cannot be sent.
         """
         if isinstance(what, Attachment):
             require_text(what.item.content, what.item.id)
-            return what
+            return Hydrated(attachments=(what,))
         wanted = what if isinstance(what, Wanted) else Wanted(what=what)
-        item = wanted.what
-        if isinstance(item, Item):
-            require_text(item.content, item.id)
+        if isinstance(wanted.what, Item):
+            gathered = self._take(wanted.what)
         else:
-            reading = await self._workspace.read(item, wanted.shape)
-            if isinstance(reading, LeftOut):
-                return reading
-            item = await self._keep(reading)
-        return Attachment(
-            item=item, priority=wanted.priority, essential=wanted.essential, shape=wanted.shape
+            gathered = await self._gather(wanted.what, wanted.shape, state)
+        attachments: list[Attachment] = []
+        warnings = list(gathered.warnings)
+        for reading in gathered.readings:
+            item, told = await self._keep(reading, state.settings)
+            warnings += told
+            first = not attachments
+            attachments.append(
+                Attachment(
+                    item=item,
+                    priority=wanted.priority,
+                    essential=wanted.essential,
+                    shape=wanted.shape if first else "attached",
+                    origin=reading.origin,
+                    source=reading.source,
+                )
+            )
+        return Hydrated(
+            attachments=tuple(attachments), left_out=gathered.left_out, warnings=tuple(warnings)
         )
 
-    async def _read_pinned(self, last: Item) -> Item:
-        """A pinned file as it is now, or as it last was if it can no longer be read."""
-        if last.kind not in ("note", "file", "pdf", "image"):
-            return last
-        reading = await self._workspace.read(last.key, "attached")
-        if isinstance(reading, LeftOut):
-            self._warnings.append(f"pinned {last.key}: {reading.detail}; its last version is used")
-            return last
-        return await self._keep(reading) if reading.item.id == last.id else last
+    def _take(self, item: Item) -> Gathered:
+        """An item that was given, if it is not another workspace's."""
+        require_text(item.content, item.id)
+        own = self._workspace.id if isinstance(self._workspace, Gathering) else ""
+        if item.workspace and own and item.workspace != own:
+            detail = f"{label_of(item.id)} is of another workspace ({item.workspace})"
+            return Gathered(left_out=(LeftOut(what=item.id, reason="refused", detail=detail),))
+        return Gathered(readings=(Reading(item=item),))
 
-    async def _keep(self, reading: Reading) -> Item:
+    async def _gather(self, reference: str, shape: Shape, state: State) -> Gathered:
+        meant = read_reference(reference)
+        if meant.kind == "url":
+            return await self._fetch(meant.name, state.settings)
+        gathered = await self._gather_here(reference, shape, state.settings)
+        if gathered.readings or not isinstance(self._workspace, Gathering):
+            return gathered
+        # It may have been moved since it was last shown.
+        standing = state.standing.get(note_id(meant.name))
+        if standing is None or all(each.reason != "missing" for each in gathered.left_out):
+            return gathered
+        last = state.items.get((note_id(meant.name), standing.versions[-1]))
+        place = await self._workspace.find_moved(last) if last else None
+        if place is None:
+            return gathered
+        moved = await self._gather_here(place, shape, state.settings)
+        told = f"{meant.name} is not there any more; {place} is taken for it"
+        return replace(moved, warnings=(told, *moved.warnings))
+
+    async def _gather_here(self, reference: str, shape: Shape, settings: Settings) -> Gathered:
+        if isinstance(self._workspace, Gathering):
+            rules = _rules(settings)
+
+            async def fetch_picture(url: str, limit: int) -> Fetched | NotFetched:
+                if self._web is None:
+                    return NotFetched(reason="refused", detail=NO_WEB)
+                return await self._web.picture(url, rules, limit)
+
+            return await self._workspace.gather(
+                reference, shape, embed_depth=settings.embed_depth, fetch_picture=fetch_picture
+            )
+        reading = await self._workspace.read(reference, shape)
+        if isinstance(reading, LeftOut):
+            return Gathered(left_out=(reading,))
+        return Gathered(readings=(reading,))
+
+    async def _fetch(self, url: str, settings: Settings) -> Gathered:
+        if self._web is None:
+            refused = LeftOut(what=url_id(url), reason="refused", detail=f"{url}: {NO_WEB}")
+            return Gathered(left_out=(refused,))
+        page = await self._web.page(url, _rules(settings))
+        if isinstance(page, LeftOut):
+            return Gathered(left_out=(page,))
+        return Gathered(readings=(page,))
+
+    async def _add_pinned(self, found: dict[ItemId, Attachment], state: State) -> list[str]:
+        """Adds what is pinned; gives what a person should know of it."""
+        warnings: list[str] = []
+        for pinned, version in state.pinned.items():
+            if pinned in found:
+                found[pinned] = replace(found[pinned], essential=True)
+            elif (pinned, version) not in state.items:
+                warnings.append(f"pinned {pinned}: its content is lost")
+            else:
+                item, told = await self._read_pinned(state.items[pinned, version], state)
+                warnings += told
+                found[item.id] = Attachment(item=item, essential=True)
+        return warnings
+
+    async def _read_pinned(self, last: Item, state: State) -> tuple[Item, Sequence[str]]:
+        """A pinned item as it is now, or as it last was if it can no longer be read."""
+        if last.kind not in _READ_AGAIN:
+            return last, ()
+        reference = last.key if last.kind in _READ_AGAIN[:4] else last.id
+        gathered = await self._gather(reference, "attached", state)
+        if not gathered.readings:
+            why = gathered.left_out[0].detail if gathered.left_out else "it is not there"
+            return last, (f"pinned {last.key}: {why}; its last version is used",)
+        item, warnings = await self._keep(gathered.readings[0], state.settings)
+        if item.kind != last.kind:
+            return last, ()
+        return item, (*gathered.warnings, *warnings)
+
+    async def _keep(self, reading: Reading, settings: Settings) -> tuple[Item, Sequence[str]]:
         for blob in reading.blobs:
             await self._store.put_blob(blob)
-        self._warnings += reading.warnings
-        return reading.item
+        item, warnings = self._screen.item(reading.item, settings.secrets)
+        if item.workspace:
+            # The journal it goes into belongs to one workspace.
+            item = replace(item, workspace="")
+        return item, (*reading.warnings, *warnings)
+
+
+# How an item came along with another one.
+BROUGHT = ("embed", "query", "folder", "tag")
+
+
+def _rules(settings: Settings) -> WebRules:
+    return WebRules(access=settings.web, allow_hosts=settings.allow_hosts)

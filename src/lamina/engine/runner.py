@@ -12,40 +12,27 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import anyio
-from msgspec import Struct
 
+from lamina.engine.answering import Answer, CitedSource, Tally
 from lamina.engine.calling import Caller, Wanted, meant_by
+from lamina.engine.composer import with_composer
 from lamina.engine.grouping import single_errors
-from lamina.engine.hydrating import Attachable
+from lamina.engine.hydrating import Attachable, Hydrated
+from lamina.engine.search_tool import Reminding
 from lamina.engine.sending import Emit, Sender
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.errors import TurnState, UsageError
 from lamina.ports import Approver, KeepsSessions, Providers, ToolHost
-from lamina.values.event import Decided, Ended, Ending, Event, Reported, Warned
-from lamina.values.message import ToolResult
+from lamina.values.event import Decided, Ended, Ending, Event, Warned
+from lamina.values.message import ToolResult, ToolText
 from lamina.values.tool import Decision, OfferedTool, Toolset
-from lamina.values.usage import Usage
 
 MAX_REQUESTS = 20
 STOPPED = "The call was not run: the person stopped the turn."
 SUPERSEDED = "The call was not run: the person said something else instead."
 Delivery = Literal["steer", "follow_up"]
 Listener = Callable[[Event], Awaitable[None] | None]
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """What a question came to. `turn` is its last request; `waiting` are calls that need a
-    decision before the turn can go on."""
-
-    ending: Ending
-    text: str
-    turn: Turn | None = None
-    requests: int = 0
-    usage: Usage = Usage()
-    cost: float = 0.0
-    waiting: tuple[Wanted, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class ChatRunner:
@@ -57,7 +44,7 @@ class ChatRunner:
         self._providers = providers
         self._sender = Sender(session, providers)
         self._scope: anyio.CancelScope | None = None
-        self._tally = _Tally()
+        self._tally = Tally()
         self._listener: Listener | None = None
         self._toolset: Toolset | None = None
         # What else is to be closed, behind the session.
@@ -167,7 +154,7 @@ class ChatRunner:
         if self._scope is not None:
             raise TurnState("a turn is under way: wait for it, or abort it")
         self._listener = on_event
-        self._tally = _Tally()
+        self._tally = Tally()
         answer: Answer | None = None
         try:
             with anyio.CancelScope() as self._scope:
@@ -181,10 +168,21 @@ class ChatRunner:
         return answer
 
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
+        return await self._prepare(text, with_composer(text, attach), target)
+
+    async def _prepare(
+        self,
+        text: str,
+        attach: Iterable[Attachable],
+        target: str | None,
+        tool_texts: tuple[ToolText, ...] = (),
+        hydrated: Hydrated | None = None,
+    ) -> Turn:
         await self.session.give_up(SUPERSEDED)
         return await self.session.turns.prepare(
-            text, attach, target, (), starting=True, toolset=self._toolset
-        )
+            text, attach, target, tool_texts,
+            starting=True, toolset=self._toolset, hydrated=hydrated,
+        )  # fmt: skip
 
     async def _take_again(self) -> Turn:
         turn = await self.session.current_turn()
@@ -344,11 +342,15 @@ class AgentRunner(ChatRunner):
         """Takes up what was said meanwhile. Stopped before it was written down, it still waits."""
         text = said.popleft()
         try:
-            return await super()._take_up(text, (), None)
+            return await self._take_up_next(text)
         except anyio.get_cancelled_exc_class():
             if not self.session.interrupted:
                 said.appendleft(text)
             raise
+
+    async def _take_up_next(self, text: str) -> Turn:
+        # The tools are those of the turn that it came in.
+        return await super()._take_up(text, (), None)
 
     def _limit_warning(self) -> str:
         return (
@@ -357,7 +359,8 @@ class AgentRunner(ChatRunner):
         )
 
     async def _run_calls(self, turn: Turn) -> Sequence[Wanted]:
-        caller = Caller(self.session, self._tools, self._approver, self._emit)
+        tools = Reminding(self._tools, self.session.state.question)
+        caller = Caller(self.session, tools, self._approver, self._emit)
         try:
             return await caller.run(turn, self._offered)
         except anyio.get_cancelled_exc_class():
@@ -387,31 +390,4 @@ async def _tell(listener: Listener | None, event: Event) -> None:
         await told
 
 
-class _Tally:
-    """What a turn came to so far."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.usage = Usage()
-        self.cost = 0.0
-        self.warnings: list[str] = []
-        self.turn: Turn | None = None
-
-    def note(self, event: Event) -> None:
-        match event:
-            case Warned(text=text):
-                self.warnings.append(text)
-            case Reported(usage=usage, cost=cost):
-                self.cost += cost
-                self.usage = Usage(
-                    input=self.usage.input + usage.input,
-                    cached=self.usage.cached + usage.cached,
-                    written=self.usage.written + usage.written,
-                    output=self.usage.output + usage.output,
-                    cache_reported=self.usage.cache_reported and usage.cache_reported,
-                )
-            case _:
-                pass
-
-
-__all__ = ["AgentRunner", "Answer", "ChatRunner", "Emit", "Listener"]
+__all__ = ["AgentRunner", "Answer", "ChatRunner", "CitedSource", "Emit", "Listener"]

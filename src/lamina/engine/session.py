@@ -4,17 +4,18 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from lamina.engine import members, tree, waiting
 from lamina.engine.compacting import Compacted, Gone, find_gone
 from lamina.engine.hooks import Hooks
-from lamina.engine.hydrating import Attachable, Hydrator
+from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench
 from lamina.engine.members import SessionItem
+from lamina.engine.refreshing import LibraryChange, bring_up_to_date, compare_library
 from lamina.engine.selecting import Selector
 from lamina.engine.shrinking import consolidate
 from lamina.engine.turn import Turn
@@ -24,9 +25,11 @@ from lamina.journal import State
 from lamina.ports import (
     Clock,
     JournalStore,
+    MemorySource,
     OpenJournal,
     Summarizer,
     TargetBook,
+    WebSource,
     WorkspaceSource,
 )
 from lamina.values.damage import Damage
@@ -56,6 +59,9 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
 
+if TYPE_CHECKING:
+    from lamina.engine.searching import WorkspaceSearch
+
 
 class Session:
     """One conversation. Make one with `lamina.open_session`; close it, or use it in `async with`,
@@ -72,17 +78,23 @@ class Session:
         hooks: Hooks | None = None,
         summarizer: Summarizer | None = None,
         selector: Selector | None = None,
+        web: WebSource | None = None,
+        memory: MemorySource | None = None,
+        searcher: "WorkspaceSearch | None" = None,
     ) -> None:
         self._record = Record(opened, clock)
         self._bench = Workbench(book, self._record)
         self._store = store
         self._clock = clock
-        self._workspace = workspace
-        self._hydrator = Hydrator(workspace, store)
+        self.workspace = workspace
+        # What searches its notes, if it has any.
+        self.searcher = searcher
+        self._web = web
+        self._hydrator = Hydrator(workspace, store, web)
         self.hooks = hooks.copy() if hooks else Hooks()
         self._turns = Turns(
             self._record, self._bench, self._hydrator, store, self.hooks, summarizer,
-            selector or Selector(),
+            selector or Selector(), memory,
         )  # fmt: skip
         # What was made for this session and ends with it.
         self.closing: list[Callable[[], Awaitable[None]]] = []
@@ -209,10 +221,12 @@ class Session:
         async with self._turns.lock:
             await waiting.keep_result(self._record, result)
 
-    async def keep_decision(self, call_id: str, tool: OfferedTool, decision: Decision) -> None:
-        """Writes down what a person decided of a call."""
+    async def keep_decision(
+        self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
+    ) -> None:
+        """Writes down what a person decided of a call; a `planned` one is of no answer."""
         async with self._turns.lock:
-            await waiting.keep_decision(self._record, call_id, tool, decision)
+            await waiting.keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def give_up(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
@@ -256,18 +270,19 @@ class Session:
             UsageError: it cannot be read.
         """
         async with self._turns.lock:
-            found = await self._hydrator.read(what)
-            if isinstance(found, LeftOut):
-                raise UsageError(f"cannot pin: {found.detail}")
-            item = found.item
-            if item.id in self.state.pinned:
-                return False
+            found = await self._hydrator.read(what, self.state)
+            if not found.attachments:
+                why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
+                raise UsageError(f"cannot pin: {why}")
             pen = self._record.pen()
-            if (item.id, item.version) not in pen.state.items:
-                pen.write(ItemEntry, item=item)
-            pen.write(PinEntry, item=item.id, version=item.version)
+            for item in (attachment.item for attachment in found.attachments):
+                if item.id in pen.state.pinned:
+                    continue
+                if (item.id, item.version) not in pen.state.items:
+                    pen.write(ItemEntry, item=item)
+                pen.write(PinEntry, item=item.id, version=item.version)
             await self._record.keep(pen.written, pen.state)
-            return True
+            return bool(pen.written)
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
@@ -277,21 +292,42 @@ class Session:
             missing: list[LeftOut] = []
             ops: list[PatchOp] = []
             for what in attach:
-                found = await self._hydrator.read(what)
-                if isinstance(found, LeftOut):
-                    missing.append(found)
-                    continue
-                item = found.item
-                if (item.id, item.version) not in pen.state.items:
-                    pen.write(ItemEntry, item=item)
-                standing = pen.state.standing.get(item.id)
-                if not (standing and standing.current == item.version):
-                    ops.append(ItemLay(item=item.id, version=item.version))
+                found = await self._hydrator.read(what, self.state)
+                missing += found.left_out
+                for item in (attachment.item for attachment in found.attachments):
+                    if (item.id, item.version) not in pen.state.items:
+                        pen.write(ItemEntry, item=item)
+                    standing = pen.state.standing.get(item.id)
+                    op = ItemLay(item=item.id, version=item.version)
+                    if not (standing and standing.current == item.version) and op not in ops:
+                        ops.append(op)
             if ops:
                 title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
                 pen.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
             await self._record.keep(pen.written, pen.state)
             return tuple(missing)
+
+    async def look(self, what: Attachable) -> Hydrated:
+        """What an attachment would bring, or why it cannot be had; nothing is attached."""
+        async with self._turns.lock:
+            return await self._hydrator.read(what, self.state)
+
+    async def check(self) -> tuple[LibraryChange, ...]:
+        """What stands in the context and is no longer as the workspace has it: edited, moved,
+        deleted. Changes nothing; `refresh` does."""
+        async with self._turns.lock:
+            found = await compare_library(self.state, self._hydrator)
+            return tuple(each.change for each in found)
+
+    async def refresh(self) -> tuple[LibraryChange, ...]:
+        """Brings what stands up to date: present versions are laid down, and what was deleted or
+        moved leaves at the next boundary. Gives what changed."""
+        async with self._turns.lock:
+            found = await compare_library(self.state, self._hydrator)
+            pen = self._record.pen()
+            bring_up_to_date(pen, found)
+            await self._record.keep(pen.written, pen.state)
+            return tuple(each.change for each in found)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
@@ -449,10 +485,13 @@ class Session:
             store=self._store,
             book=self._bench.book,
             clock=self._clock,
-            workspace=self._workspace,
+            workspace=self.workspace,
             hooks=self.hooks,
             summarizer=self._turns.summarizer,
             selector=self._turns.selector,
+            web=self._web,
+            memory=self._turns.memory,
+            searcher=self.searcher,
         )
         copy.closing = list(self.closing)
         return copy

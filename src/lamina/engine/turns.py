@@ -28,12 +28,15 @@ from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench, left_in_cache, previous_reply
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
 from lamina.engine.recording import Plan, sizes_of
+from lamina.engine.refreshing import compare_library
+from lamina.engine.remembering import take_up_memory
+from lamina.engine.screening import warn_of_typed
 from lamina.engine.selecting import Selector
 from lamina.engine.turn import Committed, Turn
 from lamina.engine.writing import Pen
 from lamina.errors import LaminaError, MessageDropped, TurnState, WindowExceeded
 from lamina.journal import State, awaits_results
-from lamina.ports import JournalStore, Summarizer
+from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.values.entry import (
     PROBLEM,
     CustomEntry,
@@ -68,6 +71,7 @@ class Turns:
         hooks: Hooks,
         summarizer: Summarizer | None,
         selector: Selector,
+        memory: MemorySource | None = None,
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
@@ -77,12 +81,26 @@ class Turns:
         self._hooks = hooks
         self.summarizer = summarizer
         self.selector = selector
+        self.memory = memory
         # What could be called when the last question was asked.
         self.toolset = Toolset()
         # Whoever runs tools says how to ask for them, also before anything is asked.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
         self._untold = [f"journal: {each}" for each in record.damage]
+        # Whether the session went on from an earlier opening, since when files may have changed.
+        self._compare_due = record.state.last_sent is not None
+
+    @property
+    def bench(self) -> Workbench:
+        """How requests are laid out, for those who have to know their size."""
+        return self._bench
+
+    async def hydrate(self, attach: Iterable[Attachable]) -> Hydrated:
+        """Everything that applies to the next turn, for a runner that looks at it before it asks;
+        `prepare` takes it, so that nothing is read twice."""
+        async with self.lock:
+            return await self._hydrator.hydrate(attach, self._record.state)
 
     async def prepare(
         self,
@@ -93,14 +111,19 @@ class Turns:
         *,
         starting: bool = False,
         toolset: Toolset | None = None,
+        hydrated: Hydrated | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are."""
+        can be called now; without one the tools stay as they are. `hydrated` is what came of
+        `attach`, for those who looked at it first."""
         require_text(text, "the message")
         async with self.lock:
             pen = pen_for_question(self._record, self._bench)
             chosen = self._bench.choose(target, pen.state.settings)
             message, warnings = await self._hook_question(pen, text)
+            warnings += warn_of_typed(message.text, pen.state.settings.secrets)
+            if self.memory is not None:
+                warnings += await take_up_memory(pen, self.memory)
             self.toolset = toolset or self.toolset
             choosing = Choosing(self.selector, self._bench, pen, chosen, message.text)
             tools = await choosing.tools(toolset)
@@ -110,7 +133,9 @@ class Turns:
                 )
                 # They ran for the question, not for this request: a retry goes back to here.
                 pen.began_at = pen.state.leaf
-            found = await self._hydrator.hydrate(attach, pen.state)
+            found = hydrated or await self._hydrator.hydrate(attach, pen.state)
+            if self._compare_due:
+                warnings += await self._tell_changes(pen.state, found)
             found = await choosing.guides(found, tools)
             return await self._ask(
                 pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
@@ -448,6 +473,14 @@ class Turns:
             note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
             await self._record.keep(note.written, note.state)
             raise
+
+    async def _tell_changes(self, state: State, found: Hydrated) -> tuple[str, ...]:
+        """What stands and was changed while the session was closed; once, before anything is
+        asked. What applies to this turn is sent anew by the turn itself."""
+        self._compare_due = False
+        taken = {each.item.id for each in found.attachments} | {e.what for e in found.left_out}
+        compared = await compare_library(state, self._hydrator, but=taken)  # type: ignore[arg-type]
+        return tuple(f"{each.change.detail}; refresh the session to show it" for each in compared)
 
     async def _turn(self, plan: Plan, target: Target) -> Turn:
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)

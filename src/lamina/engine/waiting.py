@@ -48,9 +48,9 @@ async def keep_result(record: Record, result: ToolResult) -> None:
 
 
 async def keep_decision(
-    record: Record, call_id: str, tool: OfferedTool, decision: Decision
+    record: Record, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
 ) -> None:
-    """Keeps what a person decided of a call that waits.
+    """Keeps what a person decided of a call that waits; a `planned` one waits in no answer.
 
     Raises:
         TurnState: no such call waits.
@@ -58,7 +58,8 @@ async def keep_decision(
     """
     if decision not in ("allow_once", "allow_session", "deny"):
         raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
-    _require(record, call_id)
+    if not planned:
+        _require(record, call_id)
     pen = record.pen()
     pen.write(DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision)
     await record.keep(pen.written, pen.state)

@@ -12,8 +12,8 @@ from datetime import datetime, tzinfo
 from msgspec import Struct
 
 from lamina.formats.markdown_context import read_context, render_context, show_line
-from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import ChatContext, ChatMessage, ChatRole, ToolMessage
+from lamina.notes.naming import Shelf
 from lamina.values.message import ToolCall, ToolResult
 
 COMMENT_OPENS = "<!-- lamina-context:"

@@ -7,7 +7,6 @@ program loads as well as its format allows. No file is opened here.
 from lamina.formats.markdown_export import ExportedChat, chat_of, export_chat
 from lamina.formats.markdown_file import file_name, parse_chat, render_chat
 from lamina.formats.markdown_import import ImportedChat, Reattach, import_chat
-from lamina.formats.markdown_names import Resolved, resolve_note
 from lamina.formats.markdown_values import (
     Chat,
     ChatContext,
@@ -16,6 +15,7 @@ from lamina.formats.markdown_values import (
     ToolMessage,
     blocks_of,
 )
+from lamina.notes.naming import Resolved, resolve_note
 
 __all__ = [
     "Chat",

@@ -24,8 +24,8 @@ from lamina.formats.markdown_body import (
     show_moment,
 )
 from lamina.formats.markdown_context import merge_contexts, render_context
-from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import ChatMessage, ChatRole
+from lamina.notes.naming import Shelf
 
 VERSION = 1
 # A record is made and used without paths: writer and reader must see the same.

@@ -6,8 +6,8 @@ can tell a comma in a name from one between names.
 
 import re
 
-from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import ChatContext, Reference
+from lamina.notes.naming import Shelf
 from lamina.values.item import ItemKind, Shape, item_id, key_of, kind_of
 
 _SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")

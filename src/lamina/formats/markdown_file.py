@@ -40,8 +40,8 @@ from lamina.formats.markdown_comment import (
     restore_message,
 )
 from lamina.formats.markdown_head import find_frontmatter, read_frontmatter, render_frontmatter
-from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import Chat, ChatMessage, ChatRole
+from lamina.notes.naming import Shelf
 
 NAME_BYTES = 100
 UNTITLED = "Untitled_Chat"

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from lamina.formats.imported import Problem
 from lamina.formats.markdown_export import BRANCH, EXTRA
 from lamina.formats.markdown_file import read_chat, seconds
-from lamina.formats.markdown_names import Shelf
 from lamina.formats.markdown_values import Chat, ChatMessage, Reference, ToolMessage, blocks_of
 from lamina.formats.pairing import missing_results
 from lamina.journal.folding import BRANCH_NOTICE
+from lamina.notes.naming import Shelf
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,
@@ -47,8 +47,10 @@ class Reattach(Struct, frozen=True, kw_only=True):
 
     @property
     def wanted(self) -> Wanted:
+        # A path is read as it stands; what else there is, only its id can tell.
+        is_path = kind_of(self.item) in _PATH_KINDS
         return Wanted(
-            what=key_of(self.item),
+            what=key_of(self.item) if is_path else self.item,
             priority=self.reference.priority,
             essential=self.reference.essential,
             shape=self.reference.shape,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, JournalError
 from lamina.journal.patching import apply_patch, items_named, latest_in_force
-from lamina.journal.standing import Standing, lay_uses, standing_in, supersede
+from lamina.journal.standing import Standing, apply_said, lay_uses, standing_in
 from lamina.values.deferred import Catalogue
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -429,7 +429,7 @@ def _transform(state: State, patch: Patch) -> State:
     return replace(
         state,
         envelope=envelope,
-        standing=supersede(standing, patch),
+        standing=apply_said(standing, patch),
         in_force=in_force,
         turn_start=start,
         reasons=state.reasons + reasons,

@@ -288,7 +288,8 @@ def _lay(envelope: Envelope, item: ItemId, version: str, sent: bool) -> Envelope
         return replace(envelope, library=(*kept, Laid(item=item, version=version)))
     if len(envelope.cached) and envelope.cached[-1].calls:
         raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
-    use = Use(item=item, version=version, form="full")
+    stood = {laid.item for laid in envelope.library} | _brought_by(envelope.cached)
+    use = Use(item=item, version=version, form="full", replaces=item in stood)
     message = Message(
         role="user", blocks=(Context(uses=(use,)),), id=f"lay:{len(envelope.cached)}:{item}"
     )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId
 from lamina.values.message import Use
-from lamina.values.patch import ItemSupersede, Patch
+from lamina.values.patch import ItemLay, ItemSupersede, Patch
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -53,12 +53,16 @@ def standing_in(envelope: Envelope, before: Mapping[ItemId, Standing]) -> Mappin
     return after
 
 
-def supersede(standing: Mapping[ItemId, Standing], patch: Patch) -> Mapping[ItemId, Standing]:
-    """What stands, less the versions that were said to apply no longer."""
+def apply_said(standing: Mapping[ItemId, Standing], patch: Patch) -> Mapping[ItemId, Standing]:
+    """What stands, as a patch says of single versions: one that is laid down applies from then on,
+    one that is superseded no longer does."""
+    laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
     gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
-    if not gone:
+    if not (laid or gone):
         return standing
-    return {
-        item: replace(each, current="") if (item, each.current) in gone else each
-        for item, each in standing.items()
-    }
+    said = {}
+    for item, each in standing.items():
+        if item in laid and laid[item] in each.versions:
+            each = replace(each, current=laid[item])
+        said[item] = replace(each, current="") if (item, each.current) in gone else each
+    return said

@@ -32,7 +32,7 @@ def select(
 ) -> tuple[Selected, ...]:
     """The items to take, the best score first; those without a score follow as they fit. `fits` are
     the measured ones, for those who have them already."""
-    if not settings.search or not query.parts or not any(each.chunks for each in documents):
+    if not settings.search or not query.parts or not any(each.size for each in documents):
         return ()
     fits = fits or measure_fits(documents, scores, query)
     looked_at = _look_at(fits, settings)

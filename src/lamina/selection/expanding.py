@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.selection.chunking import split_query
 from lamina.selection.ranking import DIGITS
-from lamina.selection.scoring import Matrix, Scores
+from lamina.selection.scoring import Matrix, Scores, best_of, lay_out
 from lamina.values.item import ItemId
 from lamina.values.selection import (
     Document,
@@ -43,7 +43,7 @@ def expansion_query(
     documents: Sequence[Document], chosen: Sequence[Selected], settings: SearchSettings
 ) -> Query:
     """The second search: the chunks of what was chosen; of a long item the one that fitted best
-    and the first ones."""
+    and the first ones. What has no texts at hand is not searched from."""
     by_id = {document.id: document for document in documents}
     parts: list[QueryPart] = []
     for each in chosen:
@@ -78,24 +78,28 @@ def expand(
     origin: Origin = "expansion",
 ) -> tuple[Selected, ...]:
     """What is like the parts of an expansion's query, the most alike first."""
-    if scores.cosine is None or not query.parts or not any(each.chunks for each in documents):
+    if scores.cosine is None or not query.parts or not any(each.size for each in documents):
         return ()
+    layout = scores.layout or lay_out(documents)
     cosine = numpy.where(numpy.isnan(scores.cosine), -numpy.inf, scores.cosine)
-    rows = cosine.argmax(axis=0)
     most = cosine.max(axis=0)
+    # Only what may be near enough is looked at one by one.
+    near = best_of(layout, most) >= settings.expansion_threshold - 10**-DIGITS
     found = []
-    begin = 0
-    for document in documents:
-        end = begin + len(document.chunks)
-        if begin < end:
-            best = begin + int(most[begin:end].argmax())
-            score = round(float(most[best]), DIGITS)
-            source = query.parts[int(rows[best])].source
-            chunk = document.chunks[best - begin]
-            found.append(
-                Selected(item=document.id, score=score, origin=origin, source=source, chunk=chunk)
+    for place in numpy.flatnonzero(near).tolist():
+        document = documents[place]
+        begin = int(layout.starts[place])
+        which = int(most[begin : begin + document.size].argmax())
+        found.append(
+            Selected(
+                item=document.id,
+                score=round(float(most[begin + which]), DIGITS),
+                origin=origin,
+                source=query.parts[int(cosine[:, begin + which].argmax())].source,
+                chunk=document.chunk(which),
+                place=which,
             )
-        begin = end
+        )
     return _nearest(found, {each.item for each in taken}, settings)
 
 
@@ -148,8 +152,8 @@ def build_graph(
 ) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:
     """For each item those that are most like it: two items are as alike as their two chunks that
     are most alike. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
-    held = [document for document in documents if document.chunks]
-    begins = numpy.cumsum([0, *(len(document.chunks) for document in held)])
+    held = [document for document in documents if document.size]
+    begins = numpy.cumsum([0, *(document.size for document in held)])
     graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
     for first, last in _blocks(begins.tolist(), len(vectors)):
         block = vectors[begins[first] : begins[last]]

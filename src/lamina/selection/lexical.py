@@ -6,7 +6,6 @@ indexed. What is kept of a chunk is a function of its text alone and can be stor
 
 from collections import Counter
 from collections.abc import Sequence
-from copy import copy
 from functools import lru_cache
 from math import log1p
 from zlib import crc32
@@ -15,7 +14,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.terms import find_terms
+from lamina.selection.terms import find_runs, find_terms, is_paired, pairs, word_terms
 
 # Of what `pack_terms` gives: packed chunks of another version have to be packed again.
 TERMS_VERSION = 1
@@ -27,17 +26,27 @@ Times = NDArray[numpy.int64]
 _PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
 _MOST_OFTEN = 255
 MOST_CHUNKS = 1 << 24
+# Chunks that are sorted together: some 3 million terms of passages, 25 MB.
+PART = 1 << 15
 # How soon repetition stops to count, and how much long chunks are held back.
 SATURATION, LENGTH_SHARE = 1.5, 0.75
 
 
 def pack_terms(text: str) -> bytes:
     """The terms of a chunk, sorted by their hashes, each with its count."""
-    counts = sorted(Counter(_hashed(term) for term in find_terms(text)).items())
-    packed = numpy.empty(len(counts), _PACKED)
-    packed["term"] = [term for term, _ in counts]
-    packed["count"] = [min(count, _MOST_OFTEN) for _, count in counts]
+    hashes: list[int] = []
+    for run in find_runs(text):
+        hashes += map(_hashed, pairs(run)) if is_paired(run) else _hashes_of_word(run)
+    terms, counts = numpy.unique(numpy.array(hashes, numpy.uint32), return_counts=True)
+    packed = numpy.empty(len(terms), _PACKED)
+    packed["term"] = terms
+    packed["count"] = numpy.minimum(counts, _MOST_OFTEN)
     return packed.tobytes()
+
+
+@lru_cache(maxsize=1 << 16)
+def _hashes_of_word(run: str) -> tuple[int, ...]:
+    return tuple(map(_hashed, word_terms(run)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -45,9 +54,11 @@ def _hashed(term: str) -> int:
     return crc32(term.encode("utf-8", "surrogatepass"))
 
 
-class _Postings(Struct, frozen=True):
-    """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on."""
+class _Part(Struct, frozen=True):
+    """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on. `size` is
+    how many chunks there are."""
 
+    size: int
     terms: NDArray[numpy.uint32]
     bounds: NDArray[numpy.int64]
     chunks: NDArray[numpy.int32]
@@ -59,58 +70,91 @@ class _Postings(Struct, frozen=True):
             return slice(0, 0)
         return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
 
+    def joined(self, other: "_Part") -> "_Part":
+        """Both in one; the chunks of the other come after those of this one."""
+        return _sort(numpy.concatenate((self._numbers(), other._numbers())), self.size + other.size)
 
-def _gather(packed: Sequence[bytes], first: int) -> tuple[_Postings, Times]:
-    """The postings of chunks, of which the first has the number `first`; and their lengths."""
-    if first + len(packed) > MOST_CHUNKS:
-        size = first + len(packed)
-        raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
+    def _numbers(self) -> NDArray[numpy.uint64]:
+        terms = numpy.repeat(self.terms, numpy.diff(self.bounds))
+        return _numbered(terms, self.chunks, self.counts)
+
+
+class Postings(Struct, frozen=True):
+    """The terms of chunks, which are numbered in the order they came, and how many terms each has.
+    It never changes: what has grown from it shares its parts. No part is large, so that none takes
+    much memory or time to sort; and there are few small ones, so that little is looked through."""
+
+    parts: tuple[_Part, ...]
+    lengths: Times
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def grown(self, packed: Sequence[bytes]) -> "Postings":
+        """With these chunks, too, behind the others."""
+        first, size = len(self), len(self) + len(packed)
+        if size > MOST_CHUNKS:
+            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
+        parts, lengths = list(self.parts), [self.lengths]
+        for start in range(0, len(packed), PART):
+            part, counted = _gather(packed[start : start + PART], first + start)
+            lengths.append(counted)
+            while parts and parts[-1].size < 2 * part.size <= 2 * (PART - parts[-1].size):
+                part = parts.pop().joined(part)
+            parts.append(part)
+        return Postings(tuple(parts), numpy.concatenate(lengths))
+
+
+NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
+
+
+def gather(packed: Sequence[bytes]) -> Postings:
+    """The terms of chunks."""
+    return NO_POSTINGS.grown(packed)
+
+
+def _gather(packed: Sequence[bytes], first: int) -> tuple[_Part, Times]:
+    """A part of chunks, of which the first has the number `first`; and their lengths."""
     sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // _PACKED.itemsize
     records = numpy.frombuffer(b"".join(packed), _PACKED)
-    numbers = numpy.repeat(numpy.arange(len(packed), dtype=numpy.uint64), sizes)
-    # Term, chunk and count in one number: a plain sort is far cheaper than one of places.
-    postings = records["term"].astype(numpy.uint64) << numpy.uint64(32)
-    postings |= (numbers + numpy.uint64(first)) << numpy.uint64(8)
-    postings |= records["count"]
-    postings.sort()
-    terms = (postings >> numpy.uint64(32)).astype(numpy.uint32)
+    chunks = numpy.repeat(numpy.arange(len(packed), dtype=numpy.int32), sizes)
+    lengths = numpy.bincount(chunks, records["count"], len(packed)).astype(numpy.int64)
+    chunks += numpy.int32(first)
+    return _sort(_numbered(records["term"], chunks, records["count"]), len(packed)), lengths
+
+
+def _numbered(
+    terms: NDArray[numpy.uint32], chunks: NDArray[numpy.int32], counts: NDArray[numpy.uint8]
+) -> NDArray[numpy.uint64]:
+    """Term, chunk and count in one number: a plain sort is far cheaper than one of places."""
+    numbers = terms.astype(numpy.uint64)
+    numbers <<= numpy.uint64(24)
+    numbers |= chunks.view(numpy.uint32)
+    numbers <<= numpy.uint64(8)
+    numbers |= counts
+    return numbers
+
+
+def _sort(numbers: NDArray[numpy.uint64], size: int) -> _Part:
+    numbers.sort()
+    terms = (numbers >> numpy.uint64(32)).astype(numpy.uint32)
     begins = numpy.flatnonzero(numpy.diff(terms, prepend=terms[:1] ^ 1))
-    lengths = numpy.bincount(numbers.astype(numpy.int64), records["count"], len(packed))
-    return (
-        _Postings(
-            terms[begins],
-            numpy.append(begins, len(terms)),
-            (postings >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1),
-            postings.astype(numpy.uint8),
-        ),
-        lengths.astype(numpy.int64),
+    return _Part(
+        size,
+        terms[begins],
+        numpy.append(begins, len(terms)),
+        (numbers >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1),
+        numbers.astype(numpy.uint8),
     )
 
 
 class Lexicon:
     """Chunks by their terms. `times` says how often each stands in the corpus, once if not said;
-    one that stands there no more counts for nothing. It never changes: what has `grown` from it
-    shares its postings, so that a chunk more does not cost as much as all of them."""
+    one that does not stand there counts for nothing."""
 
-    def __init__(self, packed: Sequence[bytes], times: Times | None = None) -> None:
-        part, lengths = _gather(packed, 0)
-        self._parts: tuple[_Postings, ...] = (part,)
-        # One large part, and one of what came since: that one is small, and gathered anew.
-        self._first = len(packed)
-        self._recent: tuple[bytes, ...] = ()
-        self._weigh(lengths, times)
-
-    def grown(self, packed: Sequence[bytes], times: Times) -> "Lexicon":
-        """A lexicon with these chunks, too, behind the others."""
-        other = copy(self)
-        other._recent = (*self._recent, *packed)
-        part, lengths = _gather(other._recent, self._first)
-        other._parts = (self._parts[0], part)
-        other._weigh(numpy.append(self._lengths[: self._first], lengths), times)
-        return other
-
-    def _weigh(self, lengths: Times, times: Times | None) -> None:
-        self._lengths = lengths
+    def __init__(self, postings: Postings, times: Times | None = None) -> None:
+        lengths = postings.lengths
+        self._parts = postings.parts
         self._times = numpy.ones(len(lengths), numpy.int64) if times is None else times
         # Whole numbers until here: in which order they are added up makes no difference.
         self._count = int(self._times.sum())
@@ -119,18 +163,13 @@ class Lexicon:
         self._held_back = (SATURATION * share).astype(numpy.float32)
 
     def __len__(self) -> int:
-        return len(self._lengths)
-
-    @property
-    def recent(self) -> int:
-        """How many chunks came since the large part was gathered."""
-        return len(self._recent)
+        return len(self._times)
 
     def score(self, text: str) -> NDArray[numpy.float32]:
         """The score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(len(self), numpy.float32)
         for term, count in Counter(_hashed(each) for each in find_terms(text)).items():
-            found = [(part, part.of(term)) for part in self._parts]
+            found = [(part, at) for part in self._parts if (at := part.of(term)).stop]
             often = sum(int(self._times[part.chunks[at]].sum()) for part, at in found)
             rarity = numpy.float32(log1p((self._count - often + 0.5) / (often + 0.5)))
             for part, at in found:

@@ -26,6 +26,15 @@ SPEAKS = 0.35
 DIGITS = 6
 
 
+class ChunkFits(Struct, frozen=True, kw_only=True):
+    """How well chunks fit, a number for each: `score` is its cosine, NaN if it has no vector;
+    `words` what it shares with the question, 0 if it is nothing and 1 for the most of all."""
+
+    fit: Vector
+    score: Vector
+    words: Vector
+
+
 class Fits(Struct, frozen=True, kw_only=True):
     """How well documents fit. By chunk: `chunk_fit`. By document: `best`, the column of its best
     chunk (-1 if it has none), and its `fit`; its `score`, NaN if it has no vector; `shares`,
@@ -75,28 +84,39 @@ def rank(
 
 
 def describe(document: Document, fits: Fits, place: int) -> Selected:
-    chunk = document.chunks[int(fits.best[place] - fits.layout.starts[place])]
+    which = int(fits.best[place] - fits.layout.starts[place])
+    chunk = document.chunk(which)
     if numpy.isnan(fits.score[place]):
-        return Selected(item=document.id, origin="lexical", chunk=chunk)
-    return Selected(item=document.id, score=float(fits.score[place]), chunk=chunk)
+        return Selected(item=document.id, origin="lexical", chunk=chunk, place=which)
+    return Selected(item=document.id, score=float(fits.score[place]), chunk=chunk, place=which)
 
 
 def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) -> Fits:
     """How well the documents fit the query, whose parts are the rows of the scores."""
     layout = scores.layout or lay_out(documents)
+    chunks = measure_chunks(scores, query, layout.company[layout.owner])
+    best_fit = best_of(layout, chunks.fit)
+    return Fits(
+        layout=layout,
+        chunk_fit=chunks.fit,
+        best=_best_places(layout, chunks.fit, best_fit),
+        fit=best_fit,
+        score=best_of(layout, chunks.score),
+        shares=best_of(layout, chunks.words) > 0,
+    )
+
+
+def measure_chunks(scores: Scores, query: Query, company: Places) -> ChunkFits:
+    """How well chunks fit the query, each by itself but for its `company`: a number that chunks of
+    one server's tools share, -1 for anything else."""
     lexical, cosine, parts = _that_count(scores, query.parts)
     words = _words(lexical, parts)
     whole, part = _likenesses(cosine, parts, words)
     alone = WHOLE * whole + PART * part + WORDS * words
-    fit = alone + COMPANY * _of_company(layout, alone)
-    best_fit = best_of(layout, fit)
-    return Fits(
-        layout=layout,
-        chunk_fit=fit,
-        best=_best_places(layout, fit, best_fit),
-        fit=best_fit,
-        score=best_of(layout, _shown(cosine, parts, len(layout.owner))),
-        shares=best_of(layout, words) > 0,
+    return ChunkFits(
+        fit=alone + COMPANY * _of_company(company, alone),
+        score=_shown(cosine, parts, len(company)),
+        words=words,
     )
 
 
@@ -192,12 +212,11 @@ def _best_places(layout: Layout, fit: Vector, best_fit: Vector) -> Places:
     return places
 
 
-def _of_company(layout: Layout, fit: Vector) -> Vector:
+def _of_company(company: Places, fit: Vector) -> Vector:
     """The best fit among the tools of the same server; anything else is its own company."""
-    company = layout.company[layout.owner]
     belongs = company >= 0
     if not belongs.any():
         return fit
-    best = numpy.full(int(layout.company.max()) + 1, -numpy.inf)
+    best = numpy.full(int(company.max()) + 1, -numpy.inf)
     numpy.maximum.at(best, company[belongs], fit[belongs])
     return numpy.where(belongs, best[company], fit)

@@ -6,7 +6,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.values.item import ItemId, key_of
+from lamina.values.item import key_of
 from lamina.values.selection import Document
 
 Matrix = NDArray[numpy.float32]
@@ -37,22 +37,20 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 def lay_out(documents: Sequence[Document]) -> Layout:
     """Where documents stand."""
-    sizes = numpy.array([len(document.chunks) for document in documents], numpy.int64)
+    sizes = numpy.array([len(each.chunks) or len(each.digests) for each in documents], numpy.int64)
+    company = numpy.full(len(documents), -1)
     numbers: dict[str, int] = {}
-    company = [
-        numbers.setdefault(name, len(numbers)) if (name := _company(document.id)) else -1
-        for document in documents
-    ]
+    for place, document in enumerate(documents):
+        if document.id.startswith("tool:"):
+            name = key_of(document.id).partition("/")[0]
+            # A tool that has no server's name has no company.
+            company[place] = numbers.setdefault(name, len(numbers)) if name else -1
     return Layout(
         starts=numpy.cumsum(sizes) - sizes,
         owner=numpy.repeat(numpy.arange(len(documents)), sizes),
         held=numpy.flatnonzero(sizes),
-        company=numpy.array(company, numpy.int64),
+        company=company,
     )
-
-
-def _company(item: ItemId) -> str:
-    return key_of(item).partition("/")[0] if item.startswith("tool:") else ""
 
 
 def best_of(layout: Layout, values: Vector) -> Vector:

@@ -23,11 +23,6 @@ Cite several as [^1][^2]. Cite no number that is not in the catalogue.
 Numbers like [^n] inside a document's text are its own footnotes, not sources.
 Do not write a list of sources at the end."""
 
-_OWN_TAGS = (
-    "search_instruction", "search_documents", "search_document", "search_text",
-    "source_catalogue", "citation_rules",
-)  # fmt: skip
-
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _CITATION = re.compile(
     r"\[\^[ \t]*+[0-9]{1,9}+(?:[ \t]*+[,;][ \t]*+(?:\^[ \t]*+)?+[0-9]{1,9}+)*+[ \t]*+\]"
@@ -82,7 +77,7 @@ def render_search(name: str, query_instruction: str, documents: Sequence[Documen
     documents, source catalogue and citation rules. The question is not part of it."""
 
     def content(text: str) -> str:
-        return escape_content(text, name, *_OWN_TAGS)
+        return escape_content(text, name)
 
     def line(text: str) -> str:
         return content(one_line(text))

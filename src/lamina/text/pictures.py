@@ -13,7 +13,10 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+PICTURE_SUFFIXES = (
+    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
+    ".ico", ".svg",
+)  # fmt: skip
 
 # What may stand before a fence: quote and list markers, any indentation.
 _FENCE = re.compile(
@@ -41,7 +44,9 @@ _MAX_DEPTH = 8
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_AFTER_SUFFIX = re.compile(r"(?<=\.)(png|jpe?g|gif|webp|svg)[?#].*+", re.IGNORECASE | re.DOTALL)
+_AFTER_SUFFIX = re.compile(
+    rf"(?<=\.)({'|'.join(each[1:] for each in PICTURE_SUFFIXES)})[?#].*+", re.IGNORECASE | re.DOTALL
+)
 _URL = re.compile(r"//|[a-z][a-z0-9+.-]{1,30}+://", re.IGNORECASE)
 
 
@@ -67,13 +72,13 @@ def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
                 open_brackets.append(-1)
             case "]" if open_brackets:
                 start = open_brackets.pop()
-                if start < 0 or (inside := _destination(text, position)) is None:
+                if start < 0 or (inside := find_destination(text, position)) is None:
                     continue
                 target_start, target_end, position = inside
                 # A picture in another one's description is only words.
                 while found and found[-1][0] > start:
                     found.pop()
-                target = _decode(markdown[target_start:target_end].strip())
+                target = decode_target(markdown[target_start:target_end].strip())
                 if target:
                     found.append((start, _refer(target)))
             case wiki if wiki.startswith("![["):
@@ -86,7 +91,7 @@ def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
     return tuple(dict.fromkeys(reference for _, reference in found))
 
 
-def _destination(text: str, at: int) -> tuple[int, int, int] | None:
+def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
     """Start and end of the target in `(target "title")` at `at`, and the end of it all."""
     if not text.startswith("(", at):
         return None
@@ -133,7 +138,8 @@ def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _decode(target: str) -> str:
+def decode_target(target: str) -> str:
+    """The target of a link as it is meant: without escapes, and a path without percent signs."""
     target = _ENTITY.sub(lambda match: html.unescape(match[0]), target)
     target = _ESCAPED.sub(r"\1", target)
     if _is_data(target) or _URL.match(target):
@@ -151,24 +157,59 @@ def _is_data(target: str) -> bool:
     return target[:5].lower() == "data:"
 
 
+class Fence(Struct, frozen=True):
+    """The beginning of a block of code: its backticks or tildes, what stands behind them, whether
+    it is in a quote, and how far lines have to be indented to be in it."""
+
+    mark: str
+    info: str
+    is_quoted: bool
+    indent: int
+
+    def holds(self, line: str) -> bool:
+        """Whether a line that follows is in the block; one that leaves its quote or list is not."""
+        if self.is_quoted:
+            return line.lstrip().startswith(">")
+        if not self.indent:
+            return True
+        text = line.lstrip()
+        return not text or len(line[: len(line) - len(text)].expandtabs(4)) >= self.indent
+
+    def is_closed_by(self, line: str) -> bool:
+        """Whether a line in the block is its last."""
+        found = _FENCE_END.match(line) if self.mark in line else None
+        return found is not None and found["fence"].startswith(self.mark)
+
+
+def find_fence(line: str) -> Fence | None:
+    """The beginning of a block of code that stands on a line, if one does."""
+    found = _FENCE.match(line) if "```" in line or "~~~" in line else None
+    if not found:
+        return None
+    lead, column = found["lead"], len(line[: found.start("fence")].expandtabs(4))
+    # Without a list, a fence is indented by three blanks at most.
+    indent = column if lead else max(0, column - 3)
+    info = line[found.end() :].strip()
+    return Fence(mark=found["fence"], info=info, is_quoted=">" in lead, indent=indent)
+
+
 def mask_code(markdown: str) -> tuple[str, str]:
     """`markdown` with NUL for every character of its code (newlines stay, so does the length),
     and the fence that its end leaves open, if any."""
     masked: list[str] = []
     block: list[str] = []  # the lines a code span may reach over
-    fence, is_quoted = "", False
+    fence: Fence | None = None
     for line in _lines(markdown):
-        if fence and not (is_quoted and not line.lstrip().startswith(">")):
+        if fence and fence.holds(line):
             masked.append(_blank_out(line))
-            end = _FENCE_END.match(line)
-            if end and end["fence"].startswith(fence):
-                fence = ""
+            fence = None if fence.is_closed_by(line) else fence
             continue
-        fence = ""
-        if opening := _FENCE.match(line):
+        fence = None
+        if not block and "`" not in line and "~~~" not in line:
+            masked.append(line)  # no code begins here, as on most lines
+        elif fence := find_fence(line):
             masked += [_mask_spans("".join(block)), _blank_out(line)]
             block.clear()
-            fence, is_quoted = opening["fence"], ">" in opening["lead"]
         else:
             if _BLANK.match(line) or _BLOCK_START.match(line):
                 masked.append(_mask_spans("".join(block)))
@@ -178,7 +219,7 @@ def mask_code(markdown: str) -> tuple[str, str]:
                 masked.append(_mask_spans("".join(block)))
                 block.clear()
     masked.append(_mask_spans("".join(block)))
-    return "".join(masked), "" if is_quoted else fence
+    return "".join(masked), "" if fence is None or fence.is_quoted else fence.mark
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -191,6 +232,8 @@ def _lines(text: str) -> Iterator[str]:
 
 def _mask_spans(block: str) -> str:
     """A run of backticks opens a code span that ends at the next run of the same length."""
+    if "`" not in block:
+        return block
     runs = [match.span() for match in _TICKS.finditer(block)]
     by_length: dict[int, list[int]] = {}
     for index, (start, end) in enumerate(runs):
@@ -219,4 +262,6 @@ def is_escaped(text: str, at: int) -> bool:
 
 
 def _blank_out(code: str) -> str:
+    if code.find("\n") == len(code) - 1 and code:
+        return "\0" * (len(code) - 1) + "\n"
     return _NOT_NEWLINE.sub("\0", code)

@@ -7,7 +7,9 @@ is byte for byte what the file holds. Nothing random: a nonce would kill prefix 
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
+from lamina.text.folding import fold, is_seen, places_in
 from lamina.values.item import Item, ItemId, Shape, key_of, kind_of
 from lamina.values.message import Absent, Context, ToolText, Use
 
@@ -41,20 +43,20 @@ _WRAPPERS: dict[str, tuple[str, str, str]] = {
     "reference": ("reference_context", "reference_context", "name"),
     "tool": ("tool_context", "tool_context", "name"),
 }
-_TAGS = sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]}) + [
-    "embedded_note",
-    "project_system_prompt",
-    "project_context",
-    "saved_memories",
-]
-# Possessive (`*+`), so that hostile runs of white space cost linear time.
-_TAG_OPENS = re.compile(
-    rf"<(?=\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b|\s*+/\s*+content\b)", re.IGNORECASE
-)
-_CLOSES = re.compile(r"<(?=\s*/)")
+# What a search block is made of; see `citations`, where it is rendered.
+SEARCH_TAGS = (
+    "search_instruction", "search_documents", "search_document", "search_text",
+    "source_catalogue", "citation_rules",
+)  # fmt: skip
+_TAGS = tuple(sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]})) + (
+    "embedded_note", "project_system_prompt", "project_context", "saved_memories",
+)  # fmt: skip
+# All of these are looked for in folded text. Possessive (`*+`), so that hostile runs of white space
+# cost linear time. Who writes too many slashes, or the wrong ones, may still be understood.
+_SLASH = r"/\\\u2044\u2215\u29f8"
+_CLOSES = rf"\s*+[{_SLASH}]"
+_CLOSES_CONTENT = rf"{_CLOSES}[\s{_SLASH}]*+content\b"
 # A model sees a new line where any of these stands, so a marker may not follow one.
-# Nor may it follow one with nothing to be seen in between.
-_UNSEEN = r"\u00ad\u200b-\u200f\u2060\ufeff"
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _PHRASES = (
     "[User query]:", "# Additional context:", "Context attached to this message:",
@@ -62,12 +64,24 @@ _PHRASES = (
     "Rules and references in force", "No rules or references are in force",
     "[Earlier messages were removed", "The question that is being worked on:",
 )  # fmt: skip
+
+
+def _loosely(phrase: str) -> str:
+    """A phrase whatever its blanks are, also none beside a mark."""
+    words = re.findall(r"\w+|[^\w\s]| \Z", phrase)
+    loose = r"\s*+".join(re.escape(word) if word != " " else r"(?<=\s)" for word in words)
+    return re.sub(r"(?<=\w)\\s\*\+(?=\w)", r"\\s++", loose)
+
+
+# Behind a break: text is searched with one in front of it, which is much faster than `^`; so is a
+# look at the first character before all of them are tried.
+_FIRSTS = re.escape("".join(sorted({"#", *(phrase[0] for phrase in _PHRASES)})))
 _PHRASE_STARTS = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_UNSEEN}])*+)"
-    rf"(?=#{{1,6}}\s*+Context Library\b|{'|'.join(map(re.escape, _PHRASES))})",
+    rf"[{_BREAKS}][^\S{_BREAKS}]*+(?=[{_FIRSTS}])"
+    rf"(?=#{{1,6}}\s*+Context\s++Library\b|{'|'.join(map(_loosely, _PHRASES))})",
     re.IGNORECASE,
 )
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SELECTION_KEY = re.compile(r"(.*)#L(\d+)-L(\d+)", re.DOTALL)
 
 # References before rules; the rest in the order people are used to.
@@ -85,12 +99,32 @@ def rank_of(item: ItemId, shape: Shape) -> int:
 
 def escape_content(text: str, *tags: str) -> str:
     """`text` with the markers escaped that would close its wrapper or pass for ours."""
-    if "<" in text:
-        text = _TAG_OPENS.sub("&lt;", text)
-        for tag in tags:
-            own = rf"<(?=\s*+/?+\s*+{re.escape(tag)}(?![\w.-]))"
-            text = re.sub(own, "&lt;", text, flags=re.IGNORECASE)
-    return _PHRASE_STARTS.sub(r"\1\\", text)
+    return _escape(text, _openings(_TAGS + SEARCH_TAGS, tags, _CLOSES_CONTENT))
+
+
+@lru_cache(maxsize=64)
+def _openings(ours: tuple[str, ...], named: tuple[str, ...], closes: str) -> re.Pattern[str]:
+    """A `<` that begins one of these tags, or one of `closes`. Names given by others may go on
+    with a dot or a dash."""
+    names = [rf"{re.escape(tag)}\b" for tag in ours]
+    names += [rf"{re.escape(fold(tag))}(?![\w.-])" for tag in named]
+    return re.compile(rf"<(?=[\s{_SLASH}]*+(?:{'|'.join(names)})|{closes})", re.IGNORECASE)
+
+
+def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> str:
+    folded = fold(text)
+    marks = [(found.start(), "<") for found in openings.finditer(folded)] if "<" in folded else []
+    if phrases:
+        marks += [(found.end() - 1, "") for found in _PHRASE_STARTS.finditer(f"\n{folded}")]
+    if not marks:
+        return text
+    places = places_in(text, folded)
+    pieces, done = [], 0
+    for at, opening in sorted(marks):
+        place = places[at]
+        pieces += [text[done:place], "&lt;" if opening else "\\"]
+        done = place + len(opening)
+    return "".join(pieces) + text[done:]
 
 
 def label_of(item: ItemId) -> str:
@@ -105,7 +139,7 @@ def label_of(item: ItemId) -> str:
 def one_line(value: str) -> str:
     """A name on one line that cannot close the element it stands in."""
     shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
-    return _TAG_OPENS.sub("&lt;", _CLOSES.sub("&lt;", shown))
+    return _escape(shown, _openings(_TAGS + SEARCH_TAGS, (), _CLOSES), phrases=False)
 
 
 def _list_line(value: str) -> str:
@@ -203,12 +237,25 @@ def _bullets(labels: Iterable[str]) -> str:
 
 def render_tool_texts(texts: Sequence[ToolText]) -> str:
     """Results of planned tools, one wrapper each."""
-    tags = [re.sub(r"[^\w.-]", "_", each.name) or "tool" for each in texts]
+    tags = tuple(_tool_tag(each.name) for each in texts)
+    # A search block has markers of its own; it was escaped when it was rendered.
+    openings = _openings(_TAGS, tags, _CLOSES_CONTENT)
     blocks = [
-        f"<{tag}>\n{escape_content(each.text, *tags)}\n</{tag}>"
+        f"<{tag}>\n{_escape(each.text, openings)}\n</{tag}>"
         for tag, each in zip(tags, texts, strict=True)
     ]
     return TOOLS_HEADER + "\n\n".join(blocks)
+
+
+def _tool_tag(name: str) -> str:
+    """A tool's name as a tag; one that reads as a tag of ours says what it is."""
+    tag = "".join(each if each in ".-" or _is_in_tag(each) else "_" for each in name) or "tool"
+    is_ours = fold(tag).lower() in (*_TAGS, *SEARCH_TAGS, "content")
+    return f"tool_{tag}" if is_ours else tag
+
+
+def _is_in_tag(character: str) -> bool:
+    return (character.isalnum() or character == "_") and is_seen(character)
 
 
 def render_project(base: str, system_prompt: str | None, context: str | None) -> str:

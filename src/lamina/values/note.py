@@ -11,13 +11,15 @@ class Passage(Struct, frozen=True, array_like=True, gc=False):
     """A stretch of a note that is searched by itself: its lines from `start` to `end`, counted from
     1, both included. `heading` is the trail it stands under, as `Setup > Linux`; `anchor` the
     innermost of these headings, as the note spells it. `digest` is the sha256 of the text that is
-    searched, which begins with the note's title and the trail."""
+    searched, which begins with the note's title and the trail. A line that is too long for one
+    passage is several: `part` is where such a one begins and ends in its line, in characters."""
 
     start: int
     end: int
     heading: str
     anchor: str
     digest: bytes
+    part: tuple[int, int] | None = None
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -61,6 +61,15 @@ class Document(Struct, frozen=True):
     chunks: tuple[str, ...] = ()
     digests: tuple[bytes, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many chunks it has."""
+        return len(self.chunks) or len(self.digests)
+
+    def chunk(self, place: int) -> str:
+        """The text of a chunk; empty if it is not at hand."""
+        return self.chunks[place] if self.chunks else ""
+
 
 class QueryPart(Struct, frozen=True, kw_only=True):
     """One thing that is asked; parts of `recent` turns weigh less and claim no place. The `whole`

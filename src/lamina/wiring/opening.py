@@ -1,14 +1,12 @@
 """Opening a session: its store, its workspace, its hooks, and what is given anew."""
 
 import contextlib
-import hashlib
 import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +24,13 @@ from lamina.ports import (
     GuideSource,
     Index,
     JournalStore,
+    MemorySource,
+    NoteSource,
     OpenJournal,
     Summarizer,
     SummaryJob,
     TargetBook,
+    WebSource,
     WorkspaceSource,
 )
 from lamina.providers.book import DEFAULT_TARGET, load_book
@@ -43,9 +44,11 @@ from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsR
 from lamina.values.settings import Settings
 from lamina.wiring.places import data_folder
 from lamina.wiring.searching import LazyIndex
+from lamina.wiring.workspaces import LazyWeb, memory_source, open_workspace, workspace_folder
 from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
+    from lamina.engine.searching import WorkspaceSearch
     from lamina.wiring.guiding import Given
 
 # The parts of L1 that come from an agent.
@@ -85,9 +88,7 @@ class _Asking:
 def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
     """The sessions of a workspace, in a folder of their own."""
     if workspace is None or isinstance(workspace, str | os.PathLike):
-        root = Path(workspace or ".").resolve()
-        digest = hashlib.sha256(str(root).encode("utf-8", "surrogatepass")).hexdigest()
-        return JsonlStore(data_folder() / f"{file_stem(root.name)[:60]}-{digest[:12]}")
+        return JsonlStore(workspace_folder(workspace or "."))
     return JsonlStore(data_folder() / file_stem(workspace.name))
 
 
@@ -116,6 +117,8 @@ async def open_session(
     hooks: Hooks | None = None,
     summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None = None,
     index: Index | None = None,
+    web: WebSource | None = None,
+    memory_file: str | os.PathLike[str] | MemorySource | None = None,
 ) -> Session:
     """Opens a session: a new one, or one that `store` holds under the id `session`.
 
@@ -130,6 +133,10 @@ async def open_session(
     given, `project` may name one of its projects, and its rules and references apply as their
     include modes say; those chosen by search are found with `index`, the user's own by default.
 
+    `memory_file` is a file that becomes one part of L1, read again for every question; a change to
+    it is a recorded reason. Pages that are attached are fetched by `web`, as far as the settings
+    `web` and `allow_hosts` allow.
+
     Raises:
         SessionBusy: the session is open elsewhere.
         UsageError: there is no such agent.
@@ -139,7 +146,7 @@ async def open_session(
     book = book or load_book()
     clock = clock or SystemClock()
     source: WorkspaceSource = (
-        FolderWorkspace(workspace or ".")
+        open_workspace(workspace or ".")
         if workspace is None or isinstance(workspace, str | os.PathLike)
         else workspace
     )
@@ -181,6 +188,7 @@ async def open_session(
     if not place:
         place, relations = await _agent_of(opened)
     searched = LazyIndex() if index is None else index
+    fetched = LazyWeb() if web is None else web
     session_opened = Session(
         opened,
         store=store,
@@ -190,10 +198,14 @@ async def open_session(
         hooks=loaded,
         summarizer=_Asking(summarizer) if callable(summarizer) else summarizer,
         selector=Selector(searched, _guides(place), relations=relations),
+        web=fetched,
+        memory=memory_source(memory_file),
+        searcher=_searcher(source, searched),
     )
-    if isinstance(searched, LazyIndex):
-        # One that was given is its giver's.
-        session_opened.closing.append(searched.aclose)
+    for made in (searched, fetched, source if source is not workspace else None):
+        # What was given is its giver's.
+        if isinstance(made, LazyIndex | LazyWeb | FolderWorkspace):
+            session_opened.closing.append(made.aclose)
     if known:
         try:
             if not session_opened.settings.target:
@@ -209,6 +221,14 @@ async def open_session(
             await session_opened.close()
             raise
     return session_opened
+
+
+def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
+    if not isinstance(source, NoteSource):
+        return None
+    from lamina.engine.searching import WorkspaceSearch
+
+    return WorkspaceSearch(source, index)
 
 
 def _guides(place: str) -> GuideSource | None:

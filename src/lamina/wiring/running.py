@@ -6,10 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lamina.engine.planned import PlanRunner
+from lamina.engine.qa import TOP, QaRunner
 from lamina.engine.runner import MAX_REQUESTS, AgentRunner, ChatRunner
+from lamina.engine.searching import WorkspaceSearch
+from lamina.engine.session import Session
 from lamina.engine.summarizing import ModelSummarizer
 from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
+from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
 from lamina.wiring.opening import open_session
 from lamina.wiring.places import data_folder
@@ -44,11 +49,59 @@ def _close_with(runner: ChatRunner, given: Providers | None, clients: Providers)
         runner.closing.append(clients.aclose)
 
 
+async def open_qa(
+    session: str | None = None,
+    *,
+    scope: Scope | None = None,
+    top: int = TOP,
+    providers: Providers | None = None,
+    **opening: Any,
+) -> QaRunner:
+    """As `open_chat`, answering from the notes of the workspace, with citations: what fits a
+    question is searched for (`scope` says where) and sent with it.
+
+    Raises:
+        SessionBusy: the session is open elsewhere.
+        UsageError: the workspace has no notes that could be searched.
+    """
+    clients = providers or Clients()
+    opening.setdefault("summarizer", ModelSummarizer(clients))
+    opened = await open_session(session, **opening)
+    runner = QaRunner(opened, clients, _search_of(opened), scope=scope or Scope(), top=top)
+    _close_with(runner, providers, clients)
+    return runner
+
+
+async def open_plan(
+    session: str | None = None,
+    *,
+    tools: ToolHost | Iterable[Callable[..., Any]] = (),
+    mcp: str | os.PathLike[str] | None = None,
+    files: bool = False,
+    approver: Approver | None = None,
+    providers: Providers | None = None,
+    **opening: Any,
+) -> PlanRunner:
+    """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
+    and it answers once. A call that needs a person's word is denied without an `approver`.
+
+    Raises:
+        SessionBusy: the session is open elsewhere.
+        UsageError: a function or the file cannot be used.
+    """
+    clients = providers or Clients()
+    opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
+    runner = PlanRunner(opened, clients, host, approver=approver)
+    _close_with(runner, providers, clients)
+    return runner
+
+
 async def open_agent(
     session: str | None = None,
     *,
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
+    files: bool = False,
     approver: Approver | None = None,
     max_requests: int = MAX_REQUESTS,
     providers: Providers | None = None,
@@ -56,30 +109,75 @@ async def open_agent(
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call: Python functions, the servers of an
     `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
-    of its skills. Use it in `async with`. Before a tool runs that
-    is not free, `approver` is asked; without one the turn waits for `decide` and `go_on`.
+    of its skills. With `files`, also tools to look at the workspace's files and to change them. Use
+    it in `async with`. Before a tool runs that is not free, `approver` is asked; without one the
+    turn waits for `decide` and `go_on`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
         UsageError: a function or the file cannot be used.
     """
     clients = providers or Clients()
-    opening.setdefault("summarizer", ModelSummarizer(clients))
-    hosts = _tool_hosts(tools, mcp)
-    if (agent := opening.get("agent")) is not None:
-        folder = opening.get("workspace")
-        hosts += await _agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
-    opened = await open_session(session, **opening)
-    if agent is None and (place := opened.state.session.with_agent_at):
-        # The session goes on, and so does its agent, if it is still there.
-        with suppress(UsageError):
-            hosts += await _agent_hosts(place, ".")
-    from lamina.tools.toolbox import Toolbox
-
-    host = Toolbox(*hosts)
+    opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
     return runner
+
+
+async def _open_with_tools(
+    session: str | None,
+    tools: ToolHost | Iterable[Callable[..., Any]],
+    mcp: str | os.PathLike[str] | None,
+    files: bool,
+    clients: Providers,
+    opening: dict[str, Any],
+) -> tuple[Session, ToolHost]:
+    opening.setdefault("summarizer", ModelSummarizer(clients))
+    hosts = _tool_hosts(tools, mcp)
+    agent, folder = opening.get("agent"), opening.get("workspace")
+    if agent is not None:
+        hosts += await _agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
+    opened = await open_session(session, **opening)
+    try:
+        if agent is None and (place := opened.state.session.with_agent_at):
+            # The session goes on, and so does its agent, if it is still there.
+            with suppress(UsageError):
+                hosts += await _agent_hosts(place, ".")
+        if files:
+            hosts.append(await _offer_files(opened))
+    except BaseException:
+        await opened.close()
+        raise
+    from lamina.tools.toolbox import Toolbox
+
+    return opened, Toolbox(*hosts)
+
+
+async def _offer_files(session: Session) -> ToolHost:
+    """The workspace's files as tools, and what the model is told of how to use them.
+
+    Raises:
+        UsageError: the workspace is no folder.
+    """
+    from lamina.tools.functions import FunctionTools
+    from lamina.wiring.files import FILES_PART, file_tools
+    from lamina.workspace.actions import WORKSPACE_PERSONA
+    from lamina.workspace.folder import FolderWorkspace
+
+    workspace = session.workspace
+    if not isinstance(workspace, FolderWorkspace):
+        raise UsageError("the workspace is no folder: it has no files to offer as tools")
+    standing = {part.name: part.text for part in session.envelope.system}
+    if standing.get(FILES_PART) != WORKSPACE_PERSONA:
+        reason = "the workspace's files are offered as tools"
+        await session.set_system(FILES_PART, WORKSPACE_PERSONA, reason=reason)
+    return FunctionTools(*file_tools(workspace))
+
+
+def _search_of(session: Session) -> WorkspaceSearch:
+    if session.searcher is None:
+        raise UsageError("the workspace of this session has no notes that could be searched")
+    return session.searcher
 
 
 def _tool_hosts(
@@ -122,4 +220,4 @@ def _servers(config: "ServersConfig") -> ToolHost:
     return McpServers(config, approvals=Approvals(data_folder() / APPROVALS))
 
 
-__all__ = ["APPROVALS", "Clients", "open_agent", "open_chat"]
+__all__ = ["APPROVALS", "Clients", "open_agent", "open_chat", "open_plan", "open_qa"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from lamina.ports import Corpus, Progress
+from lamina.ports import Corpus, Progress, Texts
 from lamina.values.selection import Document
 from lamina.wiring.places import data_folder
 
@@ -67,10 +67,15 @@ class LazyIndex:
     def __init__(self) -> None:
         self._index: SqliteIndex | None = None
 
-    async def load(self, documents: Sequence[Document], progress: Progress | None = None) -> Corpus:
+    async def load(
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: Texts | None = None,
+    ) -> Corpus:
         if self._index is None:
             self._index = open_index()
-        return await self._index.load(documents, progress)
+        return await self._index.load(documents, progress, texts)
 
     async def aclose(self) -> None:
         """Closes what was opened; whoever searches again opens it again, and remembers what was

@@ -1,170 +1,114 @@
 """A folder of notes and files as a workspace.
 
-Law: nothing outside the root is ever opened. Paths are walked one component at a time from the
-root's own handle and links are not followed, so that a check cannot be outrun by a swap.
+Law: nothing outside the root is ever opened; `root` is the one door.
 """
 
 import os
-import stat
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
 from msgspec.structs import replace
 
-from lamina.errors import UsageError
-from lamina.values.item import Item, Reading, Shape, item_id
-from lamina.values.request import LeftOut
-from lamina.workspace.pictures import (
-    MEGABYTE,
-    PICTURE_TYPES,
-    Refused,
-    picture_of,
-    read_pictures,
-    too_large,
-)
-
-NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
-MAX_BYTES = 20 * MEGABYTE
+from lamina.ports import FetchPicture, Progress
+from lamina.values.item import Item, Reading, Shape, key_of
+from lamina.values.note import Catalogue, Passage
+from lamina.values.request import Gathered, LeftOut
+from lamina.workspace.catalogue import NoteCatalogue
+from lamina.workspace.gathering import Gatherer
+from lamina.workspace.paths import clean_path
+from lamina.workspace.root import Root
+from lamina.workspace.watching import Watcher
 
 
 class FolderWorkspace:
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Path(root).absolute()
-        if not self._root.is_dir():
-            raise UsageError(f"workspace {str(root)!r} is not a folder")
+    """The folder at `root`. What is known of its notes is kept in the file `kept_in`, if one is
+    given; they are looked at when something asks for more than a plain path."""
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, kept_in: Path | None = None, watch: bool = True
+    ) -> None:
+        self.root = Root(root)
+        self._watcher = Watcher(self.root.path) if watch else None
+        self._notes = NoteCatalogue(self.root, kept_in, watcher=self._watcher)
+        self._gatherer = Gatherer(self.root, self._notes.refresh, self._notes.names)
 
     @property
     def name(self) -> str:
-        return self._root.name
+        return self.root.name
+
+    @property
+    def id(self) -> str:
+        return self.root.id
+
+    async def aclose(self) -> None:
+        """Gives back what watching and the kept file hold; whoever asks again begins again."""
+        await anyio.to_thread.run_sync(self._notes.close)
 
     async def paths(self) -> tuple[str, ...]:
         """Every file in the workspace by its path; hidden ones and links are left out."""
-        return await anyio.to_thread.run_sync(self._paths)
 
-    def _paths(self) -> tuple[str, ...]:
-        found: list[str] = []
-        for folder, names, files in os.walk(self._root, followlinks=False):
-            names[:] = sorted(name for name in names if not name.startswith("."))
-            inside = Path(folder).relative_to(self._root)
-            for name in files:
-                place = Path(folder, name)
-                if not name.startswith(".") and not place.is_symlink():
-                    found.append((inside / name).as_posix())
-        return tuple(sorted(found))
+        def walk() -> tuple[str, ...]:
+            return tuple(sorted(each.path for each in self.root.walk()))
+
+        return await anyio.to_thread.run_sync(walk)
 
     async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
-        return await anyio.to_thread.run_sync(self._read, reference, shape)
+        """The item that `reference` names, without what comes along with it."""
+        gathered = await self.gather(reference, shape, embed_depth=0)
+        return gathered.readings[0] if gathered.readings else gathered.left_out[0]
 
-    def _read(self, reference: str, shape: Shape) -> Reading | LeftOut:
-        try:
-            path = _relative(reference)
-            data, status = self._bytes(path)
-            reading = _hydrate(path, data, status)
-        except Refused as refusal:
-            what = item_id("note", reference.encode("utf-8", "backslashreplace").decode())
-            return LeftOut(what=what, reason=refusal.reason, detail=refusal.detail)
-        if shape == "active" and reading.item.kind == "note":
-            return self._with_pictures(path, reading)
-        return reading
+    async def gather(
+        self,
+        reference: str,
+        shape: Shape,
+        *,
+        embed_depth: int = 1,
+        fetch_picture: FetchPicture | None = None,
+    ) -> Gathered:
+        """The item that `reference` names, and what comes along with it."""
+        gathered = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
+        if shape != "active" or not gathered.readings:
+            return gathered
+        main, *others = gathered.readings
+        if main.item.kind != "note":
+            return gathered
+        shown = await self._with_pictures(main, fetch_picture)
+        return replace(gathered, readings=(shown, *others))
 
-    def _with_pictures(self, path: PurePosixPath, reading: Reading) -> Reading:
+    async def find_moved(self, item: Item) -> str | None:
+        """Where a note is now that is not where `item` was read."""
+        return await anyio.to_thread.run_sync(self._gatherer.find_moved, item)
+
+    async def catalogue(self, progress: Progress | None = None) -> Catalogue:
+        """All notes as they are now; only what changed is read anew."""
+        return await anyio.to_thread.run_sync(self._notes.refresh, progress)
+
+    async def texts(
+        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
+    ) -> Sequence[str | None]:
+        """The text of passages, each with the path of its note; None where it is not as it was."""
+        return await anyio.to_thread.run_sync(partial(self._notes.texts, wanted, searched=searched))
+
+    def mark(self, path: str) -> None:
+        """`path` was changed by ourselves: it is looked at again."""
+        self._notes.mark(path)
+
+    async def _with_pictures(self, main: Reading, fetch: FetchPicture | None) -> Reading:
         """A note with the pictures it refers to; these are part of its version."""
+        from lamina.workspace.pictures import gather_pictures
+
+        path = PurePosixPath(key_of(main.item.id))
 
         def read(place: PurePosixPath, limit: int) -> bytes:
-            return self._bytes(_relative(str(place)), limit)[0]
+            return self.root.read(clean_path(str(place)), limit)[0]
 
-        found = read_pictures(path, reading.item.content, read)
+        found = await gather_pictures(
+            path, main.item.content, read, fetch, find=self._gatherer.find_picture
+        )
         return Reading(
-            item=replace(reading.item, pictures=found.pictures, version=""),
+            item=replace(main.item, pictures=found.pictures, version=""),
             blobs=found.blobs,
-            warnings=reading.warnings + found.warnings,
+            warnings=main.warnings + found.warnings,
         )
-
-    def _bytes(self, path: PurePosixPath, limit: int = MAX_BYTES) -> tuple[bytes, os.stat_result]:
-        shown = str(path)
-        try:
-            handle = self._open(path)
-        except (FileNotFoundError, NotADirectoryError):
-            raise Refused("missing", f"{shown} does not exist in the workspace") from None
-        except PermissionError:
-            raise Refused("unreadable", f"{shown}: permission denied") from None
-        except OSError as error:
-            raise Refused("refused", f"{shown} is not opened: {error.strerror}") from None
-        try:
-            status = os.fstat(handle)
-            if stat.S_ISDIR(status.st_mode):
-                raise Refused("unreadable", f"{shown} is a folder; attach the notes in it")
-            if not stat.S_ISREG(status.st_mode):
-                raise Refused("refused", f"{shown} is not a regular file")
-            with os.fdopen(os.dup(handle), "rb") as file:
-                data = file.read(limit + 1)
-            if len(data) > limit:
-                size = max(status.st_size, len(data))
-                raise Refused("unreadable", f"{shown} has {too_large(size, limit)}")
-            return data, status
-        except OSError as error:
-            raise Refused("unreadable", f"{shown}: {error.strerror}") from None
-        finally:
-            os.close(handle)
-
-    def _open(self, path: PurePosixPath) -> int:
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        if os.open not in os.supports_dir_fd:
-            # Windows: no handles relative to a folder; links are resolved and compared instead.
-            full = (self._root / path).resolve(strict=True)
-            if not full.is_relative_to(self._root.resolve()):
-                raise OSError(0, "it leads out of the workspace")
-            return os.open(full, flags | getattr(os, "O_BINARY", 0))
-        handle = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            for part in path.parts[:-1]:
-                inner = os.open(part, flags | os.O_DIRECTORY, dir_fd=handle)
-                os.close(handle)
-                handle = inner
-            return os.open(path.name, flags, dir_fd=handle)
-        finally:
-            os.close(handle)
-
-
-def _relative(reference: str) -> PurePosixPath:
-    is_text = not any("\ud800" <= character <= "\udfff" for character in reference)
-    if not is_text or "\0" in reference or "\\" in reference:
-        raise Refused("refused", f"{reference!r} is not a workspace path")
-    path = PurePosixPath(reference)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise Refused("refused", f"{reference!r} is not a path inside the workspace")
-    return path
-
-
-def _hydrate(path: PurePosixPath, data: bytes, status: os.stat_result) -> Reading:
-    shown, suffix = str(path), path.suffix.lower()
-    ctime, mtime = _iso(status.st_ctime), _iso(status.st_mtime)
-    if suffix in PICTURE_TYPES:
-        picture = picture_of(data, PICTURE_TYPES[suffix])
-        item = Item(
-            id=item_id("image", shown), content="", pictures=(picture,), ctime=ctime, mtime=mtime
-        )
-        return Reading(item=item, blobs=(data,))
-    if b"\0" in data[:8192]:
-        raise Refused("unreadable", f"{shown} is not text")
-    warnings: tuple[str, ...] = ()
-    try:
-        content = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        content = data.decode("utf-8", "replace")
-        warnings = (f"{shown} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
-    kind = "note" if suffix in NOTE_SUFFIXES else "file"
-    item = Item(
-        id=item_id(kind, shown),  # type: ignore[arg-type]
-        title=path.stem if kind == "note" else "",
-        content=content,
-        ctime=ctime,
-        mtime=mtime,
-    )
-    return Reading(item=item, warnings=warnings)
-
-
-def _iso(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,55 +1,57 @@
 """The pictures of a note as bytes.
 
-Law: a picture is read through the workspace's own door or not at all, and what is not read is
-named in a warning.
+Law: a picture is read through the workspace's own door, or fetched through the one that was given,
+or not had at all; and what is not had is named in a warning.
 """
 
 import base64
 import binascii
-import hashlib
-import re
-import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Literal
 from urllib.parse import unquote_to_bytes
 
+import anyio
+import anyio.to_thread
 from msgspec import Struct
 
+from lamina.ports import FetchPicture
 from lamina.text import PictureRef, find_pictures
 from lamina.values.item import Picture
+from lamina.values.web import Fetched, NotFetched
+from lamina.workspace.paths import MEGABYTE, Refused, too_large
+from lamina.workspace.picture_files import (
+    MAX_PICTURE_BYTES,
+    MAX_SOURCE_BYTES,
+    PICTURE_TYPES,
+    Fitted,
+    fit_picture,
+    picture_size,
+)
 
-PICTURE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-MEGABYTE = 1024 * 1024
-MAX_PICTURE_BYTES = 5 * MEGABYTE
+__all__ = [
+    "MAX_PICTURE_BYTES",
+    "MAX_PICTURES",
+    "MEGABYTE",
+    "PICTURE_TYPES",
+    "NotePictures",
+    "Refused",
+    "gather_pictures",
+    "picture_of",
+    "picture_size",
+    "too_large",
+]
+
 MAX_TOTAL_BYTES = 20 * MEGABYTE
 MAX_PICTURES = 20
-
-_MAGIC = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF[\s\S]{4}WEBP"), "image/webp"),
-)
+# A note may refer to more than it may bring; past so many, nobody looks.
+MAX_TRIED = 100
+_FETCHED_AT_ONCE = 4
 _SHOWN = 60
 
 # Reads a path of the workspace up to a size; raises Refused.
 Read = Callable[[PurePosixPath, int], bytes]
-
-
-class Refused(Exception):
-    """A path that may not be opened, or cannot be."""
-
-    def __init__(self, reason: Literal["missing", "unreadable", "refused"], detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
+# The one path of the workspace that ends in this name; None if there is none, or several.
+Find = Callable[[str], str | None]
 
 
 class NotePictures(Struct, frozen=True, kw_only=True):
@@ -60,80 +62,150 @@ class NotePictures(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def read_pictures(note: PurePosixPath, content: str, read: Read) -> NotePictures:
-    """The pictures that `content`, the text of `note`, refers to; the same bytes once."""
-    found: dict[str, tuple[Picture, bytes]] = {}
+def picture_of(data: bytes, media_type: str = "") -> tuple[Picture, bytes]:
+    """A picture by its bytes, in a form that providers take: these bytes, or others made of them.
+    What its name promised (`media_type`) is only told where the bytes are something else.
+
+    Raises:
+        Refused: it is no picture, or one that cannot be converted.
+    """
+    fitted = fit_picture(data, media_type)
+    return fitted.picture, fitted.data
+
+
+async def gather_pictures(
+    note: PurePosixPath,
+    content: str,
+    read: Read,
+    fetch: FetchPicture | None = None,
+    find: Find | None = None,
+) -> NotePictures:
+    """The pictures that `content`, the text of `note`, refers to; the same bytes once. Without
+    `fetch` those on the web are left out. `read` and `find` are called in a thread."""
+    references = find_pictures(content)
+    if not references:
+        return NotePictures()
+    fetched = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
+
+    def collect() -> NotePictures:
+        return _collect(note, references, _Loader(note=note, read=read, find=find, fetched=fetched))
+
+    return await anyio.to_thread.run_sync(collect)
+
+
+async def _fetch_all(
+    references: Iterable[PictureRef], fetch: FetchPicture
+) -> dict[str, Fetched | NotFetched]:
+    """What the first URLs of a note give, a few at a time."""
+    urls = [each.target for each in references if each.kind == "url"][:MAX_PICTURES]
+    fetched: dict[str, Fetched | NotFetched] = {}
+    limiter = anyio.CapacityLimiter(_FETCHED_AT_ONCE)
+
+    async def fetch_one(url: str) -> None:
+        async with limiter:
+            address = f"https:{url}" if url.startswith("//") else url
+            fetched[url] = await fetch(address, MAX_SOURCE_BYTES)
+
+    async with anyio.create_task_group() as tasks:
+        for url in urls:
+            tasks.start_soon(fetch_one, url)
+    return fetched
+
+
+def _collect(
+    note: PurePosixPath, references: tuple[PictureRef, ...], loader: "_Loader"
+) -> NotePictures:
+    found: dict[str, Fitted] = {}
     warnings = []
-    total = 0
-    for reference in find_pictures(content):
+    for reference in references[:MAX_TRIED]:
+        target = reference.target
+        shown = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
         try:
-            if len(found) == MAX_PICTURES:
-                raise Refused("refused", f"a note may bring {MAX_PICTURES} pictures")
-            data, media_type = _load(note, reference, read)
-            picture = picture_of(data, media_type)
-            if picture.digest in found:
-                continue
-            if total + len(data) > MAX_TOTAL_BYTES:
-                limit = MAX_TOTAL_BYTES // MEGABYTE
-                raise Refused("refused", f"the pictures of a note may have {limit} MB in all")
+            fitted = loader.load(reference, found)
         except Refused as refusal:
-            target = reference.target
-            shown = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
             warnings.append(f"{note}: picture {shown!r} is left out: {refusal.detail}")
         else:
-            found[picture.digest] = picture, data
-            total += len(data)
-    pictures, blobs = zip(*found.values(), strict=True) if found else ((), ())
-    return NotePictures(pictures=pictures, blobs=blobs, warnings=tuple(warnings))
+            if fitted.note and fitted.picture.digest not in found:
+                warnings.append(f"{note}: picture {shown!r} is {fitted.note}")
+            found.setdefault(fitted.picture.digest, fitted)
+    if len(references) > MAX_TRIED:
+        more = len(references) - MAX_TRIED
+        warnings.append(f"{note}: {more:,} more pictures are left out; {MAX_TRIED} were looked at")
+    return NotePictures(
+        pictures=tuple(each.picture for each in found.values()),
+        blobs=tuple(each.data for each in found.values()),
+        warnings=tuple(warnings),
+    )
 
 
-def picture_of(data: bytes, media_type: str) -> Picture:
-    """A picture by its bytes. What they say of their kind counts more than a file's name."""
-    kind = next((kind for magic, kind in _MAGIC if magic.match(data)), media_type)
-    width, height = picture_size(data)
-    digest = hashlib.sha256(data).hexdigest()
-    return Picture(digest=digest, media_type=kind, width=width, height=height)
+class _Loader(Struct, frozen=True, kw_only=True):
+    """Where the pictures of one note come from."""
 
+    note: PurePosixPath
+    read: Read
+    find: Find | None
+    fetched: Mapping[str, Fetched | NotFetched]
 
-def picture_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a PNG or GIF by its header; (0, 0) for what is not known."""
-    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
-        width, height = struct.unpack(">II", data[16:24])
-        return width, height
-    if data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
-        width, height = struct.unpack("<HH", data[6:10])
-        return width, height
-    return 0, 0
+    def load(self, reference: PictureRef, found: Mapping[str, Fitted]) -> Fitted:
+        """A picture in the form in which it is sent, if it may join those that were found.
 
+        Raises:
+            Refused: it cannot be had, or there are enough.
+        """
+        if len(found) == MAX_PICTURES:
+            raise Refused("refused", f"a note may bring {MAX_PICTURES} pictures")
+        data = self._bytes(reference)
+        if not data:
+            raise Refused("unreadable", "it is empty")
+        fitted = fit_picture(data)
+        total = len(fitted.data) + sum(len(each.data) for each in found.values())
+        if fitted.picture.digest not in found and total > MAX_TOTAL_BYTES:
+            limit = MAX_TOTAL_BYTES // MEGABYTE
+            raise Refused("refused", f"the pictures of a note may have {limit} MB in all")
+        return fitted
 
-def _load(note: PurePosixPath, reference: PictureRef, read: Read) -> tuple[bytes, str]:
-    match reference.kind:
-        case "path":
-            data, media_type = _load_path(note, reference.target, read)
-        case "data":
-            data, media_type = _load_data(reference.target)
-        case "url":
-            raise Refused("refused", "pictures are not fetched from the web")
-    if not data:
-        raise Refused("unreadable", "it is empty")
-    return data, media_type
+    def _bytes(self, reference: PictureRef) -> bytes:
+        match reference.kind:
+            case "path":
+                return self._read(reference.target)
+            case "data":
+                return _decode_data(reference.target)
+            case "url":
+                return self._fetched(reference.target)
 
+    def _fetched(self, url: str) -> bytes:
+        match self.fetched.get(url):
+            case Fetched(data=data):
+                return data
+            case NotFetched(reason=reason, detail=detail):
+                raise Refused(reason, detail)
+            case _ if self.fetched:
+                raise Refused("refused", f"{MAX_PICTURES} pictures are fetched for a note")
+            case _:
+                hint = "unless the setting `web` allows it"
+                raise Refused("refused", f"pictures are not fetched from the web {hint}")
 
-def _load_path(note: PurePosixPath, target: str, read: Read) -> tuple[bytes, str]:
-    media_type = PICTURE_TYPES.get(PurePosixPath(target).suffix.lower())
-    if media_type is None:
-        raise Refused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
-    beside, from_root = _inside(note.parent, target), _inside(PurePosixPath(), target)
-    places = [place for place in dict.fromkeys((beside, from_root)) if place is not None]
-    if not places:
-        raise Refused("refused", "it is not a path inside the workspace")
-    for place in places[:-1]:
-        try:
-            return read(place, MAX_PICTURE_BYTES), media_type
-        except Refused as refusal:
-            if refusal.reason != "missing":
-                raise
-    return read(places[-1], MAX_PICTURE_BYTES), media_type
+    def _read(self, target: str) -> bytes:
+        """A file beside the note, or from the root, or the only one of its name."""
+        suffix = PurePosixPath(target).suffix.lower()
+        if suffix not in (*PICTURE_TYPES, ".svg"):
+            raise Refused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
+        beside, from_root = _inside(self.note.parent, target), _inside(PurePosixPath(), target)
+        places = [place for place in dict.fromkeys((beside, from_root)) if place is not None]
+        if not places:
+            raise Refused("refused", "it is not a path inside the workspace")
+        for place in places:
+            try:
+                return self.read(place, MAX_SOURCE_BYTES)
+            except Refused as refusal:
+                if refusal.reason != "missing":
+                    raise
+                missing = refusal
+        # A name with a folder says where it is meant to be; another one would be another picture.
+        found = self.find(target) if self.find and "/" not in target else None
+        if found is None:
+            raise missing
+        return self.read(PurePosixPath(found), MAX_SOURCE_BYTES)
 
 
 def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
@@ -152,11 +224,10 @@ def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
     return PurePosixPath(*parts) if parts else None
 
 
-def _load_data(uri: str) -> tuple[bytes, str]:
+def _decode_data(uri: str) -> bytes:
     header, comma, body = uri[len("data:") :].partition(",")
     media_type, *parameters = (part.strip().lower() for part in header.split(";"))
-    media_type = media_type.replace("image/jpg", "image/jpeg")
-    if not comma or media_type not in PICTURE_TYPES.values():
+    if not comma or not media_type.startswith("image/"):
         kinds = ", ".join(dict.fromkeys(PICTURE_TYPES.values()))
         raise Refused("unreadable", f"not one of {kinds}")
     data = unquote_to_bytes(body)
@@ -166,10 +237,6 @@ def _load_data(uri: str) -> tuple[bytes, str]:
             data = base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
         except binascii.Error as error:
             raise Refused("unreadable", f"its base64 is broken: {error}") from None
-    if len(data) > MAX_PICTURE_BYTES:
-        raise Refused("unreadable", f"it has {too_large(len(data), MAX_PICTURE_BYTES)}")
-    return data, media_type
-
-
-def too_large(size: int, limit: int) -> str:
-    return f"{size:,} bytes; the limit is {limit:,}"
+    if len(data) > MAX_SOURCE_BYTES:
+        raise Refused("unreadable", f"it has {too_large(len(data), MAX_SOURCE_BYTES)}")
+    return data

@@ -1,7 +1,7 @@
 """The commands of the chat: what each one does. `table` says what they are called with."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from lamina.cli.chatting.choosing import (
     parse_setting,
     write_value,
 )
+from lamina.cli.chatting.finding import show_hits
 from lamina.cli.chatting.mentions import inside
 from lamina.cli.chatting.opening import why_no_answer
 from lamina.cli.chatting.showing import (
@@ -39,9 +40,9 @@ from lamina.journal import Journal
 from lamina.providers.book import load_book
 from lamina.providers.local.catalogue import CATALOGUE
 from lamina.values.entry import MessageEntry
-from lamina.values.item import key_of
+from lamina.values.item import Item, Wanted, key_of
 from lamina.values.patch import OptionsSet
-from lamina.values.request import LeftOut
+from lamina.wiring.workspaces import memory_file
 
 if TYPE_CHECKING:
     from lamina.cli.chatting.conversation import Chat
@@ -160,13 +161,15 @@ class Commands:
             self._list_attached()
             return
         for path in paths:
-            found = await self._chat.workspace.read(path, "attached")
-            if isinstance(found, LeftOut):
-                self._chat.fail(f"not attached: {found.detail}")
+            found = await self._chat.session.look(path)
+            if not found.attachments:
+                self._chat.fail(f"not attached: {found.left_out[0].detail}")
                 continue
             self._chat.attached[path] = essential
-            size = f"{len(found.item.content):,} characters" if found.item.content else "an image"
+            size = _say_size([each.item for each in found.attachments])
             self._tell(f"attached {path} ({size}{', essential' * essential}) until /detach")
+            for warning in found.warnings:
+                self._chat.screen.warn(warning)
 
     async def do_detach(self, rest: str) -> None:
         words = _words(rest)
@@ -181,6 +184,56 @@ class Commands:
             if attached.pop(path, None) is None:
                 raise UsageError(f"{path} is not attached; /attach lists what is")
             self._tell(f"{path} is attached no longer; what was sent of it stays in history")
+
+    async def do_active(self, rest: str) -> None:
+        chat = self._chat
+        words = _words(rest)
+        if not words:
+            self._tell(f"open: {chat.active}" if chat.active else "no note is open; /active NOTE")
+            return
+        if len(words) > 1:
+            raise UsageError(_usage("active"))
+        if words[0] == "none":
+            chat.active = None
+            self._tell("no note is open any more")
+            return
+        path = self._path(words[0])
+        found = await chat.session.look(Wanted(what=path, shape="active"))
+        if not found.attachments:
+            raise UsageError(found.left_out[0].detail)
+        chat.active = path
+        self._tell(f"{path} is open ({_say_size([found.attachments[0].item])}), until /active none")
+        for warning in found.warnings:
+            chat.screen.warn(warning)
+
+    async def do_search(self, rest: str) -> None:
+        searcher = self._chat.session.searcher
+        if not rest or searcher is None:
+            raise UsageError(_usage("search"))
+        found = await searcher.search(rest)
+        self._chat.screen.show(show_hits(found, self._chat.screen.width))
+        for warning in found.warnings:
+            self._chat.screen.warn(warning)
+
+    async def do_refresh(self) -> None:
+        changes = await self._chat.session.refresh()
+        for each in changes:
+            self._tell(each.detail)
+        told = "the model sees it with the next message" if changes else "nothing changed"
+        self._tell(told)
+
+    async def do_remember(self, rest: str) -> None:
+        file = memory_file()
+        if rest:
+            new = await file.add(rest)
+            told = "from the next message on" if new else "it was remembered already"
+            self._tell(f"{told}; `lamina memory` shows and forgets")
+            return
+        held = await file.remembered()
+        for each in held:
+            self._tell(f"{each.number:>3}  {one_line(each.text)}")
+        if not held:
+            self._tell("nothing is remembered; /remember TEXT does")
 
     async def do_pin(self, rest: str) -> None:
         session = self._chat.session
@@ -329,6 +382,19 @@ class Commands:
 
     def _tell(self, text: str) -> None:
         self._chat.screen.tell(text)
+
+
+def _say_size(items: Sequence[Item]) -> str:
+    """How much it is: the item that is meant, and what comes along."""
+    main, along = items[0], len(items) - 1
+    size = f"{sum(len(each.content) for each in items):,} characters"
+    if not main.content and main.pictures:
+        return "an image"
+    if along:
+        size = f"{along:,} more item{'s' * (along > 1)}, {size} in all"
+    if main.pictures:
+        size += f", {len(main.pictures)} picture{'s' * (len(main.pictures) > 1)}"
+    return size
 
 
 def _usage(name: str) -> str:

@@ -22,9 +22,11 @@ from lamina.cli.chatting.screen import Screen, quiet_keys
 from lamina.cli.chatting.showing import questions_of
 from lamina.cli.chatting.source import Interrupted, Silence, Source
 from lamina.cli.chatting.status import Spent, cache_line, status_line, sum_reports
+from lamina.cli.citing import footnotes, settled
 from lamina.cli.escaping import one_line
 from lamina.engine.grouping import single_errors
-from lamina.engine.runner import AgentRunner, Answer, Listener
+from lamina.engine.qa import QaRunner
+from lamina.engine.runner import Answer, ChatRunner, Listener
 from lamina.engine.tree import name_of
 from lamina.errors import LaminaError
 from lamina.ports import WorkspaceSource
@@ -50,13 +52,14 @@ class Chat:
 
     def __init__(
         self,
-        runner: AgentRunner,
+        runner: ChatRunner,
         screen: Screen,
         approver: KeyboardApprover,
         *,
         workspace: WorkspaceSource,
         root: Path,
         attached: dict[str, bool] | None = None,
+        active: str | None = None,
     ) -> None:
         self.runner = runner
         self.session = runner.session
@@ -64,6 +67,8 @@ class Chat:
         self.workspace = workspace
         self.root = root
         self.attached = attached if attached is not None else {}
+        # The note that is open in front of the person: its pictures go along.
+        self.active = active
         self.members = Members(runner)
         self.commands = Commands(self)
         # What the next line begins with, to be edited.
@@ -198,7 +203,8 @@ class Chat:
             self.screen.tell(
                 f"{names}: this session has no rules and references to add; sent as text"
             )
-        attach = [Wanted(what=path, essential=vital) for path, vital in self.attached.items()]
+        attach = [Wanted(what=self.active, shape="active")] if self.active else []
+        attach += [Wanted(what=path, essential=vital) for path, vital in self.attached.items()]
         attach += [Wanted(what=path) for path in found.paths if path not in self.attached]
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
@@ -215,7 +221,8 @@ class Chat:
             async with anyio.create_task_group() as group:
                 group.start_soon(drawing.keep_drawing)
                 try:
-                    answer = await begin(drawing.take)
+                    cites = isinstance(self.runner, QaRunner)
+                    answer = await begin(settled(drawing.take) if cites else drawing.take)
                 except LaminaError as error:
                     drawing.finish()
                     self.fail(str(error))
@@ -242,6 +249,8 @@ class Chat:
                 tell("(the model said nothing)")
             if answer.turn and (stop := STOPS.get(answer.turn.stop)):
                 tell(stop)
+            for line in footnotes(answer):
+                tell(line)
         else:
             tell("(left in the middle; /resume goes on, or ask something else)")
         if spent:

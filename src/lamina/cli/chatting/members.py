@@ -8,7 +8,7 @@ from msgspec import Struct
 from lamina.cli.chatting.mentions import mention_guide
 from lamina.cli.escaping import one_line
 from lamina.engine.members import SessionItem
-from lamina.engine.runner import AgentRunner
+from lamina.engine.runner import ChatRunner
 from lamina.engine.selecting import say_problems
 from lamina.errors import LaminaError
 from lamina.values.item import ItemId, kind_of
@@ -31,7 +31,7 @@ class Member(Struct, frozen=True, kw_only=True):
 class Members:
     """What was last looked up."""
 
-    def __init__(self, runner: AgentRunner) -> None:
+    def __init__(self, runner: ChatRunner) -> None:
         self._runner = runner
         self.inside: tuple[SessionItem, ...] = ()
         self.known: tuple[Member, ...] = ()

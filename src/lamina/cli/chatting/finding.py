@@ -1,0 +1,26 @@
+"""What a search of the workspace found, on a screen."""
+
+from rich.text import Text
+
+from lamina.cli.escaping import one_line, visible
+from lamina.values.note import Found, Hit
+
+
+def show_hits(found: Found, width: int) -> Text:
+    """Each passage by its place and how well it fits, with its beginning."""
+    if not found.hits:
+        return Text(f"nothing fits in {found.searched:,} notes")
+    lines = [line for hit in found.hits for line in _lines(hit, width)]
+    return Text("\n".join(lines))
+
+
+def place_of(hit: Hit) -> str:
+    """Where a passage stands, as it can be attached: the lines of a note."""
+    return f"{hit.path}#L{hit.start}-L{hit.end}"
+
+
+def _lines(hit: Hit, width: int) -> list[str]:
+    score = f"{hit.score:.2f}" if hit.score is not None else "words"
+    under = f"  {one_line(hit.heading)}" if hit.heading else ""
+    body = " ".join(visible(hit.text).split())
+    return [f"{score:>5}  {visible(place_of(hit))}{under}", f"       {one_line(body, width - 8)}"]

@@ -1,0 +1,51 @@
+"""Answers with citations on a screen or in a file.
+
+Law: a number that is shown means one source, which is shown, too. Numbers are known when an answer
+is complete, so its words wait until then.
+"""
+
+from lamina.cli.escaping import visible
+from lamina.engine.answering import Answer
+from lamina.engine.runner import Listener
+from lamina.values.event import BlockDelta, BlockEnded, BlockStarted, Ended, Event
+
+
+def settled(listener: Listener) -> Listener:
+    """A listener that hears the words of an answer when they are final."""
+    kind = ""
+
+    async def hear(event: Event) -> None:
+        nonlocal kind
+        match event:
+            case BlockStarted():
+                kind = event.kind
+                if kind == "text":
+                    return
+            case BlockDelta() | BlockEnded() if kind == "text":
+                return
+            case Ended(answer=answer) if answer:
+                for each in (
+                    BlockStarted(index=0, kind="text"),
+                    BlockDelta(index=0, text=answer),
+                    BlockEnded(index=0),
+                ):
+                    await _tell(each)
+            case _:
+                pass
+        await _tell(event)
+
+    async def _tell(event: Event) -> None:
+        if (told := listener(event)) is not None:
+            await told
+
+    return hear
+
+
+def footnotes(answer: Answer) -> list[str]:
+    """What the numbers of an answer mean, a line each; none if it says so itself."""
+    lines = []
+    for source in answer.sources:
+        mark = f"[^{source.number}]:"
+        if mark not in answer.text:
+            lines.append(f"{mark} [[{visible(source.link)}]] (lines {source.start}-{source.end})")
+    return lines

@@ -1,0 +1,175 @@
+"""`lamina notes`: what a workspace's notes hold, and what is wrong with them.
+
+Law: what is found here is found as a session finds it. Nothing of a note can steer the terminal.
+"""
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+
+from lamina.cli.chatting.finding import place_of
+from lamina.cli.escaping import one_line, visible
+from lamina.cli.indexing import IndexProgress
+from lamina.cli.models import ensure_model
+from lamina.engine.searching import WorkspaceSearch
+from lamina.errors import ModelMissing, QueryError
+from lamina.notes.naming import Shelf
+from lamina.notes.querying import parse_query, query_text
+from lamina.values.note import Catalogue, Found, Note, Scope
+from lamina.wiring.searching import EMBEDDING_MODEL, can_embed, open_index
+from lamina.wiring.workspaces import open_workspace
+from lamina.workspace.folder import FolderWorkspace
+
+WIDTH = 160
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is looked for, and where."""
+
+    query: str
+    scope: Scope
+    top: int
+    lexical: bool
+
+
+class Wrong(Struct, frozen=True, kw_only=True):
+    """Something that is wrong with a note."""
+
+    path: str
+    what: str
+    detail: str
+
+
+async def search_notes(folder: Path, wanted: Wanted, as_json: bool, console: Console) -> str:
+    async with _searching(folder, wanted.lexical, console) as (search, progress):
+        found = await search.search(
+            wanted.query, scope=wanted.scope, top=wanted.top, progress=progress
+        )
+    for warning in found.warnings:
+        console.print(f"warning: {visible(warning)}", markup=False)
+    return _as_json(found) if as_json else _show(found)
+
+
+async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
+    async with _searching(folder, lexical, console) as (search, progress):
+        ready = await search.prepare(progress)
+    for warning in ready.warnings:
+        console.print(f"warning: {visible(warning)}", markup=False)
+    return f"{ready.searched:,} notes are ready to be searched"
+
+
+async def query_notes(folder: Path, text: str) -> str:
+    async with _opened(folder) as workspace:
+        return visible(query_text(text, (await workspace.catalogue()).notes, at=""))
+
+
+async def list_tags(folder: Path, as_json: bool) -> str:
+    async with _opened(folder) as workspace:
+        catalogue = await workspace.catalogue()
+    counts = Counter(tag for note in catalogue.notes for tag in dict.fromkeys(note.tags))
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    if as_json:
+        return msgspec.json.encode([{"tag": t, "notes": n} for t, n in ordered]).decode()
+    if not ordered:
+        return f"no note of {len(catalogue.notes):,} has a tag"
+    return "\n".join(f"{count:>6,}  #{visible(tag)}" for tag, count in ordered)
+
+
+async def check_notes(folder: Path, as_json: bool) -> tuple[str, bool]:
+    """What is wrong, and whether nothing is."""
+    async with _opened(folder) as workspace:
+        catalogue = await workspace.catalogue()
+        paths = await workspace.paths()
+    wrong = find_wrong(catalogue, paths)
+    if as_json:
+        return msgspec.json.encode(wrong).decode(), not wrong
+    lines = [f"{visible(each.path)}: {each.what}: {one_line(each.detail)}" for each in wrong]
+    count = len(catalogue.notes)
+    kinds = Counter(each.what for each in wrong)
+    said = ", ".join(f"{number:,} {what}" for what, number in kinds.most_common())
+    lines.append(f"{count:,} notes: {said}" if wrong else f"{count:,} notes, nothing wrong")
+    return "\n".join(lines), not wrong
+
+
+def find_wrong(catalogue: Catalogue, paths: tuple[str, ...]) -> list[Wrong]:
+    """What is wrong with the notes, by path."""
+    shelf = Shelf(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
+    wrong = [
+        Wrong(path=each.partition(": ")[0], what="unreadable", detail=each)
+        for each in catalogue.unreadable
+    ]
+    for note in catalogue.notes:
+        wrong += [Wrong(path=note.path, what="frontmatter", detail=each) for each in note.problems]
+        wrong += _wrong_links(note, shelf)
+        wrong += _wrong_queries(note)
+    return wrong
+
+
+def _wrong_links(note: Note, shelf: Shelf) -> list[Wrong]:
+    wrong = []
+    for link in dict.fromkeys((*note.links, *note.embeds)):
+        found = shelf.resolve(link, beside=note.path)
+        if found.path is None:
+            what = "ambiguous link" if found.matches else "broken link"
+            wrong.append(Wrong(path=note.path, what=what, detail=found.warning))
+    return wrong
+
+
+def _wrong_queries(note: Note) -> list[Wrong]:
+    wrong = []
+    for query in note.queries:
+        try:
+            parse_query(query)
+        except QueryError as error:
+            wrong.append(Wrong(path=note.path, what="query", detail=str(error)))
+    return wrong
+
+
+@asynccontextmanager
+async def _opened(folder: Path) -> AsyncIterator[FolderWorkspace]:
+    workspace = open_workspace(folder)
+    try:
+        yield workspace
+    finally:
+        await workspace.aclose()
+
+
+@asynccontextmanager
+async def _searching(
+    folder: Path, lexical: bool, console: Console
+) -> AsyncIterator[tuple[WorkspaceSearch, Callable[[int, int], None]]]:
+    if not lexical and can_embed():
+        try:
+            await ensure_model(EMBEDDING_MODEL, console)
+        except ModelMissing as error:
+            console.print(f"search goes by words alone: {error}", markup=False)
+    index = open_index(lexical=lexical)
+    try:
+        async with _opened(folder) as workspace:
+            yield WorkspaceSearch(workspace, index), IndexProgress(console)
+    finally:
+        index.close()
+
+
+def _as_json(found: Found) -> str:
+    return msgspec.json.format(msgspec.json.encode(found.hits), indent=2).decode()
+
+
+def _show(found: Found) -> str:
+    if not found.hits:
+        return f"nothing fits in {found.searched:,} notes"
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    lines = []
+    for hit in found.hits:
+        score = f"{hit.score:.2f}" if hit.score is not None else "words"
+        under = f"  ·  {one_line(hit.heading)}" if hit.heading else ""
+        lines.append(f"{score:>5}  {visible(place_of(hit))}{under}")
+        lines.append(f"       {one_line(hit.text, width - 8)}")
+    return "\n".join(lines)

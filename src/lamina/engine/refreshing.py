@@ -1,0 +1,100 @@
+"""What of the library is no longer as the workspace has it, and how to bring it up to date.
+
+Law: looking changes nothing. What changed is named; bytes that were sent stay until a boundary.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.engine.hydrating import Hydrator
+from lamina.engine.writing import Pen
+from lamina.journal import State
+from lamina.text import label_of
+from lamina.values.entry import ForgetEntry, ItemEntry
+from lamina.values.item import Attachment, Item, ItemId, Wanted
+from lamina.values.patch import Display, ItemLay, Patch
+
+# What is read from a workspace, by its path or by its id.
+_BY_PATH = ("note", "file", "pdf", "image")
+_BY_ID = ("selection", "folder", "tag", "query")
+
+
+class LibraryChange(Struct, frozen=True, kw_only=True):
+    """An item that stands and is not as it was. `now` is its path if it was moved."""
+
+    item: ItemId
+    change: Literal["edited", "deleted", "moved", "unreadable"]
+    detail: str
+    now: str = ""
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    change: LibraryChange
+    attachment: Attachment | None = None
+
+
+async def compare_library(
+    state: State, hydrator: Hydrator, *, but: Iterable[ItemId] = ()
+) -> tuple[Compared, ...]:
+    """The items that stand and are not as the workspace has them now; `but` are not looked at."""
+    found = []
+    left = set(but) | set(state.forgotten)
+    for item_id, standing in state.standing.items():
+        key = (item_id, standing.current)
+        if item_id in left or key not in state.items:
+            continue
+        item = state.items[key]
+        if item.kind in _BY_PATH or item.kind in _BY_ID:
+            compared = await _compare(item, state, hydrator)
+            if compared is not None:
+                found.append(compared)
+    return tuple(found)
+
+
+async def _compare(item: Item, state: State, hydrator: Hydrator) -> Compared | None:
+    label = label_of(item.id)
+    had = await hydrator.read(
+        Wanted(
+            what=item.key if item.kind in _BY_PATH else item.id,
+            # Its pictures are part of its version, and only an active note has them.
+            shape="active" if item.pictures and item.kind == "note" else "attached",
+        ),
+        state,
+    )
+    if not had.attachments:
+        reason = had.left_out[0].reason if had.left_out else "missing"
+        if reason == "missing":
+            detail = f"{label} was deleted since it was shown"
+            return Compared(change=LibraryChange(item=item.id, change="deleted", detail=detail))
+        detail = had.left_out[0].detail
+        return Compared(change=LibraryChange(item=item.id, change="unreadable", detail=detail))
+    now = had.attachments[0]
+    if now.item.id != item.id:
+        detail = f"{label} was moved to {label_of(now.item.id)} since it was shown"
+        change = LibraryChange(item=item.id, change="moved", detail=detail, now=now.item.key)
+        return Compared(change=change, attachment=now)
+    if now.item.version != item.version:
+        detail = f"{label} was edited since it was shown"
+        change = LibraryChange(item=item.id, change="edited", detail=detail)
+        return Compared(change=change, attachment=now)
+    return None
+
+
+def bring_up_to_date(pen: Pen, compared: Sequence[Compared]) -> None:
+    """Lays present versions down, and forgets what is gone."""
+    ops = []
+    for each in compared:
+        if each.attachment is not None:
+            item = each.attachment.item
+            if (item.id, item.version) not in pen.state.items:
+                pen.write(ItemEntry, item=item)
+            standing = pen.state.standing.get(item.id)
+            if not (standing and standing.current == item.version):
+                ops.append(ItemLay(item=item.id, version=item.version))
+        if each.change.change in ("deleted", "moved"):
+            pen.write(ForgetEntry, item=each.change.item)
+    if ops:
+        title = f"{len(ops)} item{'s' * (len(ops) > 1)} brought up to date"
+        pen.transform("lamina.refresh", Patch(ops=tuple(ops), display=Display(title=title)))

@@ -1,0 +1,324 @@
+"""Searching the notes of a workspace: a question in, passages with their texts out.
+
+Laws: what is found is shown as its note holds it now; one that changed meanwhile is searched again.
+Passages that follow one another under one heading are one hit. What goes wrong in a search is said
+with what it found, and never stops a question.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import anyio
+from msgspec import Struct
+
+from lamina.notes.naming import is_in_folder, tag_matches
+from lamina.ports import Corpus, Index, NoteSource, Progress
+from lamina.values.item import note_id
+from lamina.values.note import Catalogue, Found, Hit, Note, Passage, Scope
+from lamina.values.selection import Document, SearchSettings
+
+if TYPE_CHECKING:
+    from lamina.selection.passages import Allowed, ChosenPassage
+
+# How many passages a search gives, and how many of them one note may give.
+TOP = 8
+PER_NOTE = 3
+FLOOR = SearchSettings().floor
+EVERYWHERE = Scope()
+# How many times as many are looked at first: some say the same.
+AHEAD = 3
+# Of files that could not be read, so many are named.
+NAMED = 3
+
+
+class Stretch(Struct, frozen=True, kw_only=True):
+    """Passages of one note that follow one another, in the order of its lines."""
+
+    note: Note
+    chosen: "tuple[ChosenPassage, ...]"
+
+    @property
+    def fit(self) -> float:
+        return max(each.fit for each in self.chosen)
+
+    @property
+    def score(self) -> float | None:
+        return max((each.score for each in self.chosen if each.score is not None), default=None)
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        return tuple(self.note.passages[each.place] for each in self.chosen)
+
+
+class WorkspaceSearch:
+    """Searches one workspace on an index that it may share with others. What it knows of the notes
+    is kept from one search to the next, so that only what changed costs anything."""
+
+    def __init__(self, source: NoteSource, index: Index) -> None:
+        self._source = source
+        self._index = index
+        self._shelf = _Shelf(Catalogue())
+        # One search at a time: the second finds what the first one made.
+        self._lock = anyio.Lock()
+        # What was said once is not news with every search.
+        self._said: set[str] = set()
+
+    async def search(
+        self,
+        question: str,
+        *,
+        scope: Scope = EVERYWHERE,
+        top: int = TOP,
+        per_note: int = PER_NOTE,
+        floor: float = FLOOR,
+        recent: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> Found:
+        """What the notes in `scope` say of a question, the best first: up to `top` passages, not
+        more than `per_note` of one note, none at or below the `floor`. `recent` are the questions
+        before this one, the latest first; they count if it leans on them and finds nothing itself.
+        """
+        wanted = _Wanted(
+            question=question, scope=scope, top=top, per_note=per_note, floor=floor, recent=recent
+        )
+        try:
+            async with self._lock:
+                found = await self._search(wanted, progress)
+                # A note changed between being listed and being read: once more, as it is now.
+                return found or await self._search(wanted, progress, last=True) or Found()
+        # Whatever goes wrong in a search, a question can be asked without its finds.
+        except Exception as error:  # noqa: BLE001
+            said = f"{type(error).__name__}: {error}"
+            return Found(warnings=(f"the notes were not searched: {said}",))
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    async def _search(
+        self, wanted: "_Wanted", progress: Progress | None, *, last: bool = False
+    ) -> Found | None:
+        """What was found; None if a note changed meanwhile and this is not the `last` try."""
+        from lamina.selection.asking import read_query
+        from lamina.selection.passages import choose_passages
+
+        shelf = await self._take_up(progress)
+        notes = shelf.catalogue.notes
+        warnings = self._news(_unreadable(shelf.catalogue))
+        allowed, searched = _mask(notes, wanted.scope)
+        if not searched:
+            told = "no note is in the scope of the search" if notes else "there are no notes here"
+            return Found(warnings=(*warnings, f"{told}, so nothing was searched"))
+        query = read_query(wanted.question, recent=wanted.recent)
+        if not query.parts:
+            return Found(searched=searched, warnings=warnings)
+        corpus = await self._index.load(shelf.documents, progress, self._texts)
+        scores = await corpus.score([part.text for part in query.parts])
+        chosen = choose_passages(
+            shelf.documents, scores, query,
+            top=wanted.top * AHEAD, per_document=wanted.per_note, floor=wanted.floor,
+            allowed=allowed,
+        )  # fmt: skip
+        texts = await self._read(chosen, notes)
+        changed = dict.fromkeys(notes[each.document].path for each in chosen if each not in texts)
+        if changed and not last:
+            return None
+        kept = take_distinct(chosen, texts)[: wanted.top]
+        hits = tuple(_hit(each, texts) for each in join_neighbours(kept, notes))
+        warnings += self._news(told_by(corpus))
+        if changed:
+            warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
+        return Found(hits=hits, searched=searched, warnings=warnings)
+
+    async def _take_up(self, progress: Progress | None) -> "_Shelf":
+        catalogue = await self._source.catalogue(progress)
+        if catalogue is not self._shelf.catalogue:
+            self._shelf = _Shelf(catalogue, self._shelf)
+        return self._shelf
+
+    async def _texts(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
+        """The texts that an index has not met yet, as they are searched."""
+        places = self._shelf.find(digests)
+        texts = await self._source.texts(list(places.values()), searched=True)
+        pairs = zip(places, texts, strict=True)
+        return {digest: text for digest, text in pairs if text is not None}
+
+    async def _read(
+        self, chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
+    ) -> "dict[ChosenPassage, str]":
+        """The texts of passages, but for those of notes that are not as they were."""
+        places = [(note := notes[each.document], note.passages[each.place]) for each in chosen]
+        wanted = [(note.path, passage) for note, passage in places]
+        texts = await self._source.texts(wanted) if wanted else ()
+        pairs = zip(chosen, texts, strict=True)
+        return {each: text for each, text in pairs if text is not None}
+
+    def _news(self, said: Iterable[str]) -> tuple[str, ...]:
+        fresh = tuple(each for each in dict.fromkeys(said) if each not in self._said)
+        self._said.update(fresh)
+        return fresh
+
+
+class _Wanted(Struct, frozen=True, kw_only=True):
+    question: str
+    scope: Scope
+    top: int
+    per_note: int
+    floor: float
+    recent: Sequence[str]
+
+
+class _Shelf:
+    """The notes of one catalogue as they are searched. A note that did not change since the shelf
+    before is the same document, and the same catalogue the same tuple: an index knows by that."""
+
+    def __init__(self, catalogue: Catalogue, before: "_Shelf | None" = None) -> None:
+        self.catalogue = catalogue
+        known: dict[str, tuple[Note, Document]] = before.known if before else {}
+        self.known: dict[str, tuple[Note, Document]] = {}
+        self._fresh: list[Note] = []
+        for note in catalogue.notes:
+            pair = known.get(note.path)
+            if pair is None or not _same_passages(pair[0], note):
+                digests = tuple(passage.digest for passage in note.passages)
+                pair = (note, Document(note_id(note.path), digests=digests))
+                self._fresh.append(note)
+            self.known[note.path] = (note, pair[1])
+        self.documents = tuple(document for _, document in self.known.values())
+        self._places: dict[bytes, tuple[str, Passage]] | None = None
+
+    def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
+        """Where the texts of these digests are. Most often an index asks for those of notes that
+        are new, so that the rest need not be gone through."""
+        places = _places_of(self._fresh) if self._places is None else self._places
+        if self._places is None and any(digest not in places for digest in digests):
+            places = self._places = _places_of(self.catalogue.notes)
+        return {digest: places[digest] for digest in digests if digest in places}
+
+
+def _same_passages(before: Note, now: Note) -> bool:
+    """Whether a note is searched as before; one that was only touched is."""
+    return before is now or before.passages == now.passages
+
+
+def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
+    return {each.digest: (note.path, each) for note in notes for each in note.passages}
+
+
+def is_in_scope(note: Note, scope: Scope) -> bool:
+    """Whether a note is searched: in a folder, under a tag, and changed in time, as far as any of
+    these is asked for."""
+    if scope.since is not None and note.mtime < scope.since:
+        return False
+    if scope.until is not None and note.mtime >= scope.until:
+        return False
+    if scope.folders and not any(is_in_folder(note.path, each) for each in scope.folders):
+        return False
+    return not scope.tags or any(
+        tag_matches(tag, wanted) for wanted in scope.tags for tag in note.tags
+    )
+
+
+def _mask(notes: Sequence[Note], scope: Scope) -> tuple["Allowed | None", int]:
+    """Which notes may be searched, None for all of them; and how many those are."""
+    if scope == EVERYWHERE:
+        return None, len(notes)
+    import numpy
+
+    mask = numpy.fromiter((is_in_scope(note, scope) for note in notes), bool, len(notes))
+    return mask, int(mask.sum())
+
+
+def take_distinct(
+    chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, str]"
+) -> "list[ChosenPassage]":
+    """What was chosen and could be read, each text once: notes that quote one another would fill a
+    search with one passage."""
+    said: dict[str, ChosenPassage] = {}
+    for each in chosen:
+        if each in texts:
+            said.setdefault(" ".join(texts[each].split()), each)
+    return list(said.values())
+
+
+def join_neighbours(
+    chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
+) -> tuple[Stretch, ...]:
+    """What was chosen, with passages that follow one another under one heading as one stretch. It
+    stands where the best of them stood."""
+    runs: list[list[ChosenPassage]] = []
+    for each in sorted(chosen, key=lambda each: (each.document, each.place)):
+        last = runs[-1][-1] if runs else None
+        if last and _follows(last, each, notes[each.document]):
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    rank = {each: at for at, each in enumerate(chosen)}
+    runs.sort(key=lambda run: min(rank[each] for each in run))
+    return tuple(Stretch(note=notes[run[0].document], chosen=tuple(run)) for run in runs)
+
+
+def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> bool:
+    if (before.document, before.place + 1) != (after.document, after.place):
+        return False
+    return note.passages[before.place].heading == note.passages[after.place].heading
+
+
+def _hit(stretch: Stretch, texts: "Mapping[ChosenPassage, str]") -> Hit:
+    first = last = stretch.passages[0]
+    text = texts[stretch.chosen[0]]
+    for passage, each in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
+        text += _between(last, passage) + texts[each]
+        last = passage
+    note = stretch.note
+    return Hit(
+        item=note_id(note.path),
+        path=note.path,
+        title=note.title,
+        text=text,
+        start=first.start,
+        end=last.end,
+        heading=first.heading,
+        anchor=first.anchor,
+        score=stretch.score,
+        mtime=note.mtime,
+    )
+
+
+def _between(before: Passage, after: Passage) -> str:
+    """What stands between two passages that follow one another: blank lines, or white space where
+    they are parts of one line."""
+    if before.part and after.part and before.end == after.start:
+        return " " * (after.part[0] - before.part[1])
+    return "\n" * (after.start - before.end)
+
+
+def told_by(corpus: Corpus) -> list[str]:
+    """What a corpus says of itself, once it was searched."""
+    told = [f"notes are searched by their words alone: {corpus.lexical}"] if corpus.lexical else []
+    told += [f"not embedded: {each}" for each in corpus.failed]
+    return told + [f"index: {each}" for each in corpus.warnings]
+
+
+def _unreadable(catalogue: Catalogue) -> list[str]:
+    files = catalogue.unreadable
+    if not files:
+        return []
+    more = f" and {len(files) - NAMED:,} more" if len(files) > NAMED else ""
+    return [f"not searched, because they could not be read: {'; '.join(files[:NAMED])}{more}"]
+
+
+def merge_found(founds: Sequence[Found]) -> Found:
+    """What several searches came to as one: the best of each, then the second best of each, and so
+    on; what more than one found stands once."""
+    if len(founds) == 1:
+        return founds[0]
+    hits: dict[tuple[str, int, int, str], Hit] = {}
+    for row in zip_longest(*(each.hits for each in founds)):
+        for hit in row:
+            if hit is not None:
+                hits.setdefault((hit.path, hit.start, hit.end, hit.text), hit)
+    return Found(
+        hits=tuple(hits.values()),
+        searched=max((each.searched for each in founds), default=0),
+        warnings=tuple(dict.fromkeys(told for each in founds for told in each.warnings)),
+    )

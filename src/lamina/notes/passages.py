@@ -1,0 +1,302 @@
+"""A note in passages, the stretches of it that are searched by themselves.
+
+Laws: every line of a note that holds more than white space is in a passage, but for its
+frontmatter; passages are in the order of the note, and only parts of one line share it. The text
+that is searched follows from the title, the passage and the note's lines, not from its path: a note
+that moves is not embedded again. Time is in proportion to the note, whatever it holds.
+
+A passage stands under one heading. It is cut between paragraphs, lists and code blocks, then
+between items, then between lines; a line that is too long by itself is cut between sentences.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from lamina.notes.frontmatter import split_frontmatter
+from lamina.notes.outline import CodeBlock, Heading, read_outline
+from lamina.values.note import Passage
+
+# In bytes of UTF-8: what an embedder reads of a text is a number of tokens, and a character of
+# Chinese is one, where one of English is a quarter.
+LONGEST_PASSAGE = 700
+# A rest that is not longer goes with the passage before it.
+_SHORT_REST = 150
+# What introduces a list or a code block goes with it, if it is not longer.
+_LEAD_IN = 250
+_LONGEST_TITLE = 80
+_LONGEST_HEADING = 80
+_LONGEST_ANCHOR = 200
+# What a note says of itself in its frontmatter is searched with its first passage.
+_LONGEST_NAMES = 300
+_TRAIL_JOINT = " > "
+
+_NAMES = re.compile(r"(?:title|alias(?:es)?|tags?|description|summary):", re.IGNORECASE)
+_LINK = re.compile(
+    r"!?\[((?:[^\[\]]|\[[^\[\]]*+\])*+)\](?:\((?:[^()\s]|\([^()\s]*+\))*+\)|\[[^\[\]]*+\])"
+)
+_WIKILINK = re.compile(r"\[\[(?:[^\[\]|]*+\|)?([^\[\]|]*+)\]\]")
+_MARKUP = re.compile(r"[`*]+|\\(?=[!-/:-@\[-`{-~])")
+_ITEM = re.compile(r"([ \t>]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
+# After the marks of Chinese and Japanese there is no space.
+_SENTENCE_END = re.compile(r"[.!?][)\"'\]*_]{0,3}\s+|[。！？]+|\|\s+")
+_HEADING_LINE = re.compile(r" {0,3}#{1,6}[ \t]+(\S[^\n]*)")
+
+_SMALLEST_UNIT = 3
+
+
+def find_passages(title: str, text: str) -> tuple[Passage, ...]:
+    """The passages of a note. `title` is what it is called, `text` all of it."""
+    head, body, first_line = split_frontmatter(text)
+    lines = body.split("\n")
+    outline = read_outline(lines)
+    return cut_passages(title, head, lines, first_line, outline.headings, outline.blocks)
+
+
+def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> str:
+    """The text whose sha256 is a passage's digest; `lines` are all of the note, split at `\\n`."""
+    names = ""
+    before = passage.start - 2
+    while before > 0 and not lines[before].strip():
+        before -= 1
+    # Only a passage that follows upon the frontmatter is the first one.
+    is_first = _begins_line(passage.part) and before > 0
+    if is_first and _is_rule(lines[before]) and _is_rule(lines[0]):
+        earlier = before - 1
+        while earlier and not _is_rule(lines[earlier]):
+            earlier -= 1
+        if not earlier:
+            names = _find_names(split_frontmatter("\n".join(lines[: before + 1]))[0] or "")
+    place = _find_place(note_title, passage.heading)
+    return _searched(place, names, stored_text(passage, lines))
+
+
+def stored_text(passage: Passage, lines: Sequence[str]) -> str:
+    """A passage as the note holds it; `lines` are all of the note, split at `\\n`."""
+    if passage.part:
+        return lines[passage.start - 1][slice(*passage.part)]
+    return "\n".join(lines[passage.start - 1 : passage.end])
+
+
+def cut_passages(
+    title: str,
+    head: str | None,
+    lines: list[str],
+    first_line: int,
+    headings: Sequence[Heading],
+    blocks: Sequence[CodeBlock],
+) -> tuple[Passage, ...]:
+    """The passages of a note whose outline is known: `lines` are those behind its frontmatter."""
+    passages: list[Passage] = []
+    names = _find_names(head) if head else ""
+    cutter = _Cutter(lines, blocks)
+    for heading, anchor, start, end in _sections(lines, headings):
+        place = _find_place(title, heading)
+        for begin, stop, part in cutter.cut(start, end):
+            stored = lines[begin][slice(*part)] if part else "\n".join(lines[begin:stop])
+            searched = _searched(place, names if _begins_line(part) else "", stored)
+            digest = hashlib.sha256(searched.encode("utf-8", "replace")).digest()
+            first, last = begin + first_line, stop + first_line - 1
+            passages.append(Passage(first, last, heading, anchor, digest, part))
+            names = ""
+    return tuple(passages)
+
+
+def _find_place(title: str, heading: str) -> tuple[str, ...]:
+    """The title and the headings that a text is searched under: the outermost heading and the two
+    innermost ones say most."""
+    title = _shorten(title, _LONGEST_TITLE)
+    trail = heading.split(_TRAIL_JOINT) if heading else []
+    if trail and trail[0].casefold() == title.casefold():
+        trail = trail[1:]
+    return (title, *(trail if len(trail) < 4 else (trail[0], *trail[-2:])))
+
+
+def _searched(place: tuple[str, ...], names: str, stored: str) -> str:
+    text = stored.strip()
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    # A heading is in the place already, unless its line says more.
+    while (found := _HEADING_LINE.match(text)) and found[1].rstrip() in place:
+        text = text[found.end() :].lstrip()
+    return "\n".join(filter(None, (_TRAIL_JOINT.join(place), names, text)))
+
+
+def _find_names(head: str) -> str:
+    """The lines of a head that say what else a note is called and what it is about."""
+    found: list[str] = []
+    size, is_inside = 0, False
+    for line in head.split("\n"):
+        if not line[:1].isspace() and not line.startswith("- "):
+            is_inside = bool(_NAMES.match(line))
+        if is_inside and (kept := line.strip()):
+            found.append(kept)
+            size += len(kept)
+            if size > _LONGEST_NAMES:
+                break
+    return "\n".join(found)[:_LONGEST_NAMES].rstrip()
+
+
+def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[str, str, int, int]]:
+    """The trail, the anchor and the lines of every stretch under one heading. A heading with
+    nothing under it goes with what follows."""
+    trail: list[tuple[int, str]] = []
+    begin, filled, anchor = 0, 0, ""
+    for at in range(len(headings) + 1):
+        heading = headings[at] if at < len(headings) else None
+        end = heading.line if heading else len(lines)
+        is_last = heading is None and begin < len(lines)
+        if (
+            _has_text(lines, filled, end)
+            or (is_last and _has_text(lines, begin, end))
+            or end - begin + sum(map(len, lines[begin:end])) > _LEAD_IN
+        ):
+            yield _TRAIL_JOINT.join(text for _, text in trail), anchor, begin, end
+            begin = end
+        if heading:
+            while trail and trail[-1][0] >= heading.level:
+                trail.pop()
+            spelled = heading.text[: 4 * _LONGEST_HEADING]
+            if shown := _shorten(_plain(spelled) or spelled, _LONGEST_HEADING):
+                trail.append((heading.level, shown))
+            anchor, filled = heading.text[:_LONGEST_ANCHOR], heading.end
+
+
+class _Cutter:
+    """Cuts stretches of lines so that each is short enough."""
+
+    def __init__(self, lines: list[str], blocks: Sequence[CodeBlock]) -> None:
+        self._lines = lines
+        self._sizes = [_size(line) for line in lines]
+        self._edges = {edge for block in blocks for edge in (block.line, block.end)}
+        # Lines of code but for the first of each block: there, a blank line ends no paragraph.
+        self._code = bytearray(len(lines))
+        for block in blocks:
+            self._code[block.line + 1 : block.end] = b"\1" * (block.end - block.line - 1)
+        self._kept: list[tuple[int, int]] = []
+
+    def cut(self, begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
+        """Stretches from a line to before another, and where they are parts of one line, which."""
+        self._kept = [(begin, end)]
+        if sum(self._sizes[begin:end]) > LONGEST_PASSAGE:
+            self._kept = []
+            self._pack(begin, end, 0)
+        lines = self._lines
+        for start, stop in self._kept:
+            while start < stop and not lines[start].strip():
+                start += 1
+            while start < stop and not lines[stop - 1].strip():
+                stop -= 1
+            if stop - start == 1 and self._sizes[start] > LONGEST_PASSAGE + _SHORT_REST:
+                yield from ((start, stop, part) for part in _parts(lines[start]))
+            elif start < stop:
+                yield start, stop, None
+
+    def _pack(self, begin: int, end: int, level: int) -> None:
+        """Puts as many units together as fit, and cuts those that do not into smaller ones."""
+        start, last, size = begin, begin, 0
+        for unit, stop in self._units(begin, end, level):
+            more = sum(self._sizes[unit:stop])
+            if size and size + more > LONGEST_PASSAGE:
+                leads_in = self._leads_in(last, unit)
+                if not leads_in or size > _LEAD_IN:
+                    cut = last if leads_in else unit
+                    self._keep(start, cut)
+                    start, size = cut, sum(self._sizes[cut:unit])
+            if more <= LONGEST_PASSAGE:
+                size += more
+            elif level < _SMALLEST_UNIT:
+                self._pack(start, stop, level + 1)
+                start, size = stop, 0
+            else:
+                self._keep(start, unit)
+                self._keep(unit, stop)
+                start, size = stop, 0
+            last = unit
+        self._keep(start, end)
+
+    def _keep(self, start: int, end: int) -> None:
+        size = sum(self._sizes[start:end])
+        if self._kept and size <= _SHORT_REST:
+            before = self._kept[-1]
+            if size + sum(self._sizes[slice(*before)]) <= LONGEST_PASSAGE + _SHORT_REST:
+                self._kept[-1] = (before[0], end)
+                return
+        if start < end:
+            self._kept.append((start, end))
+
+    def _leads_in(self, start: int, end: int) -> bool:
+        """Whether lines say what follows: a heading, or a sentence that ends with a colon."""
+        if sum(self._sizes[start:end]) > _LEAD_IN:
+            return False
+        text = "\n".join(self._lines[start:end]).strip()
+        return text.endswith((":", "\uff1a")) or (text.startswith("#") and "\n" not in text)
+
+    def _units(self, begin: int, end: int, level: int) -> Iterator[tuple[int, int]]:
+        """Paragraphs and blocks; then outermost items, and code apart from what is around it; then
+        any item, and paragraphs of code; then lines."""
+        if level == 1:
+            items = {at: len(found[1]) for at in range(begin, end) if (found := self._item(at))}
+            least = min(items.values(), default=0)
+            items = {at: indent for at, indent in items.items() if indent == least}
+        start = begin
+        for at in range(begin + 1, end):
+            if (at in items or at in self._edges) if level == 1 else self._is_start(at, level):
+                yield start, at
+                start = at
+        yield start, end
+
+    def _is_start(self, at: int, level: int) -> bool:
+        if level == _SMALLEST_UNIT:
+            return True
+        if self._lines[at].strip() and not self._lines[at - 1].strip():
+            return level == 2 or not self._code[at]
+        return level == 2 and self._item(at) is not None
+
+    def _item(self, at: int) -> re.Match[str] | None:
+        return None if self._code[at] else _ITEM.match(self._lines[at])
+
+
+def _parts(line: str) -> Iterator[tuple[int, int]]:
+    """Where a line that is too long is cut: behind a sentence, else between words."""
+    longest = max(1, LONGEST_PASSAGE * len(line) // _size(line))
+    begin = 0
+    while begin < len(line):
+        end = len(line)
+        if end - begin > longest + longest * _SHORT_REST // LONGEST_PASSAGE:
+            middle, latest = begin + longest // 2, begin + longest
+            sentences = [found.end() for found in _SENTENCE_END.finditer(line, middle, latest)]
+            space = line.rfind(" ", middle, latest) + 1
+            end = sentences[-1] if sentences else space or latest
+        if line[begin:end].strip():
+            yield begin, end
+        begin = end
+
+
+def _begins_line(part: tuple[int, int] | None) -> bool:
+    return part is None or part[0] == 0
+
+
+def _is_rule(line: str) -> bool:
+    return line.startswith("---") and not line[3:].strip(" \t\r")
+
+
+def _has_text(lines: list[str], begin: int, end: int) -> bool:
+    return any(line.strip() for line in lines[begin:end])
+
+
+def _size(line: str) -> int:
+    """How long a line is, with its end, in bytes."""
+    return 1 + (len(line) if line.isascii() else len(line.encode("utf-8", "replace")))
+
+
+def _plain(heading: str) -> str:
+    """A heading as a person reads it: links as their words, no marks."""
+    if "[" in heading:
+        heading = _LINK.sub(r"\1", _WIKILINK.sub(r"\1", heading))
+    return _MARKUP.sub("", heading) if "`" in heading or "*" in heading else heading
+
+
+def _shorten(text: str, longest: int) -> str:
+    text = " ".join(text[: 4 * longest].split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"

@@ -1,0 +1,348 @@
+"""What is known of all notes of a folder, kept up with what happens to them.
+
+Laws: what `refresh` gives is what reading every note anew would give. A file is read only if its
+stamp (times, size, number) is not the one it was read under, or if it was read so soon after it
+was written that another write may have left the same stamp. A note whose bytes did not change is
+the same value, but for its times; if nothing changed at all, so is the whole catalogue.
+"""
+
+import hashlib
+import os
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lamina.notes.naming import Shelf
+from lamina.notes.passages import searched_text, stored_text
+from lamina.notes.reading import decode_note, read_note
+from lamina.ports import Progress
+from lamina.values.note import Catalogue, Passage
+from lamina.workspace.catalogue_file import CatalogueFile, Known
+from lamina.workspace.paths import Refused, is_sayable, too_large
+from lamina.workspace.reading import NOTE_SUFFIXES
+from lamina.workspace.root import MAX_BYTES, Root
+from lamina.workspace.watching import Watcher
+
+# Up to so many notes all files are looked at each time: it takes milliseconds, and trusts nobody.
+ALWAYS_WALKED = 5_000
+# After so many nanoseconds all are looked at all the same: some changes no watcher is told of.
+WALKED_AGAIN = 300_000_000_000
+# How far the time of a write may lie behind the clock, in nanoseconds: the kernel's tick; where
+# times are whole seconds, two, as FAT has it.
+TICK, COARSE_TICK = 100_000_000, 2_000_000_000
+SECOND = 1_000_000_000
+# So many notes are written at once; what was read until then is not lost if somebody stops it.
+KEPT_AT_ONCE = 10_000
+# Progress is told every so many files.
+TOLD_EVERY = 50
+STAMP = struct.Struct("<qqqQ")
+SUFFIXES = tuple(NOTE_SUFFIXES)
+TEXT_BEGINNING = 8192
+BITS_64 = (1 << 64) - 1
+
+
+class Looked(NamedTuple):
+    """A file as it was when it was looked at, before it is read."""
+
+    path: str
+    stamp: bytes
+    status: os.stat_result
+
+
+class Lookout(NamedTuple):
+    """What looking at files came to: those that have to be read, those that are no longer there,
+    and what could not be looked at."""
+
+    suspects: list[Looked]
+    gone: set[str]
+    unread: tuple[str, ...]
+
+
+class NoteCatalogue:
+    """The notes below `root`. What is known is kept in `file` from one process to the next, where
+    one is given. `watcher` is started once there are more than `always_walked` notes, so that it
+    pays. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        root: Root,
+        file: Path | None = None,
+        *,
+        watcher: Watcher | None = None,
+        always_walked: int = ALWAYS_WALKED,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._root = root
+        self._file = None if file is None else CatalogueFile(file)
+        self._watcher = watcher
+        self._always_walked = always_walked
+        self._now = now
+        self._lock = RLock()
+        self._known: dict[str, Known] | None = None
+        # Young when they were read, or changed by ourselves: read again, whatever the stamp says.
+        self._doubted: set[str] = set()
+        # Files that could not be read, and why; tried again each time.
+        self._refused: dict[str, str] = {}
+        self._catalogue = Catalogue()
+        # Something changed since the catalogue was made; also if somebody stopped us half way.
+        self._is_stale = True
+        self._shelf: tuple[Catalogue, Shelf] | None = None
+        self._walked: int | None = None
+        self._unread: tuple[str, ...] = ()
+
+    # -- what callers do ---------------------------------------------------------------------------
+
+    def refresh(self, progress: Progress | None = None) -> Catalogue:
+        """All notes as they are now; `progress` is told of files that have to be read."""
+        with self._lock:
+            known = self._open()
+            # Before anything is looked at: what is written from now on is young.
+            now = self._now()
+            changed = self._changed(now)
+            try:
+                lookout = self._walk(known) if changed is None else self._look_at(known, changed)
+            except Refused as refusal:
+                return self._without_folder(refusal)
+            self._drop(known, lookout)
+            self._read_all(known, lookout.suspects, now, progress)
+            if self._is_stale:
+                self._catalogue = self._listed(known)
+                self._is_stale = False
+            return self._catalogue
+
+    def mark(self, path: str) -> None:
+        """`path` was changed by ourselves: it is read again, whatever its stamp says."""
+        # Behind no lock: whoever changes a file does not wait for others to be read. A path is
+        # taken off before its file is read, so a mark that comes later stays.
+        self._doubted.add(path)
+
+    def texts(
+        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
+    ) -> tuple[str | None, ...]:
+        """The text of passages, each with the path of its note: as the note holds it, or as it is
+        `searched`. None where the note is not as it was."""
+        lines: dict[str, list[str]] = {}
+        found: list[str | None] = []
+        for path, passage in wanted:
+            if path not in lines:
+                lines[path] = self._lines(path)
+            title = self._title(path)
+            found.append(_cut(title, passage, lines[path], searched=searched))
+        return tuple(found)
+
+    def names(self, catalogue: Catalogue) -> Shelf:
+        """By what the notes of a catalogue can be called; made once for each."""
+        shelf = self._shelf
+        if shelf is None or shelf[0] is not catalogue:
+            aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
+            shelf = self._shelf = (
+                catalogue,
+                Shelf((note.path for note in catalogue.notes), aliases),
+            )
+        return shelf[1]
+
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with keeping and watching since this was last asked; nothing is lost."""
+        told = self._file.notes() if self._file else ()
+        return told + (self._watcher.notes() if self._watcher else ())
+
+    def close(self) -> None:
+        """Gives back what it holds of the system; it can be used again."""
+        with self._lock:
+            if self._watcher:
+                self._watcher.stop()
+            if self._file:
+                self._file.close()
+
+    # -- texts -------------------------------------------------------------------------------------
+
+    def _lines(self, path: str) -> list[str]:
+        """The lines of a note as they are now; none if it cannot be read."""
+        try:
+            data, _ = self._root.read(path)
+        except Refused:
+            return []
+        return decode_note(data)[0].split("\n")
+
+    def _title(self, path: str) -> str:
+        known = (self._known or {}).get(path)
+        return known.note.title if known else ""
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def _open(self) -> dict[str, Known]:
+        if self._known is None:
+            self._known = self._file.load() if self._file else {}
+            self._doubted |= {path for path, each in self._known.items() if not each.settled}
+        return self._known
+
+    def _changed(self, now: int) -> set[str] | None:
+        """The paths to look at; None for all."""
+        if self._watcher is None or len(self._known or ()) <= self._always_walked:
+            return None
+        self._watcher.start()
+        changed = self._watcher.take()
+        is_fresh = self._walked is not None and 0 <= now - self._walked < WALKED_AGAIN
+        if changed is None or not is_fresh or not all(map(is_sayable, changed)):
+            return None
+        return changed | self._doubted | self._refused.keys()
+
+    def _walk(self, known: dict[str, Known]) -> Lookout:
+        """Looks at all files."""
+        suspects, unread, gone = list[Looked](), list[str](), {*known, *self._refused}
+        for path, status in self._root.walk(unread=unread):
+            if not _is_note(path):
+                continue
+            gone.discard(path)
+            stamp, old = _stamp(status), known.get(path)
+            if old is None or old.stamp != stamp or path in self._doubted:
+                suspects.append(Looked(path, stamp, status))
+        self._walked = self._now()
+        return Lookout(suspects, gone, tuple(unread))
+
+    def _look_at(self, known: dict[str, Known], changed: Iterable[str]) -> Lookout:
+        """Looks at these files alone."""
+        suspects, gone = list[Looked](), set[str]()
+        for path in sorted(filter(_is_note, changed)):
+            try:
+                status = self._root.stat(path)
+                is_file = stat.S_ISREG(status.st_mode)
+            except Refused:
+                is_file = False
+            if not is_file:
+                gone.add(path)
+                continue
+            stamp, old = _stamp(status), known.get(path)
+            if old is None or old.stamp != stamp or path in self._doubted:
+                suspects.append(Looked(path, stamp, status))
+        return Lookout(suspects, gone, self._unread)
+
+    def _without_folder(self, refusal: Refused) -> Catalogue:
+        """The folder itself cannot be read, as on a disk that was taken out. What is known of it
+        is not forgotten: it may come back."""
+        told = (f"{self._root.path}: {refusal.detail}",)
+        if self._catalogue != Catalogue(unreadable=told):
+            self._catalogue = Catalogue(unreadable=told)
+        self._is_stale = True
+        return self._catalogue
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _drop(self, known: dict[str, Known], lookout: Lookout) -> None:
+        """Forgets what is not there any more."""
+        lost = [path for path in lookout.gone if known.pop(path, None)]
+        told = [path for path in lookout.gone if self._refused.pop(path, None)]
+        self._doubted -= lookout.gone
+        if lost or told or lookout.unread != self._unread:
+            self._unread = lookout.unread
+            self._is_stale = True
+        if lost and self._file:
+            self._file.keep((), lost)
+
+    def _read_all(
+        self,
+        known: dict[str, Known],
+        suspects: Sequence[Looked],
+        now: int,
+        progress: Progress | None,
+    ) -> None:
+        read: list[tuple[str, Known]] = []
+        for number, looked in enumerate(suspects):
+            if progress and number % TOLD_EVERY == 0:
+                progress(number, len(suspects))
+            self._doubted.discard(looked.path)
+            old = known.get(looked.path)
+            try:
+                new = self._read(looked, old, now)
+            except Refused as refusal:
+                self._refuse(known, looked.path, refusal)
+                continue
+            known[looked.path] = new
+            if not new.settled:
+                self._doubted.add(looked.path)
+            if self._refused.pop(looked.path, None) or old is None or old.note is not new.note:
+                self._is_stale = True
+            if new != old:
+                read.append((looked.path, new))
+            if len(read) >= KEPT_AT_ONCE:
+                self._keep(read)
+                read = []
+        self._keep(read)
+        if progress and suspects:
+            progress(len(suspects), len(suspects))
+
+    def _read(self, looked: Looked, old: Known | None, now: int) -> Known:
+        if looked.status.st_size > MAX_BYTES:
+            # Not read up to the limit each time, only to be refused.
+            size = too_large(looked.status.st_size, MAX_BYTES)
+            raise Refused("unreadable", f"{looked.path} has {size}")
+        data, _ = self._root.read(looked.path)
+        if b"\0" in data[:TEXT_BEGINNING]:
+            raise Refused("unreadable", f"{looked.path} is not text")
+        # The status from before it was read: a write in between shows as another stamp.
+        status = looked.status
+        times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
+        if old is not None and old.note.digest == hashlib.sha256(data).hexdigest():
+            is_same = (old.note.ctime, old.note.mtime) == (status.st_ctime, status.st_mtime)
+            note = old.note if is_same else replace(old.note, **times)
+        else:
+            note = read_note(looked.path, data, **times)
+        return Known(looked.stamp, _is_settled(status, now), note)
+
+    def _refuse(self, known: dict[str, Known], path: str, refusal: Refused) -> None:
+        """Nothing is kept of a note that cannot be read; one that just went away is no matter."""
+        lost = known.pop(path, None)
+        if lost and self._file:
+            self._file.keep((), (path,))
+        told = None if refusal.reason == "missing" else refusal.detail
+        if lost or self._refused.get(path) != told:
+            self._is_stale = True
+        if told is None:
+            self._refused.pop(path, None)
+        else:
+            self._refused[path] = told
+
+    def _keep(self, read: list[tuple[str, Known]]) -> None:
+        if self._file:
+            self._file.keep(read, ())
+
+    def _listed(self, known: dict[str, Known]) -> Catalogue:
+        refused = (detail for _, detail in sorted(self._refused.items()))
+        return Catalogue(
+            notes=tuple(known[path].note for path in sorted(known)),
+            unreadable=(*self._unread, *refused),
+        )
+
+
+def _cut(title: str, passage: Passage, lines: list[str], *, searched: bool) -> str | None:
+    """The text of a passage, if the lines still hold it."""
+    if passage.end > len(lines):
+        return None
+    text = searched_text(title, passage, lines)
+    if hashlib.sha256(text.encode("utf-8", "replace")).digest() != passage.digest:
+        return None
+    return text if searched else stored_text(passage, lines)
+
+
+def _is_note(path: str) -> bool:
+    return path.lower().endswith(SUFFIXES)
+
+
+def _stamp(status: os.stat_result) -> bytes:
+    """What changes with every write, as far as the system can tell."""
+    return STAMP.pack(
+        status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
+    )
+
+
+def _is_settled(status: os.stat_result, now: int) -> bool:
+    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nobody can
+    set otherwise; on Windows that is when the file was made."""
+    written = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
+    return written < now - (TICK if written % SECOND else COARSE_TICK)

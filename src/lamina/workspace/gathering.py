@@ -1,0 +1,311 @@
+"""What one reference of a person brings: a note and what it embeds, a folder or tag and its notes.
+
+Laws: every artefact is one item under one id, whatever brought it. What cannot be read is reported
+and the rest goes on. A name means one path or none; it is never guessed.
+"""
+
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import QueryError
+from lamina.notes.naming import Shelf, tag_matches
+from lamina.notes.querying import QueryCache
+from lamina.notes.reading import read_note
+from lamina.notes.references import Reference, read_reference
+from lamina.notes.sections import find_section
+from lamina.values.item import (
+    Item,
+    ItemId,
+    Reading,
+    item_id,
+    key_of,
+    query_id,
+    selection_id,
+)
+from lamina.values.note import Catalogue
+from lamina.values.request import Gathered, LeftOut
+from lamina.workspace.paths import Refused, clean_path
+from lamina.workspace.reading import kind_of_file, read_item
+from lamina.workspace.root import Root
+
+# A folder or tag brings so many files at most; a search is made for more.
+MOST_BROUGHT = 2_000
+MOST_MATCHES = 8
+
+
+class Located(Struct, frozen=True, kw_only=True):
+    """Where something is, and what a person should know of how it was found."""
+
+    path: str
+    anchor: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Gatherer:
+    """Reads from one root. `look` gives the catalogue of its notes, `names` their names; neither is
+    asked for where a plain path says all."""
+
+    def __init__(
+        self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], Shelf]
+    ) -> None:
+        self._root = root
+        self._look = look
+        self._names = names
+        self._queries = QueryCache()
+
+    def gather(self, reference: str, embed_depth: int) -> Gathered:
+        """The item that is meant, and what comes along with it; pictures are not read here."""
+        try:
+            return self._gather(reference, embed_depth)
+        except Refused as refusal:
+            what = item_id("note", reference.encode("utf-8", "backslashreplace").decode())
+            left = LeftOut(what=what, reason=refusal.reason, detail=refusal.detail)
+            return Gathered(left_out=(left,))
+
+    def _gather(self, reference: str, embed_depth: int) -> Gathered:
+        if self._is(stat.S_ISREG, reference):
+            # What is called like this goes before anything that it could mean otherwise.
+            return self._read(Located(path=str(clean_path(reference))), embed_depth)
+        meant = read_reference(reference)
+        match meant.kind:
+            case "tag":
+                return self._tag(meant.name)
+            case "folder":
+                return self._folder(meant.name)
+            case "lines":
+                return self._lines(self._locate(meant.name), meant.start, meant.end)
+            case "query":
+                return self._one_query(self._locate(meant.name).path, meant.digest)
+            case "url":
+                raise Refused("refused", f"{meant.name} is not in the workspace")
+            case "path":
+                return self._path(meant, embed_depth)
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    def _path(self, meant: Reference, embed_depth: int) -> Gathered:
+        if self._is(stat.S_ISDIR, meant.name):
+            return self._folder(meant.name)
+        found = self._locate(meant.name, anchor=meant.anchor)
+        if found.anchor:
+            return self._section(found)
+        return self._read(found, embed_depth)
+
+    def _is(self, kind: Callable[[int], bool], path: str) -> bool:
+        """Whether there is something of that kind under just this path; a person may name what is
+        hidden."""
+        try:
+            return kind(self._root.stat(path, hidden=True).st_mode)
+        except Refused:
+            return False
+
+    def _locate(self, name: str, *, anchor: str = "", beside: str = "") -> Located:
+        """The one file that a name means.
+
+        Raises:
+            Refused: there is none, or more than one.
+        """
+        if not beside:
+            path = clean_path(name)
+            if self._is(stat.S_ISREG, name) or self._root.exists(path, hidden=True):
+                # Also what is there and may not be opened: reading says why.
+                return Located(path=str(path), anchor=anchor)
+        found = self._names(self._look()).resolve(name, beside=beside or None)
+        if found.path is None and not found.matches:
+            # Files that are no notes are known by their names only when somebody asks for one.
+            others = Shelf(each.path for each in self._root.walk())
+            found = others.resolve(name, beside=beside or None)
+        if found.path is not None:
+            warnings = (found.warning,) if found.warning else ()
+            return Located(path=found.path, anchor=anchor or found.anchor, warnings=warnings)
+        if found.matches:
+            listed = _listed(found.matches)
+            raise Refused("missing", f"{name!r} may mean any of {listed}: give its path")
+        raise Refused("missing", f"{name} does not exist in the workspace")
+
+    def find_moved(self, item: Item) -> str | None:
+        """The one path that has the content of `item`, or else its name."""
+        catalogue = self._look()
+        same = [note.path for note in catalogue.notes if note.digest == item.version]
+        if len(same) == 1:
+            return same[0]
+        path = key_of(item.id)
+        found = self._names(catalogue).resolve(PurePosixPath(path).stem)
+        return found.path if found.path != path else None
+
+    def find_picture(self, name: str) -> str | None:
+        """The one picture of that name, wherever it lies."""
+        pictures = (each.path for each in self._root.walk() if kind_of_file(each.path) == "image")
+        return Shelf(pictures).resolve(PurePosixPath(name).name).path
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read(self, found: Located, embed_depth: int) -> Gathered:
+        main = read_item(self._root, found.path, hidden=True)
+        told = replace(main, warnings=(*found.warnings, *main.warnings))
+        gathered = Gathered(readings=(told,))
+        if main.item.kind != "note":
+            return gathered
+        return _joined([gathered, *self._along(found.path, main.item, embed_depth, {found.path})])
+
+    def _along(self, path: str, item: Item, embed_depth: int, seen: set[str]) -> Iterator[Gathered]:
+        """What comes along with a note: the results of its queries, and what it embeds."""
+        if "![[" not in item.content and "```" not in item.content and "~~~" not in item.content:
+            return
+        note = read_note(path, item.content.encode())
+        for query in note.queries:
+            yield self._query(path, query)
+        if embed_depth <= 0:
+            return
+        for name in note.embeds:
+            yield self._embedded(name, path, embed_depth, seen)
+
+    def _embedded(self, name: str, path: str, embed_depth: int, seen: set[str]) -> Gathered:
+        """A note, or a section of one, that `path` embeds."""
+        source = item_id("note", path)
+        try:
+            found = self._locate(name, beside=path)
+            if found.path in seen and not found.anchor:
+                return Gathered()
+            if found.anchor:
+                return _brought(self._section(found), "embed", source)
+            seen.add(found.path)
+            reading = read_item(self._root, found.path)
+        except Refused as refusal:
+            detail = f"{path} embeds {name!r}: {refusal.detail}"
+            what = item_id("note", name)
+            left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=source)
+            return Gathered(left_out=(left,))
+        gathered = Gathered(readings=(reading,))
+        if reading.item.kind == "note":
+            deeper = self._along(found.path, reading.item, embed_depth - 1, seen)
+            gathered = _joined([gathered, *deeper])
+        return _brought(gathered, "embed", source)
+
+    def _lines(self, found: Located, start: int, end: int) -> Gathered:
+        whole = read_item(self._root, found.path)
+        if whole.item.kind not in ("note", "file"):
+            raise Refused("unreadable", f"{found.path} has no lines")
+        lines = whole.item.content.split("\n")
+        if start > len(lines):
+            raise Refused("missing", f"{found.path} has {len(lines):,} lines; {start} is not there")
+        last = min(end, len(lines))
+        told = () if last == end else (f"{found.path} has {last:,} lines: it ends before {end}",)
+        item = replace(
+            whole.item,
+            id=selection_id(found.path, start, last),
+            title=PurePosixPath(found.path).stem,
+            content="\n".join(lines[start - 1 : last]),
+            version="",
+        )
+        warnings = (*found.warnings, *whole.warnings, *told)
+        return Gathered(readings=(Reading(item=item, warnings=warnings),))
+
+    def _section(self, found: Located) -> Gathered:
+        """The lines below a heading, up to the next one of its rank."""
+        whole = read_item(self._root, found.path)
+        section = find_section(whole.item.content, found.anchor)
+        if section is None:
+            raise Refused("missing", f"{found.path} has no heading {found.anchor!r}")
+        return self._lines(found, *section)
+
+    def _folder(self, name: str) -> Gathered:
+        """A folder as a list of what is in it, with its notes and texts."""
+        folder = self._find_folder(name)
+        paths = [each.path for each in self._root.walk(folder)]
+        return self._group(item_id("folder", folder), "folder", paths, folder)
+
+    def _find_folder(self, name: str) -> str:
+        """The one folder that a name means: its path, else its last part."""
+        path = clean_path(name)
+        if self._is(stat.S_ISDIR, name):
+            return str(path)
+        if self._root.exists(path, hidden=True):
+            raise Refused("refused", f"{path} is no folder")
+        found = Shelf(self._root.folders()).resolve(name)
+        if found.path is not None:
+            return found.path
+        if found.matches:
+            raise Refused("missing", f"{name!r} may mean any of {_listed(found.matches)}")
+        raise Refused("missing", f"there is no folder {name} in the workspace")
+
+    def _tag(self, tag: str) -> Gathered:
+        notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
+        if not notes:
+            raise Refused("missing", f"no note has the tag #{tag}")
+        return self._group(item_id("tag", tag), "tag", [note.path for note in notes], f"#{tag}")
+
+    def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> Gathered:
+        listing = "\n".join(f"- {path}" for path in paths) or "(empty)"
+        main = Item(id=item, content=listing, workspace=self._root.id)
+        readings, left_out = [Reading(item=main)], []
+        for path in paths[:MOST_BROUGHT]:
+            try:
+                reading = read_item(self._root, path, only_text=True)
+            except Refused as refusal:
+                detail = f"{path} of {title}: {refusal.detail}"
+                what = item_id(kind_of_file(path), path)
+                left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=item)
+                left_out.append(left)
+            else:
+                readings.append(replace(reading, origin=kind, source=item))
+        warnings: tuple[str, ...] = ()
+        if len(paths) > MOST_BROUGHT:
+            told = f"{title} holds {len(paths):,} files; the first {MOST_BROUGHT:,} are attached"
+            warnings = (told,)
+        return Gathered(readings=tuple(readings), left_out=tuple(left_out), warnings=warnings)
+
+    # -- queries ---------------------------------------------------------------------------------
+
+    def _query(self, path: str, query: str) -> Gathered:
+        """The result of one query block, as an item of its own."""
+        source = item_id("note", path)
+        item = query_id(path, query)
+        try:
+            text = self._queries.text(query, self._look().notes, path)
+        except QueryError as error:
+            detail = f"a query of {path} is wrong: {error}"
+            left = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
+            return Gathered(left_out=(left,))
+        result = Item(id=item, title=_first_line(query), content=text, workspace=self._root.id)
+        return Gathered(readings=(Reading(item=result, origin="query", source=source),))
+
+    def _one_query(self, path: str, digest: str) -> Gathered:
+        note = read_note(path, read_item(self._root, path).item.content.encode())
+        for query in note.queries:
+            if key_of(query_id(path, query)).endswith(f"#{digest}"):
+                return self._query(path, query)
+        raise Refused("missing", f"{path} has no query {digest} any more")
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.strip().split("\n", 1)[0].split())[:80]
+
+
+def _listed(matches: Sequence[str]) -> str:
+    listed = ", ".join(map(repr, matches[:MOST_MATCHES]))
+    more = len(matches) - MOST_MATCHES
+    return f"{listed} and {more:,} more" if more > 0 else listed
+
+
+def _joined(parts: Sequence[Gathered]) -> Gathered:
+    return Gathered(
+        readings=tuple(each for part in parts for each in part.readings),
+        left_out=tuple(each for part in parts for each in part.left_out),
+        warnings=tuple(each for part in parts for each in part.warnings),
+    )
+
+
+def _brought(gathered: Gathered, origin: str, source: ItemId) -> Gathered:
+    """What came along with something; what that brought in turn says so already."""
+    return replace(
+        gathered,
+        readings=tuple(
+            each if each.origin else replace(each, origin=origin, source=source)
+            for each in gathered.readings
+        ),
+    )

@@ -1,0 +1,127 @@
+"""Paths of a workspace, and why one is not opened.
+
+Law: a path says where something lies under the root and nothing else. What could be read in two
+ways, by us and by the system, is no path.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Literal
+
+MEGABYTE = 1024 * 1024
+# No system opens a path that is longer.
+LONGEST_PATH = 4096
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+# Some file systems do not count these, so that a name behind them is hidden all the same.
+_UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\ufeff"
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
+
+
+class Refused(Exception):
+    """A path that may not be opened, or cannot be."""
+
+    def __init__(self, reason: Literal["missing", "unreadable", "refused"], detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Changed(Refused):
+    """A file does not hold what it was expected to hold; it is as it was."""
+
+
+class Taken(Refused):
+    """There is something already where something new was to be; it is as it was."""
+
+
+class OtherDisk(Refused):
+    """It cannot be moved there in one step; it is where it was."""
+
+
+def clean_path(reference: str) -> PurePosixPath:
+    """A reference as a path inside the workspace.
+
+    Raises:
+        Refused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
+            character, or empty.
+    """
+    if not is_sayable(reference) or "\0" in reference:
+        raise Refused("refused", f"{reference!r} is not a workspace path")
+    if len(reference) > LONGEST_PATH:
+        shown = f"{reference[:60]}…"
+        raise Refused("refused", f"{shown!r} is longer than a workspace path may be")
+    path = PurePosixPath(reference)
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or not path.parts
+        or _DRIVE.fullmatch(path.parts[0])
+    ):
+        raise Refused("refused", f"{reference!r} is not a path inside the workspace")
+    if os.name == "nt" and any(map(_means_more_on_windows, path.parts)):
+        raise Refused("refused", f"{reference!r} is not a path that Windows takes as it is written")
+    return path
+
+
+def is_sayable(name: str) -> bool:
+    """Whether a reference can name it: it is text, and has no backslash, which is a letter here
+    and a separator elsewhere."""
+    if name.isascii():
+        return "\\" not in name
+    return "\\" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
+
+
+def is_hidden(path: PurePosixPath) -> bool:
+    """Whether it, or a folder that it lies in, is hidden: a program's own data, not a person's."""
+    return any(is_hidden_name(part) for part in path.parts)
+
+
+def is_hidden_name(name: str) -> bool:
+    return name.startswith(".") or (not name.isascii() and name.lstrip(_UNCOUNTED).startswith("."))
+
+
+def too_large(size: int, limit: int) -> str:
+    return f"{size:,} bytes; the limit is {limit:,}"
+
+
+def check_file(path: PurePosixPath, status: os.stat_result) -> None:
+    """Refuses what is no regular file."""
+    if stat.S_ISREG(status.st_mode):
+        return
+    if stat.S_ISLNK(status.st_mode):
+        raise Refused("refused", f"{path} is not opened: links are not followed")
+    if stat.S_ISDIR(status.st_mode):
+        raise Refused("unreadable", f"{path} is a folder")
+    raise Refused("refused", f"{path} is not a regular file")
+
+
+@contextlib.contextmanager
+def refusing(path: PurePosixPath) -> Iterator[None]:
+    """What the system says against a path, as a refusal."""
+    try:
+        yield
+    except FileExistsError:
+        raise Taken("refused", f"{path} exists already") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refused("missing", f"{path} does not exist in the workspace") from None
+    except PermissionError:
+        raise Refused("unreadable", f"{path}: permission denied") from None
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise OtherDisk("refused", f"{path} lies on another disk") from None
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            why = "is not opened: links are not followed"
+        else:
+            why = f"cannot be used: {error.strerror or error}"
+        raise Refused("refused", f"{path} {why}") from None
+
+
+def _means_more_on_windows(part: str) -> bool:
+    """A stream of a file, a device, or a name that is cut at its end."""
+    return ":" in part or part.endswith((".", " ")) or _DEVICES.fullmatch(part) is not None

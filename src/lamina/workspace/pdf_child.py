@@ -1,0 +1,67 @@
+"""Reads one PDF in a process of its own. Run by its path, never imported: see `pdf`.
+
+Law: it knows nothing but the bytes that come in; it can open no file for writing, and it ends at
+its limits. What it reads it writes at once, a line of JSON per page, so that a crash costs only the
+page it happens on.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def main(place: str, most_pages: int, most_characters: int, megabytes: int, seconds: int) -> None:
+    # Where the library lies; nothing else of the caller's path is known here.
+    sys.path.append(place)
+    import pypdfium2
+    from pypdfium2 import raw
+
+    _limit(megabytes, seconds)
+    data = sys.stdin.buffer.read()
+    try:
+        document = pypdfium2.PdfDocument(data)
+        count = len(document)
+    except pypdfium2.PdfiumError as error:
+        is_locked = getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD
+        _say({"failed": "locked" if is_locked else "damaged"})
+        return
+    _say({"pages": count, "title": document.get_metadata_value("Title")})
+    left = most_characters
+    for index in range(min(count, most_pages)):
+        try:
+            page = document[index]
+            text = page.get_textpage().get_text_range()
+        except pypdfium2.PdfiumError:
+            _say({"damaged": index + 1})
+            continue
+        _say({"page": index + 1, "text": text[:left], "cut": len(text) > left})
+        left -= len(text)
+        page.close()
+        if left <= 0:
+            break
+
+
+def _limit(megabytes: int, seconds: int) -> None:
+    """Bounds of the system, where it has them."""
+    try:
+        import resource
+    except ImportError:
+        return
+    size = megabytes * 1024 * 1024
+    limits = {"RLIMIT_AS": size, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0}
+    for name, limit in limits.items():
+        number = getattr(resource, name, None)
+        if number is not None:
+            try:
+                resource.setrlimit(number, (limit, limit))
+            except (OSError, ValueError):
+                continue  # a system that has the name and not the thing
+
+
+def _say(line: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(json.dumps(line).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,0 +1,399 @@
+"""The root of a workspace: the one door through which its files are opened.
+
+Law: nothing outside the root is ever opened, made, moved or removed. A path is walked one name at
+a time, each looked up in the open folder before it, and links are not followed: there is no moment
+between a check and its use in which a swap could lead elsewhere. Only regular files and folders
+are touched; a pipe or a device is refused before it is opened.
+
+Where a system has no handles of folders (Windows), paths are resolved and compared instead, and
+somebody who can write in the workspace at the same moment could outrun that.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Literal, NamedTuple
+
+from lamina.errors import UsageError
+from lamina.workspace import placing
+from lamina.workspace.paths import (
+    MEGABYTE,
+    Changed,
+    Refused,
+    Taken,
+    check_file,
+    clean_path,
+    is_hidden,
+    is_hidden_name,
+    is_sayable,
+    refusing,
+    too_large,
+)
+from lamina.workspace.placing import Place
+
+__all__ = ["MAX_BYTES", "Changed", "Found", "Refused", "Root", "Taken", "clean_path", "too_large"]
+
+MAX_BYTES = 20 * MEGABYTE
+
+_OPEN = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
+_HERE = PurePosixPath()
+
+Names = list[tuple[str, os.stat_result]]
+Unread = list[str] | None
+
+
+class Found(NamedTuple):
+    """Something in the workspace, by its path, with what the system knows of it (of a link, of the
+    link itself)."""
+
+    path: str
+    status: os.stat_result
+
+    @property
+    def kind(self) -> Literal["file", "folder", "link", "other"]:
+        mode = self.status.st_mode
+        if stat.S_ISREG(mode):
+            return "file"
+        if stat.S_ISDIR(mode):
+            return "folder"
+        return "link" if stat.S_ISLNK(mode) else "other"
+
+
+class Root:
+    """A folder and what lies in it. Paths are relative to it, with slashes. Hidden names (`.git`,
+    what Lamina keeps) are refused unless a call says `hidden=True`: that is for a file that a
+    person named in full, or for our own data. Every method raises `Refused` for a path that it
+    does not open."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        try:
+            self.path = Path(folder).resolve(strict=True)
+            is_folder = self.path.is_dir()
+        except (OSError, ValueError, RuntimeError):
+            is_folder = False
+        if not is_folder:
+            raise UsageError(f"workspace {os.fspath(folder)!r} is not a folder")
+        self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
+        digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
+        # The same folder has the same id, by whatever way it was named.
+        self.id = f"{self.name}-{digest[:12]}"
+
+    def read(
+        self, path: str | PurePosixPath, limit: int = MAX_BYTES, *, hidden: bool = False
+    ) -> tuple[bytes, os.stat_result]:
+        """A file's bytes, and its status from before they were read."""
+        wanted = self._wanted(path, hidden)
+        with self._place(wanted) as place:
+            # Looking first: opening a pipe or a device can have effects of its own.
+            check_file(wanted, place.status())
+            handle = os.open(place.name, _OPEN, dir_fd=place.folder)
+        try:
+            status = os.fstat(handle)
+            check_file(wanted, status)
+            data = placing.read_up_to(handle, limit + 1, status.st_size)
+        except OSError as error:
+            raise Refused("unreadable", f"{wanted}: {error.strerror}") from None
+        finally:
+            os.close(handle)
+        if len(data) > limit:
+            size = max(status.st_size, len(data))
+            raise Refused("unreadable", f"{wanted} has {too_large(size, limit)}")
+        return data, status
+
+    def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
+        """What the system knows of it; of a link, of the link itself."""
+        wanted = self._wanted(path, hidden, root=True)
+        if wanted == _HERE:
+            return os.stat(self.path)
+        with self._place(wanted) as place:
+            return place.status()
+
+    def exists(self, path: str | PurePosixPath, *, hidden: bool = False) -> bool:
+        """Whether the name is taken, by whatever it may be."""
+        try:
+            self.stat(path, hidden=hidden)
+        except Refused:
+            return False
+        return True
+
+    def walk(self, folder: str | PurePosixPath = "", unread: Unread = None) -> Iterator[Found]:
+        """Every regular file below `folder`, ordered by path. Hidden names and links are left out;
+        folders that cannot be read, and names that no reference can say, are added to `unread`
+        with the reason."""
+        return (each for each in self._tree(folder, unread) if stat.S_ISREG(each.status.st_mode))
+
+    def folders(self, folder: str | PurePosixPath = "") -> tuple[str, ...]:
+        """Every folder below `folder`, ordered by path; no hidden ones, no links."""
+        return tuple(each.path for each in self._tree(folder, None) if each.kind == "folder")
+
+    def write(
+        self,
+        path: str | PurePosixPath,
+        data: bytes,
+        *,
+        replace: bool,
+        expected: str | None = None,
+        hidden: bool = False,
+    ) -> None:
+        """Makes a file, or with `replace` one in the place of another, whose mode it keeps; never a
+        part of it. `expected` is the sha256 of what is there, or its beginning: it is compared
+        right before the file is replaced.
+
+        Raises:
+            Taken: there is a file, and it is not to be replaced.
+            Changed: it holds something else than what was expected.
+        """
+        wanted = self._wanted(path, hidden)
+        with self._place(wanted) as place:
+            try:
+                old = place.status()
+            except FileNotFoundError:
+                old = None
+            if old is not None:
+                if not replace:
+                    raise Taken("refused", f"{wanted} exists already")
+                check_file(wanted, old)
+            if expected is not None:
+                self._expect(wanted, expected)
+            if replace:
+                placing.put_over(place, data, old)
+            else:
+                placing.put_new(place, data)
+
+    def append(self, path: str | PurePosixPath, data: bytes, *, hidden: bool = False) -> None:
+        """Adds whole lines to a file, which is made if need be."""
+        wanted = self._wanted(path, hidden)
+        with self._place(wanted) as place:
+            with contextlib.suppress(FileNotFoundError):
+                check_file(wanted, place.status())
+            placing.append(place, data)
+
+    def touch(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
+        """Says of a file that it was changed now."""
+        wanted = self._wanted(path, hidden)
+        with self._place(wanted) as place:
+            check_file(wanted, place.status())
+            if place.folder is None:
+                os.utime(place.name)
+            else:
+                os.utime(place.name, dir_fd=place.folder, follow_symlinks=False)
+
+    def make_folder(self, path: str | PurePosixPath, *, hidden: bool = False) -> tuple[str, ...]:
+        """Makes a folder, and those that it lies in; gives those that were not there."""
+        wanted = self._wanted(path, hidden, root=True)
+        made: list[str] = []
+        if not _has_handles():
+            for each in [*reversed(wanted.parents), wanted][1:] if wanted.parts else []:
+                with self._place(each) as place:
+                    if _make(place, str(each)):
+                        made.append(str(each))
+            return tuple(made)
+        with refusing(wanted):
+            handle = os.open(self.path, _OPEN_FOLDER)
+            try:
+                for depth, part in enumerate(wanted.parts, 1):
+                    if _make(Place(part, handle), part):
+                        made.append("/".join(wanted.parts[:depth]))
+                    inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
+                    os.close(handle)
+                    handle = inner
+            finally:
+                os.close(handle)
+        return tuple(made)
+
+    def rename(
+        self,
+        source: str | PurePosixPath,
+        target: str | PurePosixPath,
+        *,
+        into: "Root | None" = None,
+        hidden: bool = False,
+    ) -> None:
+        """Moves a file or a folder to a path that must be free, here or in another root on the
+        same disk.
+
+        Raises:
+            Taken: something is there already.
+        """
+        other = into or self
+        old, new = self._wanted(source, hidden), other._wanted(target, hidden)
+        if other is self and (old == new or old in new.parents):
+            raise Refused("refused", f"{old} cannot be moved into itself ({new})")
+        with self._place(old) as here:
+            status = here.status()
+            if not stat.S_ISDIR(status.st_mode):
+                check_file(old, status)
+            with other._place(new) as there:
+                if other is self and _is_only_respelled(old, new, status, there):
+                    placing.respell(here, there)
+                else:
+                    placing.move(here, there, status)
+
+    def remove(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
+        """Removes a file, or a folder that is empty."""
+        wanted = self._wanted(path, hidden)
+        with self._place(wanted) as place:
+            status = place.status()
+            if stat.S_ISDIR(status.st_mode):
+                os.rmdir(place.name, dir_fd=place.folder)
+            else:
+                check_file(wanted, status)
+                os.unlink(place.name, dir_fd=place.folder)
+
+    def list(self, path: str | PurePosixPath = "", *, hidden: bool = False) -> "tuple[Found, ...]":
+        """What lies in one folder, ordered by name, links and the like included; hidden names only
+        with `hidden=True`."""
+        wanted = self._wanted(path, hidden, root=True)
+        with refusing(wanted):
+            entries = self._entries(wanted)
+        return tuple(
+            Found(str(wanted / name), status)
+            for name, status in sorted(entries)
+            if hidden or not is_hidden_name(name)
+        )
+
+    def _tree(self, folder: str | PurePosixPath, unread: Unread) -> Iterator[Found]:
+        """Files and folders in the order of their paths. No handle is kept between two folders, so
+        that neither depth nor a caller that stops costs any."""
+        start = self._wanted(folder, hidden=False, root=True)
+        with refusing(start):
+            entries = self._entries(start)
+        todo = _below(start, entries, unread)
+        while todo:
+            found = todo.pop()
+            yield found
+            if not stat.S_ISDIR(found.status.st_mode):
+                continue
+            inner = PurePosixPath(found.path)
+            try:
+                entries = self._entries(inner)
+            except OSError as error:
+                # One that went away meanwhile is no loss.
+                if unread is not None and not isinstance(error, FileNotFoundError):
+                    unread.append(f"{found.path}: {error.strerror}")
+                continue
+            todo += _below(inner, entries, unread)
+
+    def _entries(self, folder: PurePosixPath) -> Names:
+        """Names in a folder, with what the system knows of each."""
+        handle = self._open_folder(folder) if _has_handles() else None
+        found = []
+        try:
+            with os.scandir(self._resolved(folder) if handle is None else handle) as entries:
+                for entry in entries:
+                    try:
+                        found.append((entry.name, entry.stat(follow_symlinks=False)))
+                    except FileNotFoundError:
+                        continue  # it went away meanwhile
+        finally:
+            if handle is not None:
+                os.close(handle)
+        return found
+
+    def _wanted(
+        self, path: str | PurePosixPath, hidden: bool, *, root: bool = False
+    ) -> PurePosixPath:
+        if root and PurePosixPath(path) == _HERE:
+            return _HERE
+        wanted = clean_path(str(path))
+        if not hidden and is_hidden(wanted):
+            raise Refused("refused", f"{wanted} is hidden; hidden files and folders are left alone")
+        return wanted
+
+    def _expect(self, path: PurePosixPath, expected: str) -> None:
+        try:
+            data, _ = self.read(path, hidden=True)
+        except Refused as refusal:
+            raise Changed("refused", f"{path} cannot be compared: {refusal.detail}") from None
+        if not hashlib.sha256(data).hexdigest().startswith(expected):
+            raise Changed("refused", f"{path} changed since it was read")
+
+    @contextlib.contextmanager
+    def _place(self, path: PurePosixPath) -> Iterator[Place]:
+        """The name of `path` in its open folder. What the system says against it is a refusal."""
+        with refusing(path):
+            if not _has_handles():
+                yield Place(str(self._resolved(path)), None)
+                return
+            handle = self._open_folder(path.parent)
+            try:
+                yield Place(path.name, handle)
+            finally:
+                os.close(handle)
+
+    def _open_folder(self, path: PurePosixPath) -> int:
+        handle = os.open(self.path, _OPEN_FOLDER)
+        for part in path.parts:
+            try:
+                inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
+            except NotADirectoryError:
+                # A link looks like that, too.
+                if stat.S_ISLNK(os.stat(part, dir_fd=handle, follow_symlinks=False).st_mode):
+                    raise OSError(errno.ELOOP, "") from None
+                raise
+            finally:
+                os.close(handle)
+            handle = inner
+        return handle
+
+    def _resolved(self, path: PurePosixPath) -> Path:
+        """Where there are no handles of folders: the full path, which has to be what it says."""
+        full = self.path / path
+        if full.parent.resolve(strict=True) != full.parent or full.is_symlink():
+            raise OSError(errno.ELOOP, "")
+        return full
+
+
+def _make(place: Place, name: str) -> bool:
+    """Makes a folder, if there is none."""
+    try:
+        os.mkdir(place.name, dir_fd=place.folder)
+    except FileExistsError:
+        if not stat.S_ISDIR(place.status().st_mode):
+            raise Taken("refused", f"{name} exists already and is no folder") from None
+        return False
+    return True
+
+
+def _has_handles() -> bool:
+    return os.open in os.supports_dir_fd
+
+
+def _below(folder: PurePosixPath, entries: Names, unread: Unread) -> list[Found]:
+    """The files and folders among the entries of a folder, last one first."""
+    prefix = f"{folder}/" if folder.parts else ""
+    found: dict[str, Found] = {}
+    for name, status in entries:
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if is_hidden_name(name) or not (is_folder or stat.S_ISREG(status.st_mode)):
+            continue
+        path = prefix + name
+        if is_sayable(name):
+            # With its slash a folder stands where the paths in it stand.
+            found[f"{path}/" if is_folder else path] = Found(path, status)
+        elif unread is not None:
+            unread.append(f"{path!r}: its name is not UTF-8, or has a backslash")
+    return [found[each] for each in sorted(found, reverse=True)]
+
+
+def _is_only_respelled(
+    old: PurePosixPath, new: PurePosixPath, status: os.stat_result, there: Place
+) -> bool:
+    """Whether both are one thing: where case does not count, `a.md` can become `A.md`."""
+    try:
+        other = there.status()
+    except FileNotFoundError:
+        return False
+    is_one = stat.S_ISDIR(status.st_mode) or status.st_nlink == 1
+    return is_one and old.parent == new.parent and os.path.samestat(status, other)

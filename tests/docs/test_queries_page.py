@@ -1,0 +1,74 @@
+"""What docs/queries.md shows of queries is what they come to."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from lamina.errors import QueryError
+from lamina.notes.querying import query_text
+from lamina.notes.querying_scanning import RESERVED
+from lamina.notes.querying_syntax import ARGUMENTS, FileField
+from lamina.values.note import Note
+
+PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
+BLOCKS = re.findall(
+    r"^```(lamina-query|wrong)\n(.*?)^```\n\n```result\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
+)
+
+
+def code(cell: str) -> list[str]:
+    return re.findall(r"`(.*?)`", cell)
+
+
+def read_notes() -> tuple[Note, ...]:
+    """The notes of the table at the head of the page."""
+    table = PAGE.split("| path |", 1)[1].split("\n\n", 1)[0]
+    notes = []
+    for line in table.splitlines()[2:]:
+        path, tags, properties, links = line.strip("|").split("|")
+        values: dict[str, Any] = {}
+        for spelled in code(properties):
+            values |= yaml.safe_load(re.sub(r"([\d]{4}-.*)", r'"\1"', spelled))
+        (name,) = code(path)
+        note = Note(
+            path=name,
+            title=Path(name).stem,
+            digest=name,
+            size=40 if values.get("due") else 20,
+            tags=tuple(code(tags)),
+            links=tuple(code(links)),
+            properties=values,
+        )
+        notes.append(note)
+    return tuple(notes)
+
+
+@pytest.mark.parametrize(
+    ("query", "result"), [(query, result) for kind, query, result in BLOCKS if kind != "wrong"]
+)
+def test_a_query_comes_to_what_is_shown(query: str, result: str) -> None:
+    assert query_text(query, read_notes(), "Index.md") == result.removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("query", "result"), [(query, result) for kind, query, result in BLOCKS if kind == "wrong"]
+)
+def test_what_is_wrong_is_said_as_it_is_shown(query: str, result: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        query_text(query, read_notes(), "Index.md")
+    assert str(caught.value) == result.removesuffix("\n")
+
+
+def test_every_query_of_the_page_has_its_result() -> None:
+    assert len(BLOCKS) == len(re.findall(r"^```(?:lamina-query|wrong)$", PAGE, re.MULTILINE)) > 10
+
+
+def test_all_fields_functions_and_reserved_words_are_told() -> None:
+    assert set(re.findall(r"`file\.(\w+)`", PAGE)) == set(get_args(FileField))
+    told = PAGE.split("| written | is |", 1)[1].split("\n\n", 1)[0]
+    assert set(re.findall(r"`(\w+)\(", told)) == set(ARGUMENTS)
+    reserved = PAGE.split("names that mean something else, which", 1)[1].split(": write", 1)[0]
+    assert set(code(reserved)) == RESERVED

@@ -1,0 +1,246 @@
+"""What a name means in a workspace."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import modest
+
+from lamina.notes.naming import Shelf, is_in_folder, resolve_note, split_link, tag_matches
+
+PATHS = (
+    "a.md",
+    "x/b.md",
+    "y/b.md",
+    "x/C.md",
+    "docs/caf\u00e9.md",
+    "y/pic.png",
+    "z/d, e.md",
+    "z/e.md",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "how"),
+    [
+        ("a.md", "a.md", "path"),
+        ("a", "a.md", "path"),
+        ("x/b.md", "x/b.md", "path"),
+        ("x/b", "x/b.md", "path"),
+        ("C", "x/C.md", "stem"),
+        ("old/C.md", "x/C.md", "stem"),
+        ("c", "x/C.md", "stem"),
+        ("X/B.MD", "x/b.md", "stem"),
+        ("cafe\u0301.md", "docs/caf\u00e9.md", "stem"),
+        ("CAF\u00c9", "docs/caf\u00e9.md", "stem"),
+        ("pic.png", "y/pic.png", "stem"),
+        ("d, e", "z/d, e.md", "stem"),
+    ],
+)
+def test_a_name_is_found_by_path_or_by_a_stem_of_its_own(name: str, path: str, how: str) -> None:
+    resolved = resolve_note(name, PATHS)
+    assert (resolved.path, resolved.how) == (path, how)
+
+
+def test_a_stem_that_several_have_means_none_and_the_warning_lists_them() -> None:
+    resolved = resolve_note("b", PATHS)
+    assert (resolved.path, resolved.how, resolved.matches) == (
+        None,
+        "ambiguous",
+        ("x/b.md", "y/b.md"),
+    )
+    assert resolved.warning == (
+        "'b' may mean any of 'x/b.md', 'y/b.md'; it is left out: give its path"
+    )
+
+
+def test_exact_spelling_comes_before_overlooking_case() -> None:
+    assert resolve_note("B", ("b.md", "q/B.md")).path == "q/B.md"
+    assert resolve_note("b.MD", ("b.md", "B.md")).how == "ambiguous"
+
+
+def test_what_is_not_there_or_not_there_any_more_is_said() -> None:
+    missing = resolve_note("gone.md", PATHS)
+    assert (missing.path, missing.how) == (None, "missing")
+    assert missing.warning == "'gone.md' is not in the workspace; it is left out"
+    moved = resolve_note("old/C.md", PATHS)
+    assert moved.warning == "'old/C.md' is not there under that path; 'x/C.md' is taken for it"
+    assert resolve_note("C", PATHS).warning == ""
+    assert resolve_note("", PATHS).how == "missing"
+    assert resolve_note("/", PATHS).how == "missing"
+
+
+def test_lists_are_split_by_what_is_known() -> None:
+    shelf = Shelf(PATHS)
+    assert shelf.split("a.md, z/d, e.md, e") == ("a.md", "z/d, e.md", "e")
+    assert shelf.split("d, e, q, r") == ("d, e", "q", "r")
+    assert Shelf(()).split("d, e.md, ") == ("d", "e.md")
+    assert shelf.split("") == ()
+
+
+@modest
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", ", ", "/", ".md", "A"]), min_size=1).map("".join),
+        unique=True,
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_every_known_path_means_itself(paths: list[str]) -> None:
+    for path in paths:
+        assert resolve_note(path, paths).path == path
+
+
+# -- links, aliases, and names as seen from a note -----------------------------------------------
+
+VAULT = (
+    "Home.md",
+    "daily/2024-03-01.md",
+    "projects/lamina/design.md",
+    "projects/lamina/v1.2 notes.md",
+    "projects/other/design.md",
+    "people/R&D, Ops]team.md",
+    "people/\U0001f98a Fox.md",
+    "files/report.pdf",
+    "files/board.canvas",
+    "C# notes.md",
+    "C.md",
+)
+ALIASES = {
+    "people/\U0001f98a Fox.md": ("The Fox", "Reynard"),
+    "daily/2024-03-01.md": ("Today", "Home"),
+    "C.md": ("Sea",),
+    "projects/lamina/design.md": ("sea", "Plan"),
+    "projects/other/design.md": ("Plan",),
+    "gone.md": ("Ghost",),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "anchor", "label"),
+    [
+        ("[[api]]", "api", "", ""),
+        ("[[api#Errors|see]]", "api", "Errors", "see"),
+        ("[[api#Errors#Codes]]", "api", "Errors#Codes", ""),
+        ("[[api#^b1]]", "api", "^b1", ""),
+        ("[[api^b1]]", "api", "^b1", ""),
+        ("[[#Errors]]", "", "Errors", ""),
+        ("![[report.pdf#page=3]]", "report.pdf", "page=3", ""),
+        ("[[api\\|in a table]]", "api", "", "in a table"),
+        (" [[ api ]] ", "api", "", ""),
+        ("[[a]b]]", "a]b", "", ""),
+        ("notes/api.md#Errors", "notes/api.md", "Errors", ""),
+        ("x^2", "x^2", "", ""),
+        ("[[^b1]]", "^b1", "", ""),
+        ("", "", "", ""),
+    ],
+)
+def test_a_link_is_split_into_its_parts(text: str, name: str, anchor: str, label: str) -> None:
+    link = split_link(text)
+    assert (link.name, link.anchor, link.label) == (name, anchor, label)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "how", "anchor"),
+    [
+        ("[[Home]]", "Home.md", "path", ""),
+        ("/Home.md", "Home.md", "path", ""),
+        ("[[2024-03-01#Log]]", "daily/2024-03-01.md", "stem", "Log"),
+        ("[[v1.2 notes|notes]]", "projects/lamina/v1.2 notes.md", "stem", ""),
+        ("[[lamina/design]]", "projects/lamina/design.md", "stem", ""),
+        ("R&D, Ops]team", "people/R&D, Ops]team.md", "stem", ""),
+        ("\U0001f98a Fox", "people/\U0001f98a Fox.md", "stem", ""),
+        ("report.pdf", "files/report.pdf", "stem", ""),
+        ("![[report.pdf#page=3]]", "files/report.pdf", "stem", "page=3"),
+        ("[[files/board.canvas]]", "files/board.canvas", "path", ""),
+        ("board.canvas", "files/board.canvas", "stem", ""),
+        ("C# notes", "C# notes.md", "path", ""),
+        ("[[C#Scales]]", "C.md", "path", "Scales"),
+        ("[[The Fox]]", "people/\U0001f98a Fox.md", "alias", ""),
+        ("the fox", "people/\U0001f98a Fox.md", "alias", ""),
+        ("Sea", "C.md", "alias", ""),
+        ("Home", "Home.md", "path", ""),
+        ("report", None, "missing", ""),
+        ("Ghost", None, "missing", ""),
+        ("[[nobody#x]]", None, "missing", "x"),
+        ("[[#x]]", None, "missing", "x"),
+    ],
+)
+def test_links_and_aliases_mean_a_path(name: str, path: str | None, how: str, anchor: str) -> None:
+    resolved = Shelf(VAULT, ALIASES).resolve(name)
+    assert (resolved.path, resolved.how, resolved.anchor) == (path, how, anchor)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "how"),
+    [
+        ("design", "projects/lamina/design.md", "relative"),
+        ("design.md", "projects/lamina/design.md", "relative"),
+        ("./design.md#L2", "projects/lamina/design.md", "relative"),
+        ("../other/design.md", "projects/other/design.md", "relative"),
+        ("../../Home.md", "Home.md", "relative"),
+        ("../../../files/Home.md", "Home.md", "stem"),
+        ("projects/other/design", "projects/other/design.md", "path"),
+        ("#Below", "projects/lamina/v1.2 notes.md", "path"),
+    ],
+)
+def test_a_link_is_seen_from_its_note(name: str, path: str, how: str) -> None:
+    resolved = Shelf(VAULT).resolve(name, beside="projects/lamina/v1.2 notes.md")
+    assert (resolved.path, resolved.how) == (path, how)
+
+
+def test_a_path_from_the_root_comes_before_one_from_the_note() -> None:
+    shelf = Shelf(("a.md", "x/a.md", "x/b.md"))
+    assert shelf.resolve("a", beside="x/b.md").path == "a.md"
+    assert shelf.resolve("./a", beside="x/b.md").path == "x/a.md"
+
+
+def test_an_alias_that_several_notes_have_means_none_and_lists_them() -> None:
+    resolved = Shelf(VAULT, ALIASES).resolve("[[Plan]]")
+    assert (resolved.path, resolved.how) == (None, "ambiguous")
+    assert resolved.matches == ("projects/lamina/design.md", "projects/other/design.md")
+    assert resolved.warning == (
+        "'[[Plan]]' may mean any of 'projects/lamina/design.md', 'projects/other/design.md'; "
+        "it is left out: give its path"
+    )
+    assert Shelf(VAULT, ALIASES).resolve("SEA").how == "ambiguous"
+
+
+def test_a_warning_lists_no_more_than_a_person_reads() -> None:
+    resolved = Shelf([f"{each}/index.md" for each in range(1_000)]).resolve("index")
+    assert len(resolved.matches) == 1_000
+    assert resolved.warning.endswith("'9/index.md' and 990 more; it is left out: give its path")
+
+
+def test_a_nested_tag_matches_what_it_is_nested_in() -> None:
+    assert tag_matches("Project/X", "project")
+    assert tag_matches("#project", "#PROJECT/")
+    assert not tag_matches("projects", "project")
+    assert not tag_matches("project", "project/x")
+    assert not tag_matches("project", "")
+
+
+def test_a_path_is_in_its_folders_and_in_the_root() -> None:
+    assert is_in_folder("a/b/c.md", "a")
+    assert is_in_folder("a/b/c.md", "/a/b/")
+    assert is_in_folder("c.md", "")
+    assert is_in_folder("c.md", "/")
+    assert is_in_folder("a/c.md", "./a")
+    assert not is_in_folder("ab/c.md", "a")
+    assert not is_in_folder("a.md", "a.md")
+
+
+@modest
+@given(
+    st.lists(st.text(st.sampled_from("ab/. #|[]^"), min_size=1, max_size=6), unique=True),
+    st.text(st.sampled_from("ab/. #|[]^"), max_size=8),
+    st.text(st.sampled_from("ab/."), max_size=6) | st.none(),
+)
+def test_any_name_means_one_known_path_or_says_why_not(
+    paths: list[str], name: str, beside: str | None
+) -> None:
+    resolved = Shelf(paths, dict.fromkeys(paths, ("a b", "b"))).resolve(name, beside)
+    assert resolved.path is None or resolved.path in paths
+    assert (resolved.path is None) == (resolved.how in ("missing", "ambiguous"))
+    assert resolved.path is not None or resolved.warning
+    assert set(resolved.matches) <= set(paths)

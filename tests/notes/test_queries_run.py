@@ -1,0 +1,301 @@
+"""Which notes a query means, how values compare, and in which order they come."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import json_values, thorough
+
+from lamina.notes.querying import parse_query, query_text, run_query
+from lamina.notes.querying_kinds import key_of
+from lamina.values.note import Note
+
+
+def note(path: str, **fields: Any) -> Note:
+    """A note; what is no field of notes is a property of it."""
+    own = {name: fields.pop(name) for name in list(fields) if name in Note.__struct_fields__}
+    return Note(path=path, title=path, digest=path, properties=fields, **own)
+
+
+def paths(query: str, *notes: Note, at: str = "") -> list[str]:
+    result = run_query(parse_query(query), notes, at=at)
+    return [row.path for group in result.groups for row in group.rows]
+
+
+def cell(expression: str, **properties: Any) -> Any:
+    """The value of an expression for a note with these properties."""
+    result = run_query(parse_query(f"LIST {expression}"), (note("a.md", **properties),), at="a.md")
+    return result.groups[0].rows[0].cells[0]
+
+
+# -- FROM ----------------------------------------------------------------------------------------
+
+
+def test_a_tag_means_nested_tags_too_and_has_no_case() -> None:
+    notes = (
+        note("1.md", tags=("Project",)),
+        note("2.md", tags=("x", "project/a/b")),
+        note("3.md", tags=("projects",)),
+    )
+    assert paths("LIST FROM #project", *notes) == ["1.md", "2.md"]
+    assert paths("LIST FROM #project/a", *notes) == ["2.md"]
+    assert paths("LIST FROM not #project", *notes) == ["3.md"]
+
+
+def test_a_folder_means_what_is_below_it_and_a_path_one_note() -> None:
+    notes = (note("a/x.md"), note("a/b/y.md"), note("ab/z.md"), note("w.md"))
+    assert paths('LIST FROM "a"', *notes) == ["a/b/y.md", "a/x.md"]
+    assert paths('LIST FROM "a/b/"', *notes) == ["a/b/y.md"]
+    assert paths('LIST FROM "a/x" or "w.md"', *notes) == ["a/x.md", "w.md"]
+    assert len(paths('LIST FROM ""', *notes)) == 4
+
+
+LINKED = (
+    note("sea/Tides.md", aliases=("Ebb and flow",)),
+    note("by path.md", links=("sea/Tides",)),
+    note("by name.md", links=("tides#Springs|the springs",)),
+    note("by alias.md", links=("ebb and flow",)),
+    note("sea/beside.md", links=("./Tides.md",)),
+    note("embedding.md", embeds=("Tides",)),
+    note("not.md", links=("Tides of war", "#Tides", "other/Tideses")),
+)
+
+
+def test_a_link_means_the_note_however_it_is_spelled() -> None:
+    means = ["by alias.md", "by name.md", "by path.md", "embedding.md", "sea/beside.md"]
+    for spelled in ("Tides", "sea/tides", "sea/Tides.md", "Ebb and flow", "Tides#Springs"):
+        assert paths(f"LIST FROM [[{spelled}]]", *LINKED) == means, spelled
+    assert paths("LIST FROM [[]]", *LINKED, at="sea/Tides.md") == means
+
+
+def test_a_note_that_is_not_there_has_the_links_that_are_spelled_like_it() -> None:
+    notes = (note("a.md", links=("Not yet#x",)), note("b.md", links=("not yet",)), note("c.md"))
+    assert paths("LIST FROM [[Not Yet]]", *notes) == ["a.md", "b.md"]
+
+
+def test_a_link_that_may_mean_several_notes_says_so() -> None:
+    notes = (note("x/T.md"), note("y/T.md"), note("a.md", links=("T",)), note("b.md"))
+    assert paths("LIST FROM [[T]]", *notes) == ["a.md"]
+    assert "([[T]] may mean any of x/T.md, y/T.md; links spelled like it" in query_text(
+        "LIST FROM [[T]]", notes, ""
+    )
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def test_what_a_note_does_not_have_is_null() -> None:
+    assert cell("missing") is None
+    assert cell("a.b.c", a={"b": 3}) is None
+    assert cell("this.x") is None
+
+
+def test_a_property_is_found_by_its_spelling_first_and_then_without_case() -> None:
+    assert cell("Due", due=1, Due=2) == 2
+    assert cell("DUE", x=0, Due=2) == 2
+    assert cell('row["GRO\u0308SSE"]', größe=1) == 1
+    assert cell("row.file", file=5) == 5
+
+
+def test_parts_of_properties_stand_behind_dots_also_those_of_a_lists_members() -> None:
+    authors = [{"name": "Ann"}, {"born": 1950}, {"name": "Bo"}, "Cy"]
+    assert cell("a.b.c", a={"b": {"c": 3}}) == 3
+    assert cell("authors.name", authors=authors) == ("Ann", "Bo")
+
+
+def test_fields_of_the_file() -> None:
+    one = note(
+        "a/b.c.md", tags=("t",), aliases=("al",), links=("l",), embeds=("e",), headings=("h",),
+        ctime=0.0, mtime=1_700_000_000.9, size=7,
+    )  # fmt: skip
+    fields = "name path folder tags aliases links embeds headings ctime mtime size"
+    query = "TABLE " + ", ".join(f"file.{field}" for field in fields.split())
+    assert query_text(query, (one,), "").splitlines()[-1] == (
+        "| a/b.c.md | b.c | a/b.c.md | a | t | al | l | e | h | 1970-01-01 | "
+        "2023-11-14 22:13:20 | 7 |"
+    )
+
+
+@pytest.mark.parametrize(
+    "true",
+    [
+        '"a" = "a"',
+        '"a" != "A"',
+        '"caf\u00e9" = "cafe\u0301"',
+        "null = missing",
+        'missing != "done"',
+        "1 = 1.0",
+        "1 != true",
+        '1 != "1"',
+        "[1, [2]] = [1.0, [2]]",
+        "1 < 2",
+        '"a" < "B"',
+        '"B" < "c"',
+        "false < true",
+        "[1, 2] < [1, 3]",
+        "[1] < [1, 0]",
+        "date(2026-01-31) = date(2026-01-31T00:00Z)",
+        'date(2026-01-31) = "2026-01-31"',
+        '"2026-01-31T12:00+02:00" = "2026-01-31 10:00"',
+        'due >= date(2026-03-01) and due < date(2026-03-02) and due = "2026-03-01"',
+        '"2026-13-01" > "2026-01-01x"',
+        'default(missing, "x") = "x"',
+        'default(false, "x") = false',
+        'contains("abc", "bc")',
+        'contains(["ab", 3], 3)',
+        'contains(deep, "a")',
+        'not contains(["ab"], "a")',
+        'not contains("abc", "BC")',
+        'icontains("abc", "BC")',
+        'icontains(["aB"], "Ab")',
+        'icontains("STRASSE", "straße")',
+        'not contains(missing, "a")',
+        "not contains(3, 3)",
+        'contains("a1", "1")',
+        'not contains("a1", 1)',
+        '"a" in ["a", null]',
+        "null in [null]",
+        'startswith("abc", "ab")',
+        'endswith("abc", "bc")',
+        "not startswith(3, 3)",
+        'length("äöü") = 3',
+        "length([1, [2, 3]]) = 2",
+        "length(missing) = 0",
+        "length(3) = null",
+        'lower("ÄB") = "äb"',
+        'upper(["a", 1]) = ["A", 1]',
+        "lower(3) = 3",
+        '"x" and 1 and [0] and deep and date(2026-01-31)',
+        'not (0 or "" or [] or false or null or missing)',
+    ],
+)
+def test_it_holds_that(true: str) -> None:
+    one = note("a.md", due="2026-03-01", deep={"a": 1})
+    assert paths(f"LIST WHERE {true}", one) == ["a.md"]
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_nothing_comes_before_another_kind_or_null(operator: str) -> None:
+    values = ("null", "true", "1", "date(2026-01-31)", '"a"', "[1]", "deep")
+    one = note("a.md", deep={"a": 1})
+    for left in values:
+        for right in values:
+            if left != right or left == "null":
+                assert paths(f"LIST WHERE {left} {operator} {right}", one) == []
+
+
+@thorough
+@given(json_values, json_values, json_values)
+def test_there_is_one_order_over_all_values(one: Any, two: Any, three: Any) -> None:
+    keys = sorted([key_of(one), key_of(two), key_of(three)])
+    assert keys[0] <= keys[1] <= keys[2]
+    assert keys[0] <= keys[2]
+    assert (key_of(one) == key_of(two)) == (
+        not key_of(one) < key_of(two) and not key_of(two) < key_of(one)
+    )
+
+
+@thorough
+@given(json_values, json_values)
+def test_comparing_never_fails_and_equal_is_neither_before_nor_behind(one: Any, two: Any) -> None:
+    said = {
+        operator: cell(f"a {operator} b", a=one, b=two) for operator in ("=", "!=", "<", ">", "<=")
+    }
+    assert said["="] != said["!="]
+    assert said["="] + said["<"] + said[">"] <= 1
+    assert said["<="] in (said["="] or said["<"], False)
+    for function in ("contains", "icontains", "startswith", "endswith", "default"):
+        cell(f"{function}(a, b)", a=one, b=two)
+    for function in ("length", "lower", "upper"):
+        cell(f"{function}(a)", a=one)
+
+
+def nested(around: Callable[[Any], Any]) -> Any:
+    value: Any = 0
+    for _ in range(900):
+        value = around(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        float("nan"),
+        float("inf"),
+        2**100_000,
+        nested(lambda inner: [inner]),
+        nested(lambda inner: {"a": inner}),
+        {1: "a", "1": "b", None: 3},
+    ],
+    ids=["nan", "inf", "huge", "deep list", "deep object", "odd names"],
+)
+def test_odd_properties_do_no_harm(odd: Any) -> None:
+    notes = (note("a.md", x=odd), note("b.md", x=1), note("c.md", x=odd))
+    query = "TABLE x, x.a, x = 1, length(x), lower(x), contains(x, 1) WHERE x or not x"
+    assert len(query_text(f"{query} GROUP BY x SORT x DESC", notes, "").splitlines()) == 5
+
+
+def test_a_time_that_never_was_is_null() -> None:
+    for seconds in (float("nan"), float("inf"), 1e300, -1e15):
+        assert paths("LIST WHERE file.mtime = null", note("a.md", mtime=seconds)) == ["a.md"]
+
+
+# -- order ---------------------------------------------------------------------------------------
+
+
+def test_notes_come_by_path_whatever_order_they_are_given_in() -> None:
+    notes = [note(path) for path in ("b.md", "a/z.md", "a.md", "B.md")]
+    assert paths("LIST", *notes) == paths("LIST", *reversed(notes))
+    assert paths("LIST", *notes) == ["B.md", "a.md", "a/z.md", "b.md"]
+
+
+def test_sorting_goes_key_by_key_and_then_by_path_with_null_last_both_ways() -> None:
+    notes = (
+        note("a.md", x=1, y=1), note("b.md", x=2, y=1), note("c.md", x=1, y=2), note("d.md", y=3),
+        note("e.md", x=1, y=1),
+    )  # fmt: skip
+    assert paths("LIST SORT x", *notes) == ["a.md", "c.md", "e.md", "b.md", "d.md"]
+    assert paths("LIST SORT x DESC", *notes) == ["b.md", "a.md", "c.md", "e.md", "d.md"]
+    assert paths("LIST SORT x, y DESC", *notes) == ["c.md", "a.md", "e.md", "b.md", "d.md"]
+
+
+def test_kinds_are_sorted_in_the_order_that_is_said() -> None:
+    values = [True, 3, "2026-01-31", "a", "B", [1], {"a": 1}]
+    notes = [note(f"{9 - at}.md", x=value) for at, value in enumerate(values)]
+    assert paths("LIST SORT x", *notes) == [each.path for each in notes]
+
+
+def test_groups_go_by_their_value_and_notes_within_by_the_sort() -> None:
+    notes = (note("a.md", s="x", n=1), note("b.md", n=2), note("c.md", s="X", n=3),
+             note("d.md", s="x", n=4))  # fmt: skip
+    assert paths("LIST GROUP BY s SORT n DESC", *notes) == ["c.md", "d.md", "a.md", "b.md"]
+    result = run_query(parse_query("LIST GROUP BY lower(s) LIMIT 2"), notes, at="")
+    assert [(group.key, group.size, len(group.rows)) for group in result.groups] == [("x", 3, 2)]
+    assert result.fits == 4
+
+
+names = st.sampled_from(["a", "b", "due", "x y"])
+
+
+@thorough
+@given(
+    st.lists(st.dictionaries(names, json_values, max_size=3), max_size=6),
+    st.sampled_from(
+        [
+            "LIST SORT a, b DESC",
+            "TABLE a, b WHERE a or due < b",
+            "TABLE a GROUP BY due SORT b",
+            "LIST FROM #a or [[a]] WHERE icontains(a, b)",
+        ]
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_a_result_depends_on_the_notes_and_not_on_their_order(
+    drawn: list[dict[str, Any]], query: str, chance: Any
+) -> None:
+    notes = [note(f"{at}.md", **each) for at, each in enumerate(drawn)]
+    text = query_text(query, notes, "0.md")
+    chance.shuffle(notes)
+    assert query_text(query, notes, "0.md") == text
