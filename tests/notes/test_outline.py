@@ -9,13 +9,13 @@ from lamina.text.pictures import mask_code
 
 
 def test_a_block_ends_where_its_list_does() -> None:
-    outline = read_outline("- a\n\n    ```sh\n    x\n\nText\n\n# Heading".split("\n"))
+    outline = read_outline(["- a", "", "    ```sh", "    x", "", "Text", "", "# Heading"])
     assert [(each.line, each.end, each.info) for each in outline.blocks] == [(2, 5, "sh")]
     assert [each.text for each in outline.headings] == ["Heading"]
 
 
 def test_a_block_that_is_hardly_indented_holds_what_is_not() -> None:
-    outline = read_outline("  ```\n# code\n  ```\n# Heading".split("\n"))
+    outline = read_outline(["  ```", "# code", "  ```", "# Heading"])
     assert [(each.line, each.end) for each in outline.blocks] == [(0, 3)]
     assert [each.line for each in outline.headings] == [3]
 

@@ -237,6 +237,11 @@ def test_odd_properties_do_no_harm(odd: Any) -> None:
     assert len(query_text(f"{query} GROUP BY x SORT x DESC", notes, "").splitlines()) == 5
 
 
+def test_not_a_number_is_null() -> None:
+    one = note("a.md", x=float("nan"))
+    assert paths("LIST WHERE x = null and not x and not x >= 0", one) == ["a.md"]
+
+
 def test_a_time_that_never_was_is_null() -> None:
     for seconds in (float("nan"), float("inf"), 1e300, -1e15):
         assert paths("LIST WHERE file.mtime = null", note("a.md", mtime=seconds)) == ["a.md"]

@@ -153,6 +153,19 @@ async def test_no_odd_address_is_connected_to(
     assert (connects, victim.connections) == ([], 0)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://op\nen.example/", "http://open.example/\ta", "http://a\\b"]
+)
+async def test_an_address_is_not_tidied_before_it_is_judged(
+    url: str, connects: list[object]
+) -> None:
+    names = Names(open_example=[(PUBLIC,)])
+    left = await Web(resolve=names.resolve).page(url, ANY)
+    assert isinstance(left, LeftOut)
+    assert "read in different ways" in left.detail
+    assert (names.asked, connects) == ([], [])
+
+
 @pytest.mark.parametrize("host", HOSTS)
 async def test_no_redirect_leads_inside(
     host: str, victim: LocalServer, outside: LocalServer, connects: list[object]

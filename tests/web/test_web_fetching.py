@@ -29,6 +29,7 @@ from lamina.values.item import Reading
 from lamina.values.request import LeftOut
 from lamina.values.web import Fetched, NotFetched, WebRules
 from lamina.web import Web, WebLimits
+from lamina.web.unpacking import unpacker
 
 pytestmark = pytest.mark.anyio
 
@@ -233,6 +234,13 @@ async def test_a_bomb_is_not_unpacked(coding: str, server: LocalServer) -> None:
         200, packed, Content_Type="text/html", Content_Encoding=coding
     )
     assert "more than 5 MB" in (await fail(server, "/bomb")).detail
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_no_more_is_unpacked_than_one_byte_over_the_limit(coding: str) -> None:
+    plain = b"x" * 1_000_000
+    packed = zlib.compress(plain) if coding == "deflate" else gzip.compress(plain)
+    assert len(unpacker(coding, 1_000, "a.example").feed(packed)) == 1_001
 
 
 def _raw(data: bytes) -> bytes:
@@ -457,6 +465,20 @@ async def test_other_rules_do_not_see_what_was_kept(server: LocalServer) -> None
         left = await web.page(url, rules)
         assert isinstance(left, LeftOut)
         assert left.reason == "refused"
+
+
+async def test_what_was_kept_under_wider_rules_is_not_given_under_narrower_ones(
+    server: LocalServer,
+) -> None:
+    web = Web(resolve=Names().resolve)
+    url = f"http://wiki.corp:{server.port}/"
+    wide = WebRules(access="listed", allow_hosts=("private:wiki.corp",))
+    narrow = WebRules(access="listed", allow_hosts=("wiki.corp",))
+    assert isinstance(await web.page(url, wide), Reading)
+    left = await web.page(url, narrow)
+    assert isinstance(left, LeftOut)
+    assert left.reason == "refused"
+    assert server.connections == 1
 
 
 async def test_many_at_once_fetch_a_page_once(server: LocalServer) -> None:

@@ -77,6 +77,17 @@ def test_an_ip_has_one_spelling(text: str) -> None:
     assert found is None or ":" in text or str(found) == text
 
 
+@pytest.mark.parametrize("zoned", ["::1%lo", "fe80::1%eth0", "2606:4700::1111%1"])
+def test_an_ip_with_a_zone_is_none(zoned: str) -> None:
+    assert parse_ip(zoned) is None
+
+
+@pytest.mark.parametrize("odd", ["\\", "\n", "\t", "\r", "\0", "\x7f", "\x85", "\ud800"])
+def test_what_programs_read_in_different_ways_is_not_read(odd: str) -> None:
+    for url in (f"http://a.example/{odd}x", f"http://a{odd}.example/", f"ht{odd}tp://a.example/"):
+        assert isinstance(read_address(url), NotFetched)
+
+
 @given(
     st.one_of(
         st.text(max_size=80),

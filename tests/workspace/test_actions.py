@@ -47,9 +47,8 @@ def refused(act: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 def test_an_edit_replaces_one_place_and_tells_the_new_hash(folder: Path, actions: Actions) -> None:
     said = actions.edit("notes/a.md", "two", "2")
     assert (folder / "notes" / "a.md").read_text() == "one\n2\nthree\n"
-    assert said.startswith(
-        f"edited notes/a.md: 12 bytes, hash {short(b'one\n2\nthree\n')}; undo id"
-    )
+    after = short(b"one\n2\nthree\n")
+    assert said.startswith(f"edited notes/a.md: 12 bytes, hash {after}; undo id")
     assert said.endswith("(1 place, first in line 2)")
 
 
@@ -91,7 +90,8 @@ def test_every_place_is_replaced_if_that_is_asked_for(folder: Path, actions: Act
 def test_a_stale_hash_is_refused(folder: Path, actions: Actions) -> None:
     stale = short(b"something else")
     said = refused(actions.edit, "notes/a.md", "two", "2", read_hash=stale)
-    assert f"changed since it was read (its hash is {short(b'one\ntwo\nthree\n')}" in said
+    now = short(b"one\ntwo\nthree\n")
+    assert f"changed since it was read (its hash is {now}, not {stale})" in said
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
 
 
@@ -271,13 +271,13 @@ def test_a_long_list_says_what_is_left(folder: Path, actions: Actions) -> None:
 
 def test_a_file_is_read_with_its_hash(actions: Actions) -> None:
     assert actions.read("notes/a.md") == snapshot("""\
-notes/a.md: lines 1-3 of 3, hash 4bd48c7f5e5f
+notes/a.md: lines 1-3 of 3, hash b6285c57e879
 one
 two
 three\
 """)
     assert actions.read("notes/a.md", 2, 2) == snapshot("""\
-notes/a.md: lines 2-2 of 3, hash 4bd48c7f5e5f
+notes/a.md: lines 2-2 of 3, hash b6285c57e879
 two\
 """)
 
@@ -288,8 +288,10 @@ two\
         (b"", "x.md: empty, hash e3b0c44298fc"),
         (b"a", "x.md: lines 1-1 of 1, hash ca978112ca1b, no line break at the end\na"),
         (b"\n", "x.md: lines 1-1 of 1, hash 01ba4719c80b\n"),
-        (b"a\r\nb\r\n", "x.md: lines 1-2 of 2, hash {}, line ends are CRLF, which edit keeps\na\nb"),
-        (b"\xe9\n", "x.md: lines 1-1 of 1, hash {}, not UTF-8; what cannot be read is shown as �\n�"),
+        (b"a\r\nb\r\n", "x.md: lines 1-2 of 2, hash {}, line ends are CRLF, which edit keeps\n"
+         "a\nb"),
+        (b"\xe9\n", "x.md: lines 1-1 of 1, hash {}, not UTF-8; what cannot be read is shown as �"
+         "\n�"),
         (b"\xef\xbb\xbfa\n", "x.md: lines 1-1 of 1, hash {}\na"),
     ],
 )  # fmt: skip

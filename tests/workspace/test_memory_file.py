@@ -41,7 +41,7 @@ async def test_a_line_is_forgotten_by_its_number(memory: MemoryFile) -> None:
         await memory.add(each)
     assert await memory.forget(2) == "coffee"
     assert [each.text for each in await memory.remembered()] == ["tea", "water"]
-    with pytest.raises(UsageError, match="no line 3 .* it holds 2"):
+    with pytest.raises(UsageError, match=r"no line 3 .* it holds 2"):
         await memory.forget(3)
 
 

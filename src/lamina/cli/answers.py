@@ -175,7 +175,7 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
         "session": session.id,
         "request": answer.turn.id if answer.turn else None,
         "waiting": describe_waiting(answer.waiting),
-    }
+    } | _describe_sources(answer)
 
 
 def describe_waiting(waiting: Sequence[Wanted]) -> list[dict[str, Any]]:

@@ -115,7 +115,10 @@ async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console
 
 
 async def require_readable(
-    references: Sequence[str], workspace: Path, access: str | None, session: str | None
+    references: Sequence[str],
+    workspace: Path,
+    access: str | None = None,
+    session: str | None = None,
 ) -> None:
     """Refuses what cannot be attached: an answer without it is not what was asked for. A page is
     fetched later; whether that is allowed is known here, but for a session that says so itself.
@@ -141,7 +144,7 @@ async def require_readable(
 
 
 async def converse(
-    runner: ChatRunner, asked: Asked, voice: Voice, hear: Listener
+    runner: ChatRunner, asked: Asked, voice: Voice, hear: Listener | None = None
 ) -> Answer:
     """Puts the question, or goes on with the one that was left.
 
@@ -152,14 +155,14 @@ async def converse(
     if asked.max_tokens not in (None, session.envelope.options.max_tokens):
         await limit_answers(runner, asked.max_tokens)
     if asked.text is None:
-        return await runner.go_on(on_event=hear)
+        return await runner.go_on(on_event=hear or voice.hear)
     if session.interrupted or session.waiting:
         voice.warn(
             "the last question of this session was left without an answer; it is put aside for "
             "this one (--resume would have gone on with it)"
         )
     wanted = attachments(asked.attach, asked.essential, asked.active)
-    return await runner.run(asked.text, attach=wanted, on_event=hear)
+    return await runner.run(asked.text, attach=wanted, on_event=hear or voice.hear)
 
 
 def finish(answer: Answer, runner: ChatRunner, asked: Asked, voice: Voice) -> int:

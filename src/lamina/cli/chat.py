@@ -19,8 +19,8 @@ from lamina.cli.chatting.source import open_lines
 from lamina.cli.running import Mode, RunOptions, open_runner
 from lamina.engine.runner import ChatRunner
 from lamina.errors import LaminaError, UsageError
-from lamina.ports import Approver, JournalStore, WorkspaceSource
 from lamina.notes.references import is_url
+from lamina.ports import Approver, JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.values.note import Scope
 from lamina.values.patch import OptionsSet

@@ -38,8 +38,8 @@ Attach = Annotated[
     list[str] | None,
     typer.Option(
         "--attach", "-a", metavar="REFERENCE",
-        help="What goes along: a path or the name of a note, a folder/, #tag, lines (note.md#L3-L9),"
-        " a section ([[note#Heading]]) or a URL; may be given often.",
+        help="What goes along: a path or the name of a note, a folder/, #tag, lines "
+        "(note.md#L3-L9), a section ([[note#Heading]]) or a URL; may be given often.",
     ),
 ]  # fmt: skip
 Essential = Annotated[
@@ -231,7 +231,11 @@ def rpc(
     essential: Essential = None,
     session: OldSession = None,
     model: Model = None,
+    mode: Mode = "agent",
     files: Files = False,
+    within: Within = None,
+    since: Since = None,
+    until: Until = None,
     web: Web = None,
     allow_host: AllowHost = None,
     no_memory: NoMemory = False,
@@ -250,6 +254,7 @@ def rpc(
     from lamina.cli.rpc import Served, serve
     from lamina.cli.running import RunOptions
 
+    wants(workspace, mode, files)
     served = Served(
         attach=tuple(attach or ()),
         essential=tuple(essential or ()),
@@ -264,7 +269,9 @@ def rpc(
         agent=agent,
         project=project,
         mcp=mcp,
+        mode=mode,
         files=files,
+        scope=scope_of(within, since, until),
         memory=not no_memory,
         changes=changes_of(web, allow_host),
     )

@@ -29,7 +29,7 @@ from lamina.cli.demo_ways import (
 from lamina.cli.running import ensure_target
 from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.errors import ModelMissing, RequestTooLong, UsageError
-from lamina.ports import Providers
+from lamina.ports import Providers, WorkspaceSource
 from lamina.providers.book import DEFAULT_TARGET, load_book
 from lamina.values.event import BlockDelta, Event, Reading
 from lamina.values.prompt import LAYERS
@@ -63,7 +63,7 @@ async def play_demo(
     chosen = read_script(script or sample_script())
     console = Console()
     book = load_book()
-    folder: FolderWorkspace = FolderWorkspace(workspace or sample_folder())
+    folder: WorkspaceSource = FolderWorkspace(workspace or sample_folder())
     if workspace is None:
         folder = SampleWorkspace(folder, SAMPLE_WRITTEN)
     if not with_model:
@@ -100,7 +100,7 @@ async def play_demo(
 
 class _Demo:
     def __init__(
-        self, console: Console, script: Script, source: FolderWorkspace, target: Target,
+        self, console: Console, script: Script, source: WorkspaceSource, target: Target,
         providers: Providers, window: int,
     ) -> None:  # fmt: skip
         self._console = console

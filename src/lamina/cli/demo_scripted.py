@@ -14,12 +14,12 @@ from lamina.cli.script import EditedWorkspace, Script, ScriptClock, ScriptTurn, 
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
+from lamina.ports import WorkspaceSource
 from lamina.providers.book import load_book
 from lamina.stores.memory import MemoryStore
 from lamina.values.prompt import LAYERS
 from lamina.values.settings import Settings, Target
 from lamina.wiring import open_session
-from lamina.workspace.folder import FolderWorkspace
 
 
 class Spent(Struct):
@@ -31,7 +31,7 @@ class Spent(Struct):
 
 
 async def play_scripted(
-    console: Console, script: Script, workspace: FolderWorkspace, target: Target
+    console: Console, script: Script, workspace: WorkspaceSource, target: Target
 ) -> None:
     """Plays the conversation; edits in it stay in memory."""
     await _Demo(console, script, EditedWorkspace(workspace), target).play()
@@ -156,7 +156,7 @@ class _Demo:
 class _Naive:
     """Glue: bare history, then all attached notes and the question in one message."""
 
-    def __init__(self, system: str, workspace: FolderWorkspace, target: Target) -> None:
+    def __init__(self, system: str, workspace: WorkspaceSource, target: Target) -> None:
         self._workspace = workspace
         self._count = load_book().counter(target).count
         self._history: list[tuple[str, str]] = [("L1", system)]

@@ -20,7 +20,7 @@ from lamina.engine.runner import ChatRunner
 from lamina.engine.turn import Turn
 from lamina.errors import ProviderError
 from lamina.layers import MESSAGE_TOKENS
-from lamina.ports import Provider, Providers, TokenCounter
+from lamina.ports import Provider, Providers, TokenCounter, WorkspaceSource
 from lamina.providers.llamacpp import TEMPERATURE
 from lamina.stores.memory import MemoryStore
 from lamina.text import render_item
@@ -34,7 +34,6 @@ from lamina.values.settings import Promotion, Settings, Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 from lamina.wiring.running import open_chat
-from lamina.workspace.folder import FolderWorkspace
 
 MAX_TOKENS = 60
 Listener = Callable[[Event], None]
@@ -111,7 +110,7 @@ class NaiveWay:
     def __init__(
         self,
         system: str,
-        workspace: FolderWorkspace,
+        workspace: WorkspaceSource,
         provider: Provider,
         count: Callable[[str], int],
     ) -> None:
@@ -171,7 +170,7 @@ class NaiveWay:
 
 
 async def open_ways(
-    script: Script, workspace: FolderWorkspace, target: Target, providers: Providers,
+    script: Script, workspace: WorkspaceSource, target: Target, providers: Providers,
     counter: TokenCounter, window: int | None = None,
 ) -> list[Way]:  # fmt: skip
     """Lazy, eager and naive, each at the beginning of the conversation."""
@@ -189,7 +188,7 @@ async def open_ways(
 
 
 async def physical_limit(
-    script: Script, workspace: FolderWorkspace, count: Callable[[str], int]
+    script: Script, workspace: WorkspaceSource, count: Callable[[str], int]
 ) -> int:
     """Tokens that any way has to have processed: the system prompt, each version of a note as all
     ways send it, and each question, once. Answers are in the model's cache as it says them; what a
@@ -205,14 +204,14 @@ async def physical_limit(
 
 
 async def longest_request(
-    script: Script, workspace: FolderWorkspace, count: Callable[[str], int]
+    script: Script, workspace: WorkspaceSource, count: Callable[[str], int]
 ) -> int:
     """About how many tokens the last request has, for the scale of bars."""
     answers = sum(count(turn.answer) for turn in script.turns)
     return await physical_limit(script, workspace, count) + answers + 45 * len(script.turns)
 
 
-async def read_notes(paths: Sequence[str], workspace: FolderWorkspace) -> list[str]:
+async def read_notes(paths: Sequence[str], workspace: WorkspaceSource) -> list[str]:
     """The notes as they are sent; what cannot be read is left out, as Lamina does."""
     readings = [await workspace.read(path, "attached") for path in paths]
     return [render_item(each.item) for each in readings if not isinstance(each, LeftOut)]
@@ -233,7 +232,7 @@ class SampleWorkspace:
     """Notes that are as old on every machine: when they were installed would be other tokens on
     each, and a small model other words."""
 
-    def __init__(self, inner: FolderWorkspace, written: str) -> None:
+    def __init__(self, inner: WorkspaceSource, written: str) -> None:
         self._inner = inner
         self._written = written
 

@@ -8,6 +8,8 @@ from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from lamina.engine.searching import WorkspaceSearch
+
 # Chunks from which on it is worth a bar; some tenths of a second.
 LONG = 64
 # Where nothing can be redrawn, a line at each of these shares, and only if it takes seconds.
@@ -15,10 +17,12 @@ SHARES = (0.25, 0.5, 0.75)
 
 
 class IndexProgress:
-    """Told how many chunks are done, of how many; as often as something is indexed."""
+    """Told how many chunks are done, of how many; as often as something is indexed. `doing` and
+    `what` say it of other work."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, doing: str = "indexing", what: str = "chunks") -> None:
         self._console = console
+        self._doing, self._what = doing, what
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._said = -1.0
@@ -47,7 +51,7 @@ class IndexProgress:
                 TimeRemainingColumn(),
             )
             self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task("indexing", total=total)
+            self._task = self._bar.add_task(self._doing, total=total)
             # Where something else is drawn already, that has to do.
             with suppress(LiveError):
                 self._bar.start()
@@ -57,6 +61,12 @@ class IndexProgress:
         reached = max((share for share in SHARES if done >= share * total), default=0.0)
         if reached <= self._said:
             return
-        line = f"{reached:.0%}" if reached else f"indexing {total:,} chunks"
+        line = f"{reached:.0%}" if reached else f"{self._doing} {total:,} {self._what}"
         self._said = reached
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_progress(search: WorkspaceSearch, console: Console) -> None:
+    """Lets a search say how far it is."""
+    search.reading = IndexProgress(console, "reading", "notes")
+    search.indexing = IndexProgress(console, "indexing", "passages")

@@ -6,7 +6,7 @@ Law: what is found here is found as a session finds it. Nothing of a note can st
 import shutil
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lamina.cli.chatting.finding import place_of
 from lamina.cli.escaping import one_line, visible
-from lamina.cli.indexing import IndexProgress
+from lamina.cli.indexing import show_progress
 from lamina.cli.models import ensure_model
 from lamina.engine.searching import WorkspaceSearch
 from lamina.errors import ModelMissing, QueryError
@@ -48,18 +48,16 @@ class Wrong(Struct, frozen=True, kw_only=True):
 
 
 async def search_notes(folder: Path, wanted: Wanted, as_json: bool, console: Console) -> str:
-    async with _searching(folder, wanted.lexical, console) as (search, progress):
-        found = await search.search(
-            wanted.query, scope=wanted.scope, top=wanted.top, progress=progress
-        )
+    async with _searching(folder, wanted.lexical, console) as search:
+        found = await search.search(wanted.query, scope=wanted.scope, top=wanted.top)
     for warning in found.warnings:
         console.print(f"warning: {visible(warning)}", markup=False)
     return _as_json(found) if as_json else _show(found)
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
-    async with _searching(folder, lexical, console) as (search, progress):
-        ready = await search.prepare(progress)
+    async with _searching(folder, lexical, console) as search:
+        ready = await search.prepare()
     for warning in ready.warnings:
         console.print(f"warning: {visible(warning)}", markup=False)
     return f"{ready.searched:,} notes are ready to be searched"
@@ -144,7 +142,7 @@ async def _opened(folder: Path) -> AsyncIterator[FolderWorkspace]:
 @asynccontextmanager
 async def _searching(
     folder: Path, lexical: bool, console: Console
-) -> AsyncIterator[tuple[WorkspaceSearch, Callable[[int, int], None]]]:
+) -> AsyncIterator[WorkspaceSearch]:
     if not lexical and can_embed():
         try:
             await ensure_model(EMBEDDING_MODEL, console)
@@ -153,7 +151,9 @@ async def _searching(
     index = open_index(lexical=lexical)
     try:
         async with _opened(folder) as workspace:
-            yield WorkspaceSearch(workspace, index), IndexProgress(console)
+            search = WorkspaceSearch(workspace, index)
+            show_progress(search, console)
+            yield search
     finally:
         index.close()
 

@@ -37,7 +37,7 @@ from lamina.cli.rpc_session import describe_items, describe_settings, read_setti
 from lamina.cli.running import RunOptions, ensure_target, open_runner
 from lamina.cli.stdio import incoming, own_descriptors, stoppable
 from lamina.engine.grouping import single_errors
-from lamina.engine.runner import AgentRunner, Answer, Delivery
+from lamina.engine.runner import AgentRunner, Answer, ChatRunner, Delivery
 from lamina.errors import LaminaError, TurnState
 from lamina.ports import TargetBook
 from lamina.providers.book import load_book
@@ -156,7 +156,7 @@ class Server:
 
     def __init__(
         self,
-        runner: AgentRunner,
+        runner: ChatRunner,
         desk: Desk,
         sink: int,
         *,
@@ -389,7 +389,7 @@ class Server:
         if self._job is not None:
             self._desk.give(params.call_id, params.decision)
         else:
-            await self._runner.decide(params.call_id, params.decision)
+            await self._agent().decide(params.call_id, params.decision)
         return {"call_id": params.call_id, "decision": params.decision}
 
     async def _get_context(self, params: ContextParams) -> object:
@@ -398,8 +398,13 @@ class Server:
     async def _send_message(self, params: MessageParams) -> object:
         if not params.text.strip():
             raise Fault(INVALID_PARAMS, "send_message: `text` is blank")
-        self._runner.send_message(params.text, deliver=params.deliver)
+        self._agent().send_message(params.text, deliver=params.deliver)
         return {"running": self._job is not None}
+
+    def _agent(self) -> AgentRunner:
+        if not isinstance(self._runner, AgentRunner):
+            raise Fault(FAILED, "this session answers from notes: it runs no tools")
+        return self._runner
 
     async def _shutdown(self, params: Params) -> object:  # noqa: ARG002
         return None

@@ -8,7 +8,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from lamina.cli.finding import find_session
-from lamina.cli.indexing import IndexProgress
+from lamina.cli.indexing import IndexProgress, show_progress
 from lamina.cli.models import ensure_model
 from lamina.engine.runner import ChatRunner
 from lamina.errors import ModelMissing, UsageError
@@ -97,6 +97,8 @@ async def open_runner(
     runner = await _open(session, system, options, approver, clients)
     runner.closing.append(clients.aclose)
     runner.session.turns.selector.progress = IndexProgress(console)
+    if runner.session.searcher is not None:
+        show_progress(runner.session.searcher, console)
     try:
         changes = {
             name: value
@@ -139,7 +141,12 @@ async def _open(
             return await open_qa(session, scope=options.scope, **opening)
         case "plan":
             return await open_plan(
-                session, mcp=options.mcp, files=options.files, approver=approver, **opening
+                session,
+                mcp=options.mcp,
+                files=options.files,
+                scope=options.scope,
+                approver=approver,
+                **opening,
             )
         case "agent":
             return await open_agent(

@@ -8,13 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
-from lamina.ports import FetchPicture
+from lamina.ports import FetchPicture, Gathering, WorkspaceSource
 from lamina.values.item import Item, Reading, Shape
 from lamina.values.message import Text
 from lamina.values.request import Gathered, LeftOut
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
-from lamina.workspace.folder import FolderWorkspace
 
 
 class ScriptTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,7 +63,7 @@ class ScriptClock:
 class EditedWorkspace:
     """A workspace with edits on top, as if somebody had saved them; the folder stays as it is."""
 
-    def __init__(self, inner: FolderWorkspace) -> None:
+    def __init__(self, inner: WorkspaceSource) -> None:
         self._inner = inner
         self._edits: dict[str, str] = {}
 
@@ -77,7 +76,7 @@ class EditedWorkspace:
 
     @property
     def id(self) -> str:
-        return self._inner.id
+        return self._inner.id if isinstance(self._inner, Gathering) else self._inner.name
 
     async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
         reading = await self._inner.read(reference, shape)
@@ -91,12 +90,19 @@ class EditedWorkspace:
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> Gathered:
+        if not isinstance(self._inner, Gathering):
+            reading = await self.read(reference, shape)
+            if isinstance(reading, LeftOut):
+                return Gathered(left_out=(reading,))
+            return Gathered(readings=(reading,))
         gathered = await self._inner.gather(
             reference, shape, embed_depth=embed_depth, fetch_picture=fetch_picture
         )
         return replace(gathered, readings=tuple(map(self._edited, gathered.readings)))
 
     async def find_moved(self, item: Item) -> str | None:
+        if not isinstance(self._inner, Gathering):
+            return None
         return await self._inner.find_moved(item)
 
     def _edited(self, reading: Reading) -> Reading:

@@ -71,6 +71,10 @@ class ChatRunner:
             for close in self.closing:
                 await close()
 
+    async def toolset(self) -> Toolset:
+        """What can be called now, and what is withheld and why; nothing, where no tools are run."""
+        return Toolset()
+
     @property
     def running(self) -> bool:
         return self._scope is not None

@@ -63,6 +63,9 @@ class WorkspaceSearch:
         self._lock = anyio.Lock()
         # What was said once is not news with every search.
         self._said: set[str] = set()
+        # Told how far it is with reading notes, and with making what is searched of them.
+        self.reading: Progress | None = None
+        self.indexing: Progress | None = None
 
     async def search(
         self,
@@ -73,7 +76,6 @@ class WorkspaceSearch:
         per_note: int = PER_NOTE,
         floor: float = FLOOR,
         recent: Sequence[str] = (),
-        progress: Progress | None = None,
     ) -> Found:
         """What the notes in `scope` say of a question, the best first: up to `top` passages, not
         more than `per_note` of one note, none at or below the `floor`. `recent` are the questions
@@ -84,24 +86,30 @@ class WorkspaceSearch:
         )
         try:
             async with self._lock:
-                found = await self._search(wanted, progress)
+                found = await self._search(wanted)
                 # A note changed between being listed and being read: once more, as it is now.
-                return found or await self._search(wanted, progress, last=True) or Found()
+                return found or await self._search(wanted, last=True) or Found()
         # Whatever goes wrong in a search, a question can be asked without its finds.
         except Exception as error:  # noqa: BLE001
             said = f"{type(error).__name__}: {error}"
             return Found(warnings=(f"the notes were not searched: {said}",))
 
+    async def prepare(self) -> Found:
+        """Makes what searches need, now; says how many notes there are, and finds nothing."""
+        async with self._lock:
+            shelf = await self._take_up()
+            corpus = await self._index.load(shelf.documents, self.indexing, self._texts)
+            warnings = (*_unreadable(shelf.catalogue), *told_by(corpus))
+            return Found(searched=len(shelf.catalogue.notes), warnings=warnings)
+
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _search(
-        self, wanted: "_Wanted", progress: Progress | None, *, last: bool = False
-    ) -> Found | None:
+    async def _search(self, wanted: "_Wanted", *, last: bool = False) -> Found | None:
         """What was found; None if a note changed meanwhile and this is not the `last` try."""
         from lamina.selection.asking import read_query
         from lamina.selection.passages import choose_passages
 
-        shelf = await self._take_up(progress)
+        shelf = await self._take_up()
         notes = shelf.catalogue.notes
         warnings = self._news(_unreadable(shelf.catalogue))
         allowed, searched = _mask(notes, wanted.scope)
@@ -111,7 +119,7 @@ class WorkspaceSearch:
         query = read_query(wanted.question, recent=wanted.recent)
         if not query.parts:
             return Found(searched=searched, warnings=warnings)
-        corpus = await self._index.load(shelf.documents, progress, self._texts)
+        corpus = await self._index.load(shelf.documents, self.indexing, self._texts)
         scores = await corpus.score([part.text for part in query.parts])
         chosen = choose_passages(
             shelf.documents, scores, query,
@@ -129,8 +137,8 @@ class WorkspaceSearch:
             warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
         return Found(hits=hits, searched=searched, warnings=warnings)
 
-    async def _take_up(self, progress: Progress | None) -> "_Shelf":
-        catalogue = await self._source.catalogue(progress)
+    async def _take_up(self) -> "_Shelf":
+        catalogue = await self._source.catalogue(self.reading)
         if catalogue is not self._shelf.catalogue:
             self._shelf = _Shelf(catalogue, self._shelf)
         return self._shelf

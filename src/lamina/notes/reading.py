@@ -25,9 +25,9 @@ from lamina.values.note import Note
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
 # Counts up when the same bytes give another note, so that what was kept of one is read again.
-READER_VERSION = 1
+READER_VERSION = 2
 
-QUERY_INFOS = ("lamina-query", "query")
+QUERY_INFOS = ("lamina-query",)
 _MOST_PROBLEMS = 10
 
 # What ends a tag: white space, marks of ASCII but `-`, `_` and `/`, and those of other scripts. The

@@ -9,6 +9,7 @@ import unicodedata
 from lamina.text.pictures import mask_code
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\r?")
 
 
@@ -77,5 +78,6 @@ def _ends_with(trail: list[str], wanted: list[str]) -> bool:
 
 def _folded(heading: str) -> str:
     """A heading as links spell it: without marks of emphasis, case and odd blanks."""
-    plain = re.sub(r"[`*_]|\[\[|\]\]", "", unicodedata.normalize("NFC", heading))
+    shown = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
+    plain = re.sub(r"[`*_]|\[\[|\]\]", "", shown)
     return " ".join(re.sub(r"[:#|^\\]+", " ", plain).split()).casefold()

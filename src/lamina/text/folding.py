@@ -12,6 +12,9 @@ import unicodedata
 _ODD = re.compile(r"[^\t-\r\x1c-~]++")
 # Letters of their own by category, and yet nothing to be seen.
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+# Not assigned, and never shown; and one that shows as a blank.
+_UNASSIGNED = frozenset("\u2065\ufff0\ufff1\ufff2\ufff3\ufff4\ufff5\ufff6\ufff7\ufff8")
+_BRAILLE_BLANK = "\u2800"
 # Format, control, and marks that sit on the character before; unassigned tags are dropped by place.
 _UNSEEN_CATEGORIES = frozenset(("Cf", "Cc", "Mn", "Me"))
 _TAG_PLANE = range(0xE0000, 0xE1000)
@@ -30,6 +33,8 @@ class _Foldings(dict[int, str]):
 
 
 def _fold_character(character: str) -> str:
+    if character == _BRAILLE_BLANK:
+        return " "
     if character.isspace():
         # What breaks a line stays one; every other blank is a blank.
         return character if unicodedata.category(character) != "Zs" else " "
@@ -39,7 +44,7 @@ def _fold_character(character: str) -> str:
 
 def is_seen(character: str) -> bool:
     """Whether a character shows by itself; white space counts as shown."""
-    if character in _FILLERS or ord(character) in _TAG_PLANE:
+    if character in _FILLERS or character in _UNASSIGNED or ord(character) in _TAG_PLANE:
         return False
     return character.isspace() or unicodedata.category(character) not in _UNSEEN_CATEGORIES
 

@@ -113,15 +113,20 @@ def _openings(ours: tuple[str, ...], named: tuple[str, ...], closes: str) -> re.
 
 def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> str:
     folded = fold(text)
-    marks = [(found.start(), "<") for found in openings.finditer(folded)] if "<" in folded else []
+    found = {match.start(): "<" for match in openings.finditer(folded)} if "<" in folded else {}
     if phrases:
-        marks += [(found.end() - 1, "") for found in _PHRASE_STARTS.finditer(f"\n{folded}")]
+        for match in _PHRASE_STARTS.finditer(f"\n{folded}"):
+            found[match.end() - 1] = ""
+    marks = dict(found)
+    if folded is not text and folded != text:
+        places = places_in(text, folded)
+        marks = {places[at]: opening for at, opening in found.items()}
+        # As it stands, too: what nobody sees may also end a name that would go on without it.
+        marks |= {match.start(): "<" for match in openings.finditer(text)}
     if not marks:
         return text
-    places = places_in(text, folded)
     pieces, done = [], 0
-    for at, opening in sorted(marks):
-        place = places[at]
+    for place, opening in sorted(marks.items()):
         pieces += [text[done:place], "&lt;" if opening else "\\"]
         done = place + len(opening)
     return "".join(pieces) + text[done:]

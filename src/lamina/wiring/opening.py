@@ -202,9 +202,9 @@ async def open_session(
         memory=memory_source(memory_file),
         searcher=_searcher(source, searched),
     )
-    for made in (searched, fetched, source if source is not workspace else None):
+    for made in (searched, source):
         # What was given is its giver's.
-        if isinstance(made, LazyIndex | LazyWeb | FolderWorkspace):
+        if isinstance(made, LazyIndex | FolderWorkspace) and made not in (index, workspace):
             session_opened.closing.append(made.aclose)
     if known:
         try:

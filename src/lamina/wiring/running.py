@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lamina.engine.planned import PlanRunner
-from lamina.engine.qa import TOP, QaRunner
+from lamina.engine.qa import QaRunner
 from lamina.engine.runner import MAX_REQUESTS, AgentRunner, ChatRunner
-from lamina.engine.searching import WorkspaceSearch
+from lamina.engine.searching import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.engine.session import Session
 from lamina.engine.summarizing import ModelSummarizer
 from lamina.errors import UsageError
@@ -52,7 +52,7 @@ def _close_with(runner: ChatRunner, given: Providers | None, clients: Providers)
 async def open_qa(
     session: str | None = None,
     *,
-    scope: Scope | None = None,
+    scope: Scope = EVERYWHERE,
     top: int = TOP,
     providers: Providers | None = None,
     **opening: Any,
@@ -67,7 +67,7 @@ async def open_qa(
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
     opened = await open_session(session, **opening)
-    runner = QaRunner(opened, clients, _search_of(opened), scope=scope or Scope(), top=top)
+    runner = QaRunner(opened, clients, _search_of(opened), scope=scope, top=top)
     _close_with(runner, providers, clients)
     return runner
 
@@ -78,12 +78,14 @@ async def open_plan(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    scope: Scope = EVERYWHERE,
     approver: Approver | None = None,
     providers: Providers | None = None,
     **opening: Any,
 ) -> PlanRunner:
     """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
-    and it answers once. A call that needs a person's word is denied without an `approver`.
+    and it answers once. One of them searches the notes of the workspace, in `scope`. A call that
+    needs a person's word is denied without an `approver`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -91,7 +93,9 @@ async def open_plan(
     """
     clients = providers or Clients()
     opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
-    runner = PlanRunner(opened, clients, host, approver=approver)
+    runner = PlanRunner(
+        opened, clients, host, search=opened.searcher, scope=scope, approver=approver
+    )
     _close_with(runner, providers, clients)
     return runner
 
@@ -109,9 +113,9 @@ async def open_agent(
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call: Python functions, the servers of an
     `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
-    of its skills. With `files`, also tools to look at the workspace's files and to change them. Use
-    it in `async with`. Before a tool runs that is not free, `approver` is asked; without one the
-    turn waits for `decide` and `go_on`.
+    of its skills. With `files`, also tools to search the workspace's notes, to look at its files
+    and to change them. Use it in `async with`. Before a tool runs that is not free, `approver` is
+    asked; without one the turn waits for `decide` and `go_on`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -119,6 +123,8 @@ async def open_agent(
     """
     clients = providers or Clients()
     opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
+    if files and opened.searcher is not None:
+        host = _with_search(opened, host)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
     return runner
@@ -151,6 +157,15 @@ async def _open_with_tools(
     from lamina.tools.toolbox import Toolbox
 
     return opened, Toolbox(*hosts)
+
+
+def _with_search(session: Session, host: ToolHost) -> ToolHost:
+    """The tools, and one that searches the notes."""
+    from lamina.engine.search_tool import SearchTools
+    from lamina.tools.toolbox import Toolbox
+
+    assert session.searcher is not None
+    return Toolbox(host, SearchTools(session.searcher))
 
 
 async def _offer_files(session: Session) -> ToolHost:

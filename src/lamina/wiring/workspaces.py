@@ -76,10 +76,6 @@ class LazyWeb:
             return NotFetched(reason="unreadable", detail=f"it cannot be fetched: {EXTRA}")
         return await web.picture(url, rules, limit)
 
-    async def aclose(self) -> None:
-        if self._web is not None:
-            await self._web.aclose()
-
     def _open(self) -> "Web | None":
         if self._web is None and all(map(find_spec, ("httpx2", "trafilatura"))):
             from lamina.web.fetching import Web

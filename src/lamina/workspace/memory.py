@@ -92,8 +92,8 @@ class MemoryFile:
             raise UsageError(f"{self.path} cannot be read: {error.strerror}") from error
         if len(data) > MOST_BYTES:
             raise UsageError(
-                f"{self.path} has more than {MOST_BYTES // 1024} kB, which is too much to send with "
-                f"every request: shorten it"
+                f"{self.path} has more than {MOST_BYTES // 1024} kB, too much to send with every "
+                f"request: shorten it"
             )
         try:
             return data.decode("utf-8-sig").replace("\r\n", "\n")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from lamina.values.item import Item, ItemKind, Reading, item_id
-from lamina.workspace.pictures import PICTURE_TYPES, picture_of
 from lamina.workspace.paths import MEGABYTE, Refused
+from lamina.workspace.pictures import PICTURE_TYPES, picture_of
 from lamina.workspace.root import Root
 
 NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}

@@ -350,7 +350,7 @@ class Root:
     def _resolved(self, path: PurePosixPath) -> Path:
         """Where there are no handles of folders: the full path, which has to be what it says."""
         full = self.path / path
-        if full.parent.resolve(strict=True) != full.parent or full.is_symlink():
+        if os.path.normcase(os.path.realpath(full)) != os.path.normcase(full):
             raise OSError(errno.ELOOP, "")
         return full
 
