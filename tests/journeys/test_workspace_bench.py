@@ -8,7 +8,7 @@ import pytest
 import workspace
 from lamina.notes.reading import read_note
 from workspace_notes import make_note, make_notes, needle, path_of, questions, sentences
-from workspace_peer import Searcher, cut
+from workspace_peer import cut
 
 
 def test_every_task_of_the_benchmark_runs(
@@ -49,8 +49,3 @@ def test_every_needle_is_in_one_note() -> None:
 
 def test_the_peer_cuts_between_paragraphs() -> None:
     assert cut("a\n\nb\n\n\n\n" + "c" * 700) == ["a\n\nb\n\n", "c" * 700]
-
-
-def test_the_peer_finds_what_only_one_note_holds(tmp_path: Path) -> None:
-    make_notes(tmp_path, 60)
-    assert Searcher(tmp_path).ask(needle(17))[0] == path_of(17)

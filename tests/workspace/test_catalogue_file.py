@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.control import note as say
 from msgspec.structs import replace
@@ -201,6 +201,7 @@ def test_two_processes_at_once_do_not_break_it(root: CountingRoot, kept: Path) -
     notes.close()
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_whatever_bytes_are_damaged_a_note_is_right_or_not_there(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

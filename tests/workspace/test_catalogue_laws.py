@@ -47,9 +47,10 @@ class Edits(RuleBasedStateMachine):
     @rule(name=NAMES, content=CONTENTS)
     def write(self, name: str, content: bytes) -> None:
         path = self.folder / name
+        if path.is_symlink():
+            path.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_dir():
-            path.write_bytes(content)
+        path.write_bytes(content)
 
     @rule(name=NAMES, content=CONTENTS)
     def write_and_set_its_time_back(self, name: str, content: bytes) -> None:
@@ -62,7 +63,7 @@ class Edits(RuleBasedStateMachine):
     @rule(name=NAMES, content=CONTENTS)
     def replace_by_another_file(self, name: str, content: bytes) -> None:
         path = self.folder / name
-        if path.parent.is_dir() and not path.is_dir():
+        if path.parent.is_dir():
             draft = path.with_name(".draft")
             draft.write_bytes(content)
             os.replace(draft, path)
@@ -70,7 +71,7 @@ class Edits(RuleBasedStateMachine):
     @rule(name=NAMES, other=NAMES)
     def move(self, name: str, other: str) -> None:
         source, new = self.folder / name, self.folder / other
-        if source.is_file() and new.parent.is_dir() and not new.is_dir():
+        if source.is_file() and new.parent.is_dir():
             os.replace(source, new)
 
     @rule(name=NAMES)

@@ -77,7 +77,7 @@ def test_a_folder_that_becomes_a_link_during_a_walk_is_not_entered(tmp_path: Pat
 
 def test_a_deep_tree_costs_no_handles(tmp_path: Path) -> None:
     root = Root(tmp_path)
-    deep = "/".join(["d"] * 300)
+    deep = "/".join(["d"] * 100)
     root.make_folder(deep)
     root.write(f"{deep}/a.md", b"deep", replace=False)
     before = len(os.listdir("/dev/fd"))

@@ -74,7 +74,7 @@ class SqliteIndex:
         making = Making(self._embedder, self._file, self._turn, progress, texts)
         standing = self._find(wanted)
         if standing is None or standing.lacking:
-            standing = await self._stand(wanted, making)
+            standing = await self._stand(wanted, standing, making)
         self._remember(standing)
         return self._corpus(standing, making)
 
@@ -107,20 +107,24 @@ class SqliteIndex:
                 return replace(standing, documents=documents)
         return None
 
-    async def _stand(self, documents: tuple[Document, ...], making: Making) -> Standing:
-        remembered = tuple(self._remembered)
-        arranged, lacking = await anyio.to_thread.run_sync(self._collect, documents, remembered)
+    async def _stand(
+        self, documents: tuple[Document, ...], before: Standing | None, making: Making
+    ) -> Standing:
+        others = tuple(self._remembered) if before is None else (before,)
+        arranged, lacking = await anyio.to_thread.run_sync(self._collect, documents, others)
         await making.complete(arranged.shelf, lacking)
+        if before is not None and not arranged.shelf.changed:
+            return before
         embeds = self._embedder is not None
         return await anyio.to_thread.run_sync(lambda: stand(arranged, embeds=embeds))
 
     def _collect(
-        self, documents: tuple[Document, ...], remembered: tuple[Standing, ...]
+        self, documents: tuple[Document, ...], others: tuple[Standing, ...]
     ) -> tuple[Arrangement, Lacking]:
         """What is known of the chunks, in memory or on the disk; and what is not."""
         self._file.begin()
         embeds = self._embedder is not None
-        arranged = arrange(documents, remembered)
+        arranged = arrange(documents, others)
         shelf = arranged.shelf
         lacking = find_lacking(arranged, vectors=embeds)
         if not lacking.digests:

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lamina.embed.index_file import Made
-from lamina.selection.lexical import NO_POSTINGS, Postings
+from lamina.selection.lexical import NO_POSTINGS, PART, Postings
 from lamina.selection.scoring import Matrix
 
 # A row of length 1 that was rounded is nearly so; one that is far from it is no vector at all.
@@ -70,6 +70,8 @@ class Shelf:
         self._postings = NO_POSTINGS
         # Terms that are not gathered yet.
         self._packed: list[bytes] = []
+        # Whether anything was put here.
+        self.changed = False
 
     def __len__(self) -> int:
         return self._length
@@ -90,7 +92,7 @@ class Shelf:
     def postings(self) -> Postings:
         """The terms of all rows."""
         if self._packed:
-            self._postings, self._packed = self._postings.grown(self._packed), []
+            self._gather()
         return self._postings
 
     @property
@@ -147,6 +149,7 @@ class Shelf:
                 vectors[row] = each.vector
         if any(row < self._own for row in (*vectors, *blank)):
             self._part(self._length)
+        self.changed |= bool(vectors or blank or begin < self._length)
         self._block.blank[blank] = True
         self._place(vectors, begin)
         return unfit
@@ -160,9 +163,11 @@ class Shelf:
         self._block.rows.update(zip(terms, range(self._length, length), strict=True))
         self._length = length
         self._packed += terms.values()
-        if len(self._packed) >= 2 * PIECE:
-            # While they wait they are in memory twice.
-            _ = self.postings
+        if len(self._packed) >= PART:
+            self._gather()
+
+    def _gather(self) -> None:
+        self._postings, self._packed = self._postings.grown(self._packed), []
 
     def _part(self, rows: int) -> None:
         """Goes on in memory of its own, with room for so many rows."""

@@ -32,7 +32,7 @@ def _is_list_of_arguments(schema: dict[str, Any], properties: Any, required: Any
         and isinstance(schema.get("additionalProperties", True), bool)
         and isinstance(properties, dict)
         and isinstance(required, list)
-        and all(name in properties for name in required)
+        and all(isinstance(name, str) and name in properties for name in required)
         and all(isinstance(each, dict) for each in properties.values())
     )
 

@@ -77,7 +77,7 @@ class LazyWeb:
         return await web.picture(url, rules, limit)
 
     def _open(self) -> "Web | None":
-        if self._web is None and all(map(find_spec, ("httpx2", "trafilatura"))):
+        if self._web is None and all(map(find_spec, ("httpcore2", "lxml", "trafilatura"))):
             from lamina.web.fetching import Web
             from lamina.workspace.pdf import read_pdf
 

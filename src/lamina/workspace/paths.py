@@ -16,6 +16,8 @@ from typing import Literal
 MEGABYTE = 1024 * 1024
 # No system opens a path that is longer.
 LONGEST_PATH = 4096
+# Deeper folders could be made here, and then hardly anything could remove them.
+MOST_PARTS = 128
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Some file systems do not count these, so that a name behind them is hidden all the same.
@@ -57,6 +59,8 @@ def clean_path(reference: str) -> PurePosixPath:
         shown = f"{reference[:60]}…"
         raise Refused("refused", f"{shown!r} is longer than a workspace path may be")
     path = PurePosixPath(reference)
+    if len(path.parts) > MOST_PARTS:
+        raise Refused("refused", f"{reference[:60] + '…'!r} is deeper than {MOST_PARTS} folders")
     if (
         path.is_absolute()
         or ".." in path.parts
