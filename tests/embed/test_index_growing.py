@@ -89,6 +89,18 @@ def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
     assert other.find([b"a", b"b", b"c"]).tolist() == [0, -1, 1]
 
 
+def test_a_shelf_that_gets_nothing_new_is_not_copied() -> None:
+    base = Shelf()
+    base.put({b"a": Made(b"", b"")}, settled=False)
+    base.grown().put({b"b": Made(b"", b"")}, settled=False)
+    again = base.grown()
+    again.put({}, settled=True)
+    again.put({b"a": Made(b"", b"")}, settled=False)
+    assert (again.memory, again.changed) == (base.memory, False)
+    again.put({b"c": Made(b"", b"")}, settled=False)
+    assert (again.memory != base.memory, again.changed) == (True, True)
+
+
 def test_a_vector_that_comes_late_is_not_seen_by_those_who_had_the_row_before() -> None:
     base = Shelf()
     base.put({b"a": Made(b"", b""), b"b": Made(b"", b"")}, settled=False)

@@ -426,6 +426,35 @@ def test_what_is_unreadable_young_or_marked_is_tried_again_when_watched(
     watched.close()
 
 
+def test_changes_are_not_lost_on_who_stops_it_half_way(
+    root: CountingRoot, watched: NoteCatalogue, vault: Path
+) -> None:
+    watched.refresh()
+    watched.refresh()
+    for path in ("home.md", "work/plan.md"):
+        (vault / path).write_text("Edited\n")
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watched.refresh(stop)
+    assert {note.digest for note in watched.refresh().notes} == {_digest(vault / "home.md")}
+    assert root.walks == 3
+    watched.close()
+
+
+def test_that_a_folder_cannot_be_watched_is_said_once(root: CountingRoot, tmp_path: Path) -> None:
+    elsewhere = Watcher(tmp_path / "nowhere")
+    notes = NoteCatalogue(root, now=later, watcher=elsewhere, always_walked=1)
+    first = notes.refresh()
+    assert [notes.refresh() is first for _ in range(3)] == [True] * 3
+    assert root.walks == 4
+    (said,) = notes.notes()
+    assert "is not watched" in said
+    notes.close()
+
+
 def test_a_closed_catalogue_can_be_used_again(
     root: CountingRoot, watched: NoteCatalogue, vault: Path
 ) -> None:

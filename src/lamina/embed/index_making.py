@@ -20,7 +20,7 @@ from lamina.selection.lexical import pack_terms
 # So many texts are made between two writes; two tenths of a second on a slow machine.
 BATCH = 64
 # The same where only their words are taken, which is faster.
-WORDS_BATCH = 1024
+WORDS_BATCH = 256
 # Who made rows that have terms and no vector.
 WORDS_ALONE = ""
 NO_VECTOR = "the embedder gave no vector"

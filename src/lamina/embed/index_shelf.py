@@ -124,11 +124,6 @@ class Shelf:
         found[found >= self._length] = -1
         return found
 
-    def is_settled(self, digest: bytes) -> bool:
-        """Whether the text has a row, and the vector that is to be had."""
-        row = self.row(digest)
-        return row >= 0 and bool(self._block.embedded[row] or self._block.blank[row])
-
     def put(self, made: Mapping[bytes, Made], *, settled: bool) -> list[bytes]:
         """Takes what was made of texts, or kept of them, where their terms are known. If they are
         `settled`, those without a vector never get one. Returns the texts whose vector is of
@@ -157,7 +152,8 @@ class Shelf:
     def _lay_down(self, terms: Mapping[bytes, bytes]) -> None:
         """Rows for new texts, behind the others."""
         length = self._length + len(terms)
-        if not self._block.take(self._length, length):
+        # A shelf from which another grew has to copy everything for one row more.
+        if terms and not self._block.take(self._length, length):
             self._part(length)
             self._block.take(self._length, length)
         self._block.rows.update(zip(terms, range(self._length, length), strict=True))

@@ -81,6 +81,7 @@ class NoteCatalogue:
         self._root = root
         self._file = None if file is None else CatalogueFile(file)
         self._watcher = watcher
+        self._is_watching = False
         self._always_walked = always_walked
         self._now = now
         self._lock = RLock()
@@ -93,6 +94,7 @@ class NoteCatalogue:
         # Something changed since the catalogue was made; also if somebody stopped us half way.
         self._is_stale = True
         self._shelf: tuple[Catalogue, Shelf] | None = None
+        # When all files were looked at the last time.
         self._walked: int | None = None
         self._unread: tuple[str, ...] = ()
 
@@ -104,7 +106,9 @@ class NoteCatalogue:
             known = self._open()
             # Before anything is looked at: what is written from now on is young.
             now = self._now()
-            changed = self._changed(now)
+            changed, walked = self._changed(now), self._walked
+            # What the watcher told is told once: whoever fails from here on has to walk.
+            self._walked = None
             try:
                 lookout = self._walk(known) if changed is None else self._look_at(known, changed)
             except Refused as refusal:
@@ -114,6 +118,7 @@ class NoteCatalogue:
             if self._is_stale:
                 self._catalogue = self._listed(known)
                 self._is_stale = False
+            self._walked = now if changed is None else walked
             return self._catalogue
 
     def mark(self, path: str) -> None:
@@ -157,6 +162,7 @@ class NoteCatalogue:
         with self._lock:
             if self._watcher:
                 self._watcher.stop()
+                self._is_watching = False
             if self._file:
                 self._file.close()
 
@@ -186,7 +192,10 @@ class NoteCatalogue:
         """The paths to look at; None for all."""
         if self._watcher is None or len(self._known or ()) <= self._always_walked:
             return None
-        self._watcher.start()
+        if not self._is_watching:
+            # Once: where it cannot be watched, it is not tried again and again.
+            self._watcher.start()
+            self._is_watching = True
         changed = self._watcher.take()
         is_fresh = self._walked is not None and 0 <= now - self._walked < WALKED_AGAIN
         if changed is None or not is_fresh or not all(map(is_sayable, changed)):
@@ -203,7 +212,6 @@ class NoteCatalogue:
             stamp, old = _stamp(status), known.get(path)
             if old is None or old.stamp != stamp or path in self._doubted:
                 suspects.append(Looked(path, stamp, status))
-        self._walked = self._now()
         return Lookout(suspects, gone, tuple(unread))
 
     def _look_at(self, known: dict[str, Known], changed: Iterable[str]) -> Lookout:
