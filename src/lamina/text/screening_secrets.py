@@ -23,6 +23,7 @@ class SecretFinding(Struct, frozen=True, kw_only=True):
     start: int
     end: int
 
+
 MOST_LOOKS = 8
 
 

@@ -5,8 +5,9 @@ Law: nothing outside the root is ever opened; `root` is the one door.
 
 import os
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from msgspec.structs import replace
@@ -15,11 +16,12 @@ from lamina.ports import FetchPicture, Progress
 from lamina.values.item import Item, Reading, Shape, key_of
 from lamina.values.note import Catalogue, Passage
 from lamina.values.request import Gathered, LeftOut
-from lamina.workspace.catalogue import NoteCatalogue
 from lamina.workspace.gathering import Gatherer
 from lamina.workspace.paths import clean_path
 from lamina.workspace.root import Root
-from lamina.workspace.watching import Watcher
+
+if TYPE_CHECKING:
+    from lamina.workspace.catalogue import NoteCatalogue
 
 
 class FolderWorkspace:
@@ -30,9 +32,20 @@ class FolderWorkspace:
         self, root: str | os.PathLike[str], *, kept_in: Path | None = None, watch: bool = True
     ) -> None:
         self.root = Root(root)
-        self._watcher = Watcher(self.root.path) if watch else None
-        self._notes = NoteCatalogue(self.root, kept_in, watcher=self._watcher)
-        self._gatherer = Gatherer(self.root, self._notes.refresh, self._notes.names)
+        self._kept_in = kept_in
+        self._watches = watch
+        self._gatherer = Gatherer(
+            self.root, lambda: self._notes.refresh(), lambda catalogue: self._notes.names(catalogue)
+        )
+
+    @cached_property
+    def _notes(self) -> "NoteCatalogue":
+        # Whoever attaches a file by its path needs none of this.
+        from lamina.workspace.catalogue import NoteCatalogue
+        from lamina.workspace.watching import Watcher
+
+        watcher = Watcher(self.root.path) if self._watches else None
+        return NoteCatalogue(self.root, self._kept_in, watcher=watcher)
 
     @property
     def name(self) -> str:
@@ -44,7 +57,8 @@ class FolderWorkspace:
 
     async def aclose(self) -> None:
         """Gives back what watching and the kept file hold; whoever asks again begins again."""
-        await anyio.to_thread.run_sync(self._notes.close)
+        if "_notes" in self.__dict__:
+            await anyio.to_thread.run_sync(self._notes.close)
 
     async def paths(self) -> tuple[str, ...]:
         """Every file in the workspace by its path; hidden ones and links are left out."""
@@ -93,7 +107,8 @@ class FolderWorkspace:
 
     def mark(self, path: str) -> None:
         """`path` was changed by ourselves: it is looked at again."""
-        self._notes.mark(path)
+        if "_notes" in self.__dict__:
+            self._notes.mark(path)
 
     async def _with_pictures(self, main: Reading, fetch: FetchPicture | None) -> Reading:
         """A note with the pictures it refers to; these are part of its version."""

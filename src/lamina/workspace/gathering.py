@@ -7,13 +7,13 @@ and the rest goes on. A name means one path or none; it is never guessed.
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import QueryError
 from lamina.notes.naming import Shelf, tag_matches
-from lamina.notes.querying import QueryCache
 from lamina.notes.reading import read_note
 from lamina.notes.references import Reference, read_reference
 from lamina.notes.sections import find_section
@@ -31,6 +31,9 @@ from lamina.values.request import Gathered, LeftOut
 from lamina.workspace.paths import Refused, clean_path
 from lamina.workspace.reading import kind_of_file, read_item
 from lamina.workspace.root import Root
+
+if TYPE_CHECKING:
+    from lamina.notes.querying import QueryCache
 
 # A folder or tag brings so many files at most; a search is made for more.
 MOST_BROUGHT = 2_000
@@ -55,7 +58,7 @@ class Gatherer:
         self._root = root
         self._look = look
         self._names = names
-        self._queries = QueryCache()
+        self._queries: QueryCache | None = None
 
     def gather(self, reference: str, embed_depth: int) -> Gathered:
         """The item that is meant, and what comes along with it; pictures are not read here."""
@@ -265,6 +268,9 @@ class Gatherer:
         """The result of one query block, as an item of its own."""
         source = item_id("note", path)
         item = query_id(path, query)
+        from lamina.notes.querying import QueryCache
+
+        self._queries = self._queries or QueryCache()
         try:
             text = self._queries.text(query, self._look().notes, path)
         except QueryError as error:
