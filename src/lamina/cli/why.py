@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from rich.console import Console, ConsoleRenderable, Group
 from rich.padding import Padding
 from rich.table import Table
@@ -20,6 +20,7 @@ from lamina.cli.escaping import one_line, visible
 from lamina.cli.finding import Found
 from lamina.cli.log import how_included, worth_of
 from lamina.cli.recorder import PLACES
+from lamina.cli.why_found import draw_found, draw_planned, found_for, planned_for
 from lamina.engine.recorder import Recorded, list_requests, rebuild_request
 from lamina.engine.tooling import USE_TOOL
 from lamina.errors import UnknownSession
@@ -78,6 +79,9 @@ class Why(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # Why this may not be all that was sent.
     problems: tuple[str, ...] = ()
+    # What was searched for in notes, and which planned calls were run.
+    found: dict[str, Any] | None = None
+    planned: dict[str, Any] | None = None
 
 
 async def show_why(found: Found, number: int | None, *, as_json: bool) -> str:
@@ -119,7 +123,10 @@ def explain(journal: Journal, number: int | None, book: TargetBook) -> Why:
             f"lost. `lamina log SESSION --requests` lists what was sent"
         )
     recorded = rebuild_request(journal, requests, listed, book)
-    return _explain(recorded, message, place, len(asked))
+    why = _explain(recorded, message, place, len(asked))
+    return replace(
+        why, found=found_for(journal, why.request), planned=planned_for(journal, why.request)
+    )
 
 
 def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None]]:
@@ -315,6 +322,8 @@ def draw_why(why: Why, width: int) -> ConsoleRenderable:
         parts.append(side)
     else:
         parts += [columns[0], Text(), columns[1], Text(), columns[2]]
+    parts += draw_found(why.found)
+    parts += draw_planned(why.planned)
     parts += _others(why.items)
     parts += _out(why.left_out)
     parts += [Text(f"! {visible(each)}", style="yellow") for each in why.warnings]

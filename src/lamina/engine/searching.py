@@ -98,7 +98,7 @@ class WorkspaceSearch:
         """Makes what searches need, now; says how many notes there are, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
-            corpus = await self._index.load(shelf.documents, self.indexing, self._texts)
+            corpus = await self._load(shelf)
             warnings = (*_unreadable(shelf.catalogue), *told_by(corpus))
             return Found(searched=len(shelf.catalogue.notes), warnings=warnings)
 
@@ -119,7 +119,7 @@ class WorkspaceSearch:
         query = read_query(wanted.question, recent=wanted.recent)
         if not query.parts:
             return Found(searched=searched, warnings=warnings)
-        corpus = await self._index.load(shelf.documents, self.indexing, self._texts)
+        corpus = await self._load(shelf)
         scores = await corpus.score([part.text for part in query.parts])
         chosen = choose_passages(
             shelf.documents, scores, query,
@@ -142,6 +142,12 @@ class WorkspaceSearch:
         if catalogue is not self._shelf.catalogue:
             self._shelf = _Shelf(catalogue, self._shelf)
         return self._shelf
+
+    async def _load(self, shelf: "_Shelf") -> Corpus:
+        try:
+            return await self._index.load(shelf.documents, self.indexing, self._texts)
+        finally:
+            shelf.rest()
 
     async def _texts(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
         """The texts that an index has not met yet, as they are searched."""
@@ -192,15 +198,25 @@ class _Shelf:
                 self._fresh.append(note)
             self.known[note.path] = (note, pair[1])
         self.documents = tuple(document for _, document in self.known.values())
+        # Of the fresh notes first; of all once an index wants more.
         self._places: dict[bytes, tuple[str, Passage]] | None = None
+        self._knows_all = False
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
         """Where the texts of these digests are. Most often an index asks for those of notes that
         are new, so that the rest need not be gone through."""
-        places = _places_of(self._fresh) if self._places is None else self._places
-        if self._places is None and any(digest not in places for digest in digests):
-            places = self._places = _places_of(self.catalogue.notes)
+        if self._places is None:
+            self._places = _places_of(self._fresh)
+        if not self._knows_all and any(digest not in self._places for digest in digests):
+            self._knows_all = True
+            self._places = _places_of(self.catalogue.notes)
+        places = self._places
         return {digest: places[digest] for digest in digests if digest in places}
+
+    def rest(self) -> None:
+        """Nothing is asked for any more: where texts are is worked out again if it is."""
+        self._places, self._knows_all = None, False
+        self._fresh = []
 
 
 def _same_passages(before: Note, now: Note) -> bool:
