@@ -57,6 +57,9 @@ class NoteSourceFake:
             self.notes.update(self.before_texts.pop(0))
         return [self._text(path, passage, searched) for path, passage in wanted]
 
+    def told(self) -> Sequence[str]:
+        return ()
+
     def _text(self, path: str, passage: Passage, searched: bool) -> str | None:
         note = self._note(path) if path in self.notes else None
         if note is None or passage not in note.passages:

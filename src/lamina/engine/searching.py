@@ -99,7 +99,8 @@ class WorkspaceSearch:
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf)
-            warnings = (*_unreadable(shelf.catalogue), *told_by(corpus))
+            told = (*self._source.told(), *_unreadable(shelf.catalogue), *told_by(corpus))
+            warnings = self._news(told)
             return Found(searched=len(shelf.catalogue.notes), warnings=warnings)
 
     # -- inside ----------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ class WorkspaceSearch:
 
         shelf = await self._take_up()
         notes = shelf.catalogue.notes
-        warnings = self._news(_unreadable(shelf.catalogue))
+        warnings = self._news((*self._source.told(), *_unreadable(shelf.catalogue)))
         allowed, searched = _mask(notes, wanted.scope)
         if not searched:
             told = "no note is in the scope of the search" if notes else "there are no notes here"

@@ -105,6 +105,10 @@ class FolderWorkspace:
         """The text of passages, each with the path of its note; None where it is not as it was."""
         return await anyio.to_thread.run_sync(partial(self._notes.texts, wanted, searched=searched))
 
+    def told(self) -> Sequence[str]:
+        """What went wrong with keeping what is known of notes, or with watching them; once."""
+        return self._notes.notes() if "_notes" in self.__dict__ else ()
+
     def mark(self, path: str) -> None:
         """`path` was changed by ourselves: it is looked at again."""
         if "_notes" in self.__dict__:

@@ -26,7 +26,7 @@ from lamina.values.item import (
     query_id,
     selection_id,
 )
-from lamina.values.note import Catalogue
+from lamina.values.note import Catalogue, Note
 from lamina.values.request import Gathered, LeftOut
 from lamina.workspace.paths import Refused, clean_path
 from lamina.workspace.reading import kind_of_file, read_item
@@ -86,12 +86,14 @@ class Gatherer:
             case "url":
                 raise Refused("refused", f"{meant.name} is not in the workspace")
             case "path":
-                return self._path(meant, embed_depth)
+                bare = meant.name == reference.strip()
+                return self._path(meant, embed_depth, bare=bare)
 
     # -- finding ---------------------------------------------------------------------------------
 
-    def _path(self, meant: Reference, embed_depth: int) -> Gathered:
-        if self._is(stat.S_ISDIR, meant.name):
+    def _path(self, meant: Reference, embed_depth: int, *, bare: bool) -> Gathered:
+        # A link means a note, also where a folder has its name.
+        if bare and self._is(stat.S_ISDIR, meant.name):
             return self._folder(meant.name)
         found = self._locate(meant.name, anchor=meant.anchor)
         if found.anchor:
@@ -112,9 +114,10 @@ class Gatherer:
         Raises:
             Refused: there is none, or more than one.
         """
+        is_folder = not beside and self._is(stat.S_ISDIR, name)
         if not beside:
             path = clean_path(name)
-            if self._is(stat.S_ISREG, name) or self._root.exists(path, hidden=True):
+            if not is_folder and self._root.exists(path, hidden=True):
                 # Also what is there and may not be opened: reading says why.
                 return Located(path=str(path), anchor=anchor)
         found = self._names(self._look()).resolve(name, beside=beside or None)
@@ -128,6 +131,8 @@ class Gatherer:
         if found.matches:
             listed = _listed(found.matches)
             raise Refused("missing", f"{name!r} may mean any of {listed}: give its path")
+        if is_folder:
+            raise Refused("missing", f"{name} is a folder, and no note has that name")
         raise Refused("missing", f"{name} does not exist in the workspace")
 
     def find_moved(self, item: Item) -> str | None:
@@ -153,29 +158,37 @@ class Gatherer:
         gathered = Gathered(readings=(told,))
         if main.item.kind != "note":
             return gathered
-        return _joined([gathered, *self._along(found.path, main.item, embed_depth, {found.path})])
+        return _joined([gathered, *self._along(found.path, main.item, embed_depth)])
 
-    def _along(self, path: str, item: Item, embed_depth: int, seen: set[str]) -> Iterator[Gathered]:
-        """What comes along with a note: the results of its queries, and what it embeds."""
-        if "![[" not in item.content and "```" not in item.content and "~~~" not in item.content:
-            return
-        note = read_note(path, item.content.encode())
-        for query in note.queries:
-            yield self._query(path, query)
-        if embed_depth <= 0:
-            return
-        for name in note.embeds:
-            yield self._embedded(name, path, embed_depth, seen)
+    def _along(self, path: str, item: Item, embed_depth: int) -> list[Gathered]:
+        """What comes along with a note: the results of its queries, what it embeds, and what comes
+        along with that. Level by level, so that the shortest way to a note counts."""
+        along: list[Gathered] = []
+        seen = {path}
+        level = [(path, item)]
+        while level:
+            deeper: list[tuple[str, Item]] = []
+            for place, each in level:
+                note = _read_along(place, each)
+                along += [self._query(place, query) for query in note.queries]
+                for name in note.embeds if embed_depth > 0 else ():
+                    brought = self._embedded(name, place, seen)
+                    along.append(brought)
+                    items = (reading.item for reading in brought.readings)
+                    deeper += [(key_of(found.id), found) for found in items if found.kind == "note"]
+            level = deeper
+            embed_depth -= 1
+        return along
 
-    def _embedded(self, name: str, path: str, embed_depth: int, seen: set[str]) -> Gathered:
+    def _embedded(self, name: str, path: str, seen: set[str]) -> Gathered:
         """A note, or a section of one, that `path` embeds."""
         source = item_id("note", path)
         try:
             found = self._locate(name, beside=path)
-            if found.path in seen and not found.anchor:
-                return Gathered()
             if found.anchor:
                 return _brought(self._section(found), "embed", source)
+            if found.path in seen:
+                return Gathered()
             seen.add(found.path)
             reading = read_item(self._root, found.path)
         except Refused as refusal:
@@ -183,17 +196,13 @@ class Gatherer:
             what = item_id("note", name)
             left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=source)
             return Gathered(left_out=(left,))
-        gathered = Gathered(readings=(reading,))
-        if reading.item.kind == "note":
-            deeper = self._along(found.path, reading.item, embed_depth - 1, seen)
-            gathered = _joined([gathered, *deeper])
-        return _brought(gathered, "embed", source)
+        return _brought(Gathered(readings=(reading,)), "embed", source)
 
     def _lines(self, found: Located, start: int, end: int) -> Gathered:
-        whole = read_item(self._root, found.path)
+        whole = read_item(self._root, found.path, hidden=True)
         if whole.item.kind not in ("note", "file"):
             raise Refused("unreadable", f"{found.path} has no lines")
-        lines = whole.item.content.split("\n")
+        lines = whole.item.content.removesuffix("\n").split("\n")
         if start > len(lines):
             raise Refused("missing", f"{found.path} has {len(lines):,} lines; {start} is not there")
         last = min(end, len(lines))
@@ -210,7 +219,7 @@ class Gatherer:
 
     def _section(self, found: Located) -> Gathered:
         """The lines below a heading, up to the next one of its rank."""
-        whole = read_item(self._root, found.path)
+        whole = read_item(self._root, found.path, hidden=True)
         section = find_section(whole.item.content, found.anchor)
         if section is None:
             raise Refused("missing", f"{found.path} has no heading {found.anchor!r}")
@@ -245,10 +254,11 @@ class Gatherer:
     def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> Gathered:
         listing = "\n".join(f"- {path}" for path in paths) or "(empty)"
         main = Item(id=item, content=listing, workspace=self._root.id)
+        texts = [path for path in paths if kind_of_file(path) in ("note", "file")]
         readings, left_out = [Reading(item=main)], []
-        for path in paths[:MOST_BROUGHT]:
+        for path in texts[:MOST_BROUGHT]:
             try:
-                reading = read_item(self._root, path, only_text=True)
+                reading = read_item(self._root, path)
             except Refused as refusal:
                 detail = f"{path} of {title}: {refusal.detail}"
                 what = item_id(kind_of_file(path), path)
@@ -256,11 +266,11 @@ class Gatherer:
                 left_out.append(left)
             else:
                 readings.append(replace(reading, origin=kind, source=item))
-        warnings: tuple[str, ...] = ()
-        if len(paths) > MOST_BROUGHT:
-            told = f"{title} holds {len(paths):,} files; the first {MOST_BROUGHT:,} are attached"
-            warnings = (told,)
-        return Gathered(readings=tuple(readings), left_out=tuple(left_out), warnings=warnings)
+        return Gathered(
+            readings=tuple(readings),
+            left_out=tuple(left_out),
+            warnings=tuple(_say_listed(title, len(paths) - len(texts), len(texts))),
+        )
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -281,11 +291,20 @@ class Gatherer:
         return Gathered(readings=(Reading(item=result, origin="query", source=source),))
 
     def _one_query(self, path: str, digest: str) -> Gathered:
-        note = read_note(path, read_item(self._root, path).item.content.encode())
+        note = read_note(path, read_item(self._root, path, hidden=True).item.content.encode())
         for query in note.queries:
             if key_of(query_id(path, query)).endswith(f"#{digest}"):
                 return self._query(path, query)
         raise Refused("missing", f"{path} has no query {digest} any more")
+
+
+def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
+    """What of a group is in its list alone."""
+    if others:
+        what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
+        yield f"{title}: {others:,} {what} only listed; attach them by their own path"
+    if texts > MOST_BROUGHT:
+        yield f"{title} holds {texts:,} texts; the first {MOST_BROUGHT:,} are attached"
 
 
 def _first_line(text: str) -> str:
@@ -307,11 +326,13 @@ def _joined(parts: Sequence[Gathered]) -> Gathered:
 
 
 def _brought(gathered: Gathered, origin: str, source: ItemId) -> Gathered:
-    """What came along with something; what that brought in turn says so already."""
-    return replace(
-        gathered,
-        readings=tuple(
-            each if each.origin else replace(each, origin=origin, source=source)
-            for each in gathered.readings
-        ),
-    )
+    """What came along with something."""
+    brought = (replace(each, origin=origin, source=source) for each in gathered.readings)
+    return replace(gathered, readings=tuple(brought))
+
+
+def _read_along(path: str, item: Item) -> Note:
+    """A note, as far as something may come along with it; most have nothing of the kind."""
+    if any(mark in item.content for mark in ("![[", "```", "~~~")):
+        return read_note(path, item.content.encode())
+    return Note(path=path, title="", digest="")

@@ -27,16 +27,13 @@ def kind_of_file(path: str) -> ItemKind:
     return "pdf" if suffix == PDF_SUFFIX else "file"
 
 
-def read_item(root: Root, path: str, *, only_text: bool = False, hidden: bool = False) -> Reading:
-    """The file at `path`, with `only_text` no pictures and PDFs; a `hidden` one if a person named
-    it.
+def read_item(root: Root, path: str, *, hidden: bool = False) -> Reading:
+    """The file at `path`; a `hidden` one if a person named it.
 
     Raises:
         Refused: it is not there, may not be opened, or cannot be read.
     """
     kind = kind_of_file(path)
-    if only_text and kind in ("image", "pdf"):
-        raise Refused("unreadable", "pictures and PDFs are attached by their own path")
     data, status = root.read(path, MAX_BYTES, hidden=hidden)
     match kind:
         case "image":
