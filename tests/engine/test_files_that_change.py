@@ -80,6 +80,18 @@ async def test_a_refresh_brings_the_library_up_to_date(folder: Path, tmp_path: P
         assert "This is deleted." not in sent
 
 
+async def test_another_note_of_the_same_name_is_not_where_it_was_moved_to(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "plan.md").rename(folder / "old" / "README.md")
+    (folder / "edited.md").rename(folder / "README.md")
+    async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
+        await ask(session, "Read.", "README.md", "old/README.md")
+        (folder / "README.md").unlink()
+        (change,) = await session.check()
+        assert (change.item, change.change) == ("note:README.md", "deleted")
+
+
 async def test_an_attachment_that_was_moved_is_found(folder: Path, tmp_path: Path) -> None:
     store = lamina.JsonlStore(tmp_path / "kept")
     async with await open_(folder, store) as session:

@@ -113,7 +113,8 @@ def test_headings_of_both_forms_and_none_from_code() -> None:
 
 def test_query_blocks_as_they_are_spelled() -> None:
     note = read(
-        "```lamina-query\nfrom: x\n\n  where\n```\n\n~~~ Lamina-Query\nb\n~~~\n\n```python\nquery\n```\n"
+        "```lamina-query\nfrom: x\n\n  where\n```\n\n~~~ Lamina-Query\nb\n~~~\n\n"
+        "```python\nquery\n```\n"
         "````lamina-query\n```\n````\n```query\nof others\n```\n```lamina-query\nwith no end"
     )
     assert note.queries == ("from: x\n\n  where", "b", "```", "with no end")

@@ -294,15 +294,21 @@ def test_what_a_folder_cannot_bring_is_reported_with_its_reason(vault: Vault) ->
     vault.put("p/d.pdf", make_pdf("Hello"))
     gathered = vault.gather("p")
     assert [each.item.id for each in gathered.readings] == ["folder:p", "note:p/a.md"]
-    left = [(each.what, each.reason, each.source) for each in gathered.left_out]
-    assert left == [
-        ("file:p/b.bin", "unreadable", "folder:p"),
-        ("image:p/c.png", "unreadable", "folder:p"),
-        ("pdf:p/d.pdf", "unreadable", "folder:p"),
-    ]
-    assert "attached by their own path" in gathered.left_out[1].detail
-    # It is in the list all the same.
-    assert "- p/c.png" in gathered.readings[0].item.content
+    (left,) = gathered.left_out
+    assert (left.what, left.reason, left.source) == ("file:p/b.bin", "unreadable", "folder:p")
+    assert left.detail == "p/b.bin of p: p/b.bin is not text"
+
+
+def test_pictures_and_pdfs_of_a_folder_are_only_listed_and_that_is_said(vault: Vault) -> None:
+    vault.put("p/a.md", "A")
+    vault.put("p/c.png", png(1))
+    gathered = vault.gather("p")
+    assert gathered.readings[0].item.content == "- p/a.md\n- p/c.png"
+    told = "p: 1 picture or PDF is only listed; attach them by their own path"
+    assert (gathered.left_out, gathered.warnings) == ((), (told,))
+    vault.put("p/d.pdf", make_pdf("Hello"))
+    (told,) = vault.gather("p").warnings
+    assert told.startswith("p: 2 pictures and PDFs are only listed")
 
 
 def test_a_folder_does_not_bring_what_is_hidden_or_a_link(vault: Vault, tmp_path: Path) -> None:
@@ -343,7 +349,7 @@ def test_a_folder_with_too_many_files_brings_the_first_and_says_so(
         vault.put(f"p/{number}.md", str(number))
     gathered = vault.gather("p")
     assert [each.item.content for each in gathered.readings[1:]] == ["0", "1", "2"]
-    assert gathered.warnings == ("p holds 5 files; the first 3 are attached",)
+    assert gathered.warnings == ("p holds 5 texts; the first 3 are attached",)
     assert "- p/4.md" in gathered.readings[0].item.content
 
 

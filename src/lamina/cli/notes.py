@@ -71,7 +71,11 @@ async def query_notes(folder: Path, text: str) -> str:
 async def list_tags(folder: Path, as_json: bool) -> str:
     async with _opened(folder) as workspace:
         catalogue = await workspace.catalogue()
-    counts = Counter(tag for note in catalogue.notes for tag in dict.fromkeys(note.tags))
+    counts: Counter[str] = Counter()
+    spelled: dict[str, str] = {}
+    for tag in (tag for note in catalogue.notes for tag in note.tags):
+        # `Draft` and `draft` are one tag, as it is spelled first.
+        counts[spelled.setdefault(tag.casefold(), tag)] += 1
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     if as_json:
         return msgspec.json.encode([{"tag": t, "notes": n} for t, n in ordered]).decode()
@@ -100,7 +104,7 @@ def find_wrong(catalogue: Catalogue, paths: tuple[str, ...]) -> list[Wrong]:
     """What is wrong with the notes, by path."""
     shelf = Shelf(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
     wrong = [
-        Wrong(path=each.partition(": ")[0], what="unreadable", detail=each)
+        Wrong(path=_path_of(each, paths), what="unreadable", detail=each)
         for each in catalogue.unreadable
     ]
     for note in catalogue.notes:
@@ -108,6 +112,12 @@ def find_wrong(catalogue: Catalogue, paths: tuple[str, ...]) -> list[Wrong]:
         wrong += _wrong_links(note, shelf)
         wrong += _wrong_queries(note)
     return wrong
+
+
+def _path_of(told: str, paths: tuple[str, ...]) -> str:
+    """Which file it is that something is told of: it begins with its path."""
+    named = [path for path in paths if told.startswith((f"{path} ", f"{path}:"))]
+    return max(named, key=len, default=told.partition(": ")[0])
 
 
 def _wrong_links(note: Note, shelf: Shelf) -> list[Wrong]:

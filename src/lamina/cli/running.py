@@ -75,6 +75,7 @@ async def open_runner(
         ModelMissing: the model cannot be had.
         UsageError: there is no such agent or project.
     """
+    _refuse_ignored(options)
     session = options.session
     given = await _read_agent(options)
     model = given.agent.model if given else ""
@@ -114,6 +115,24 @@ async def open_runner(
     return runner
 
 
+def _refuse_ignored(options: RunOptions) -> None:
+    """Refuses what would have no effect, before anything is opened or fetched.
+
+    Raises:
+        UsageError: something does not go with the mode.
+    """
+    if options.mode == "qa" and (options.mcp is not None or options.files):
+        raise UsageError(
+            "--mode qa answers from notes and calls no tools: leave out the "
+            "tools, or take --mode plan or agent"
+        )
+    if options.mode == "agent" and not options.files and options.scope != Scope():
+        raise UsageError(
+            "--in, --since and --until say where notes are searched, and nothing searches them: "
+            "add --mode qa, --mode plan or --files"
+        )
+
+
 async def _open(
     session: str | None,
     system: str | tuple[tuple[str, str], ...],
@@ -133,11 +152,6 @@ async def _open(
     }
     match options.mode:
         case "qa":
-            if options.mcp is not None or options.files:
-                raise UsageError(
-                    "--mode qa answers from notes and calls no tools: leave out the "
-                    "tools, or take --mode plan or agent"
-                )
             return await open_qa(session, scope=options.scope, **opening)
         case "plan":
             return await open_plan(
@@ -153,6 +167,7 @@ async def _open(
                 session,
                 mcp=options.mcp,
                 files=options.files,
+                scope=options.scope,
                 approver=approver,
                 max_requests=options.max_requests,
                 **opening,

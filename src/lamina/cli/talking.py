@@ -68,9 +68,12 @@ def scope_of(within: list[str] | None, since: datetime | None, until: datetime |
     from lamina.values.note import Scope
 
     places = within or ()
+    for each in places:
+        if not each.strip("# "):
+            raise typer.BadParameter(f"--in {each!r} names no folder and no tag")
     return Scope(
         folders=tuple(each.rstrip("/") or "/" for each in places if not each.startswith("#")),
-        tags=tuple(each[1:] for each in places if each.startswith("#") and len(each) > 1),
+        tags=tuple(each[1:] for each in places if each.startswith("#")),
         since=since.timestamp() if since else None,
         until=until.timestamp() if until else None,
     )

@@ -4,6 +4,7 @@ Laws: what cannot be had is reported, and the rest goes on; nothing of another w
 Secrets are replaced here, so that the model and the journal get the same bytes.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from lamina.codec import require_text
 from lamina.engine.screening import Screen
 from lamina.errors import UsageError
-from lamina.journal import State
+from lamina.journal import State, is_guidance
 from lamina.notes.references import read_reference
 from lamina.ports import Gathering, JournalStore, WebSource, WorkspaceSource
 from lamina.text import label_of
@@ -24,6 +25,7 @@ from lamina.values.web import Fetched, NotFetched, WebRules
 Attachable = str | Item | Wanted | Attachment
 # Kinds that are read again for every turn they are pinned in.
 _READ_AGAIN = ("note", "file", "pdf", "image", "selection", "folder", "tag", "query")
+_USER = re.compile(r"(?<=://)[^/?#\s]*@")
 NO_WEB = "pages are fetched only if the setting `web` allows it"
 
 
@@ -63,7 +65,8 @@ class Hydrator:
                 # Attaching again replaces the value and keeps its place; what only came along with
                 # something else does not.
                 if attachment.origin in BROUGHT:
-                    brought.setdefault(attachment.item.id, attachment)
+                    known = brought.get(attachment.item.id)
+                    brought[attachment.item.id] = _worth_more(known, attachment)
                 else:
                     found[attachment.item.id] = attachment
         found |= {item: each for item, each in brought.items() if item not in found}
@@ -86,8 +89,7 @@ class Hydrator:
             InvalidText: an item that was given holds text that cannot be sent.
         """
         if isinstance(what, Attachment):
-            require_text(what.item.content, what.item.id)
-            return Hydrated(attachments=(what,))
+            return await self._take_attachment(what, state.settings)
         wanted = what if isinstance(what, Wanted) else Wanted(what=what)
         if isinstance(wanted.what, Item):
             gathered = self._take(wanted.what)
@@ -112,6 +114,15 @@ class Hydrator:
         return Hydrated(
             attachments=tuple(attachments), left_out=gathered.left_out, warnings=tuple(warnings)
         )
+
+    async def _take_attachment(self, given: Attachment, settings: Settings) -> Hydrated:
+        """What comes with its worth already; an item is not let in by another form of it."""
+        taken = self._take(given.item)
+        if not taken.readings or is_guidance(given.item.id) or given.item.kind == "tool":
+            kept = (given,) if taken.readings else ()
+            return Hydrated(attachments=kept, left_out=taken.left_out)
+        item, warnings = await self._keep(taken.readings[0], settings)
+        return Hydrated(attachments=(replace(given, item=item),), warnings=tuple(warnings))
 
     def _take(self, item: Item) -> Gathered:
         """An item that was given, if it is not another workspace's."""
@@ -160,11 +171,11 @@ class Hydrator:
 
     async def _fetch(self, url: str, settings: Settings) -> Gathered:
         if self._web is None:
-            refused = LeftOut(what=url_id(url), reason="refused", detail=f"{url}: {NO_WEB}")
-            return Gathered(left_out=(refused,))
+            refused = LeftOut(what=url_id(url), reason="refused", detail=NO_WEB)
+            return Gathered(left_out=(_without_user(refused),))
         page = await self._web.page(url, _rules(settings))
         if isinstance(page, LeftOut):
-            return Gathered(left_out=(page,))
+            return Gathered(left_out=(_without_user(page),))
         return Gathered(readings=(page,))
 
     async def _add_pinned(self, found: dict[ItemId, Attachment], state: State) -> list[str]:
@@ -207,6 +218,21 @@ class Hydrator:
 
 # How an item came along with another one.
 BROUGHT = ("embed", "query", "folder", "tag")
+
+
+def _worth_more(known: Attachment | None, other: Attachment) -> Attachment:
+    """What two bring is worth the more of both."""
+    if known is None:
+        return other
+    essential = known.essential or other.essential
+    return replace(known, priority=min(known.priority, other.priority), essential=essential)
+
+
+def _without_user(page: LeftOut) -> LeftOut:
+    """Why there is no page, and of which; without a password that its address may hold."""
+    what, detail = (_USER.sub("", each) for each in (page.what, page.detail))
+    label = label_of(ItemId(what))
+    return replace(page, what=what, detail=detail if label in detail else f"{label}: {detail}")
 
 
 def _rules(settings: Settings) -> WebRules:

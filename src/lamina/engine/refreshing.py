@@ -63,14 +63,15 @@ async def _compare(item: Item, state: State, hydrator: Hydrator) -> Compared | N
         ),
         state,
     )
-    if not had.attachments:
-        reason = had.left_out[0].reason if had.left_out else "missing"
-        if reason == "missing":
-            detail = f"{label} was deleted since it was shown"
-            return Compared(change=LibraryChange(item=item.id, change="deleted", detail=detail))
+    now = had.attachments[0] if had.attachments else None
+    reason = had.left_out[0].reason if had.left_out else "missing"
+    if now is None and reason != "missing":
         detail = had.left_out[0].detail
         return Compared(change=LibraryChange(item=item.id, change="unreadable", detail=detail))
-    now = had.attachments[0]
+    # What stands under its own id was there before: it only has the same name.
+    if now is None or (now.item.id != item.id and now.item.id in state.standing):
+        detail = f"{label} was deleted since it was shown"
+        return Compared(change=LibraryChange(item=item.id, change="deleted", detail=detail))
     if now.item.id != item.id:
         detail = f"{label} was moved to {label_of(now.item.id)} since it was shown"
         change = LibraryChange(item=item.id, change="moved", detail=detail, now=now.item.key)

@@ -106,6 +106,7 @@ async def open_agent(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    scope: Scope = EVERYWHERE,
     approver: Approver | None = None,
     max_requests: int = MAX_REQUESTS,
     providers: Providers | None = None,
@@ -113,9 +114,9 @@ async def open_agent(
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call: Python functions, the servers of an
     `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
-    of its skills. With `files`, also tools to search the workspace's notes, to look at its files
-    and to change them. Use it in `async with`. Before a tool runs that is not free, `approver` is
-    asked; without one the turn waits for `decide` and `go_on`.
+    of its skills. With `files`, also tools to search the workspace's notes (those in `scope`), to
+    look at its files and to change them. Use it in `async with`. Before a tool runs that is not
+    free, `approver` is asked; without one the turn waits for `decide` and `go_on`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -124,7 +125,7 @@ async def open_agent(
     clients = providers or Clients()
     opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
     if files and opened.searcher is not None:
-        host = _with_search(opened, host)
+        host = _with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
     return runner
@@ -159,13 +160,13 @@ async def _open_with_tools(
     return opened, Toolbox(*hosts)
 
 
-def _with_search(session: Session, host: ToolHost) -> ToolHost:
-    """The tools, and one that searches the notes."""
+def _with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
+    """The tools, and one that searches the notes in `scope`."""
     from lamina.engine.search_tool import SearchTools
     from lamina.tools.toolbox import Toolbox
 
     assert session.searcher is not None
-    return Toolbox(host, SearchTools(session.searcher))
+    return Toolbox(host, SearchTools(session.searcher, scope=scope))
 
 
 async def _offer_files(session: Session) -> ToolHost:

@@ -5,6 +5,7 @@ is ever rewritten. A file that cannot be read is not written.
 """
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from lamina.codec import mend_text
 from lamina.errors import UsageError
 
 MOST_BYTES = 64 * 1024
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class Remembered(Struct, frozen=True):
@@ -41,7 +43,7 @@ class MemoryFile:
         Raises:
             UsageError: the file is there and cannot be read.
         """
-        return await anyio.to_thread.run_sync(self._read)
+        return (await self._bytes()).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
     async def remembered(self) -> tuple[Remembered, ...]:
         """What is remembered, line by line."""
@@ -54,14 +56,15 @@ class MemoryFile:
         Raises:
             UsageError: there is nothing to remember, or the file cannot be written.
         """
-        line = " ".join(mend_text(text).split())
+        line = _bare(" ".join(mend_text(text).split()))
         if not line:
             raise UsageError("there is nothing to remember: say what")
         if any(each.text == line for each in await self.remembered()):
             return False
-        before = await self.read()
-        joint = "" if not before or before.endswith("\n") else "\n"
-        await self._write(f"{before}{joint}- {line}\n")
+        before = await self._bytes()
+        end = "\r\n" if "\r\n" in before else "\n"
+        joint = "" if not before or before.endswith("\n") else end
+        await self._write(f"{before}{joint}- {line}{end}")
         return True
 
     async def forget(self, number: int) -> str:
@@ -70,7 +73,7 @@ class MemoryFile:
         Raises:
             UsageError: there is none, or the file cannot be written.
         """
-        lines = (await self.read()).split("\n")
+        lines = (await self._bytes()).split("\n")
         places = [place for place, line in enumerate(lines) if line.strip()]
         if not 1 <= number <= len(places):
             held = f"it holds {len(places)}" if places else "nothing is remembered"
@@ -78,6 +81,10 @@ class MemoryFile:
         gone = lines.pop(places[number - 1])
         await self._write("\n".join(lines))
         return _bare(gone)
+
+    async def _bytes(self) -> str:
+        """The file as it is, line ends and all."""
+        return await anyio.to_thread.run_sync(self._read)
 
     async def _write(self, text: str) -> None:
         await anyio.to_thread.run_sync(self._replace, text)
@@ -96,7 +103,7 @@ class MemoryFile:
                 f"request: shorten it"
             )
         try:
-            return data.decode("utf-8-sig").replace("\r\n", "\n")
+            return data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UsageError(f"{self.path} is not UTF-8 at byte {error.start}") from error
 
@@ -114,6 +121,9 @@ class MemoryFile:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
+                with suppress(FileNotFoundError):
+                    # Whoever may read it may go on to.
+                    os.chmod(beside, stat.S_IMODE(place.stat().st_mode))
                 os.replace(beside, place)
             except BaseException:
                 with suppress(OSError):
@@ -124,4 +134,5 @@ class MemoryFile:
 
 
 def _bare(line: str) -> str:
-    return line.strip().removeprefix("- ").removeprefix("* ").strip()
+    plain = line.removeprefix(BYTE_ORDER_MARK).strip()
+    return plain.removeprefix("- ").removeprefix("* ").strip()
