@@ -110,7 +110,7 @@ _NARROW: dict[type, dict[str, Any_]] = {
                                                   "compaction_reserve", "compaction_keep",
                                                   "tool_joins")},
         **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens",
-                         "compaction_summary"), _counts),
+                         "compaction_summary", "embed_depth"), _counts),
         **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
         "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
         "summary_timeout_s": st.floats(0, allow_infinity=False),

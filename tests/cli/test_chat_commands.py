@@ -300,7 +300,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/quit now", "/quit takes nothing behind it"),
         ("/resume", "the last turn is complete: there is nothing to go on with"),
         ("/contxt", "no command /contxt; did you mean /context?"),
-        ("/se", "no command /se; did you mean /settings?"),
+        ("/se", "no command /se; did you mean /search or /settings?"),
         ("/zzz", "no command /zzz; /help lists them. // sends a message that begins with /"),
         ("/model nope", "target 'nope' is not 'provider:model' with a known provider"),
         ("/settings window many", "setting window='many': must be a whole number or none"),

@@ -82,7 +82,7 @@ def test_a_chat_on_a_screen(terminal: Terminal) -> None:
 def test_completion_and_several_lines_on_a_screen(terminal: Terminal) -> None:
     terminal.wait_for_prompt()
     terminal.type("/att")
-    terminal.wait_for("/attach [--essential] PATH...")
+    terminal.wait_for("/attach [--essential] REFERENCE...")
     terminal.type("\x03")
     terminal.type("see @B.M")
     terminal.wait_for("a b.md")

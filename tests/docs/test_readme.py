@@ -224,6 +224,10 @@ def test_the_commands_that_the_readme_shows_exist(
     (tmp_path / "notes" / "vim.md").write_text("u undoes.\n")
     (tmp_path / "notes" / "rules.md").write_text("Be brief.\n")
     (tmp_path / "notes" / "berths.md").write_text("A berth costs 4 a night.\n")
+    for path in ("projects/boat.md", "today.md", "runbooks/keys.md"):
+        (tmp_path / "notes" / path).parent.mkdir(exist_ok=True)
+        (tmp_path / "notes" / path).write_text("Rotate the keys in May. #draft #project\n")
+    (tmp_path / "notes" / "log.md").write_text("line\n" * 12)
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     tools = [{"name": "book_flight", "description": "Books a flight."}]

@@ -1,15 +1,17 @@
 """What is attached to a question, in the request that comes of it and in the journal."""
 
-from collections.abc import Iterator
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fakes.replies import openai_reply
 from tests.workspace.test_folder import png
+from tests.workspace.test_pdf_text import make_pdf
 
 import lamina
 from lamina.engine import fitting
+from lamina.engine.composing import Composed, compose
 from lamina.engine.hydrating import Hydrated, Hydrator
 from lamina.errors import UsageError
 from lamina.values.item import Attachment, Item, ItemId, Reading, note_id, url_id
@@ -72,7 +74,7 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
@@ -188,10 +190,47 @@ async def test_pictures_of_the_open_note_go_along_and_no_others(house: House) ->
         assert [item for item, _ in with_pictures] == ["note:a.md"]
 
 
+async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> None:
+    house.put("a.md", "![[x.png]]\n")
+    house.put("x.png", png(1))
+    wanted = [lamina.attach("a", shape="active"), lamina.attach("a.md", essential=True)]
+    for order in (1, -1):
+        async with await house.open() as session:
+            found = await session.turns.hydrate(wanted[::order])
+            (attachment,) = found.attachments
+            assert (attachment.shape, len(attachment.item.pictures)) == ("active", 1)
+            assert attachment.essential is (order == 1)
+
+
 async def test_attaching_takes_a_list(house: House) -> None:
     async with await house.open() as session:
         with pytest.raises(UsageError, match=r"attach=\['a.md'\]"):
             await session.prepare("What?", attach="a.md")
+
+
+@pytest.mark.parametrize("said", ["old/a.md", "a", "[[a]]", "old/a"])
+async def test_a_note_that_was_moved_is_found_by_what_it_was_called(
+    house: House, said: str
+) -> None:
+    house.put("old/a.md", "Only here.\n")
+    async with await house.open() as session:
+        await ask(session, "What?", said)
+        (house.folder / "old" / "a.md").rename(house.folder / "b.md")
+        turn = await ask(session, "And?", said)
+        assert ids(turn) == ["note:b.md"]
+        (told,) = [each for each in turn.context.warnings if "is taken for it" in each]
+        assert told.endswith("is not there any more; b.md is taken for it")
+
+
+async def test_a_note_that_is_gone_is_not_taken_for_another(house: House) -> None:
+    house.put("a.md", "A.\n")
+    house.put("b.md", "B.\n")
+    async with await house.open() as session:
+        await ask(session, "What?", "a", "b")
+        (house.folder / "a.md").unlink()
+        turn = await ask(session, "And?", "a", "c")
+        assert ids(turn) == []
+        assert [each.what for each in turn.context.left_out] == ["note:a", "note:c"]
 
 
 # -- another workspace ---------------------------------------------------------------------------
@@ -273,6 +312,34 @@ async def test_a_secret_in_an_item_that_is_given_is_replaced_as_well(house: Hous
     assert KEY.encode() not in house.written
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"![[{KEY}]]",
+        f"![[b#{KEY}]]",
+        f"```lamina-query\nLIST {KEY} {KEY}\n```",
+        f'```lamina-query\nLIST WHERE x = "{KEY}"\n```',
+        f"#{KEY}",
+    ],
+)
+async def test_a_secret_does_not_pass_in_what_is_told_of_a_note(house: House, text: str) -> None:
+    house.put("a.md", f"{text}\n")
+    house.put("b.md", "B")
+    async with await house.open() as session:
+        turn = await ask(session, "What?", "a")
+        assert KEY not in str(turn.request())
+    assert KEY.encode() not in house.written
+
+
+async def test_a_secret_does_not_pass_in_a_title(house: House) -> None:
+    house.put("x.pdf", make_pdf("Hello", title=f"My {KEY}"))
+    async with await house.open() as session:
+        for question in ("1", "2"):
+            turn = await ask(session, question, "x.pdf")
+            assert KEY not in str(turn.request())
+    assert KEY.encode() not in house.written
+
+
 async def test_secrets_are_only_told_if_that_is_wanted(house: House) -> None:
     house.put("a.md", f"token = {KEY}\n")
     async with await house.open(secrets="warn") as session:
@@ -337,8 +404,12 @@ async def test_hidden_characters_are_sent_and_told_once_with_their_line(house: H
 # -- the web -------------------------------------------------------------------------------------
 
 
-async def test_no_page_is_fetched_while_the_web_is_off(house: House) -> None:
-    house.web.pages["https://example.org/a"] = "A page."
+async def test_no_page_is_fetched_while_the_web_is_off(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **_: asked.append(given))
+    monkeypatch.setattr(socket.socket, "connect", lambda *given: asked.append(given))
     async with await lamina.open_session(
         workspace=house.folder, store=house.store, target=TARGET
     ) as session:
@@ -347,6 +418,7 @@ async def test_no_page_is_fetched_while_the_web_is_off(house: House) -> None:
         assert (left.what, left.reason) == ("url:https://example.org/a", "refused")
         assert "the setting `web`" in left.detail
         assert "https://example.org/a" in str(turn.request())
+    assert asked == []
 
 
 async def test_a_password_in_an_address_is_not_kept(house: House) -> None:
@@ -361,8 +433,7 @@ async def test_a_password_in_an_address_is_not_kept(house: House) -> None:
 
 async def test_a_page_is_fetched_with_the_rules_of_the_settings(house: House) -> None:
     house.web.pages["https://example.org/a?b=1"] = f"A page. {KEY}"
-    rules = {"web": "listed", "allow_hosts": ("example.org",)}
-    async with await house.open(**rules) as session:
+    async with await house.open(web="listed", allow_hosts=("example.org",)) as session:
         turn = await ask(session, "What?", "HTTPS://Example.org/a?b=1#part", "url:example.org/no")
         assert ids(turn) == ["url:https://example.org/a?b=1"]
         assert "A page. [redacted: GitHub token]" in str(turn.request())
@@ -429,12 +500,11 @@ async def test_a_folder_that_does_not_fit_is_laid_out_a_few_times_only(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
-    real = fitting.compose
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any) -> Composed:
         nonlocal calls
         calls += 1
-        return real(*given)
+        return compose(*given)
 
     monkeypatch.setattr(fitting, "compose", counted)
     for number in range(300):

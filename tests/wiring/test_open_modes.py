@@ -87,9 +87,10 @@ async def test_notes_that_cannot_be_searched_are_refused_and_nothing_stays_open(
 ) -> None:
     given = opening(folder, ProviderFake(), workspace=FakeWorkspace({"a.md": "A"}))
     for wrong in ({}, {"workspace": folder, "top": 0}):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError) as caught:
             await lamina.open_qa("talk", **given | wrong)
-        # It would be busy if it were still open.
+        # While somebody holds the error, too; it would be busy if it were still open.
+        assert caught.value
         session = await lamina.open_session("talk", store=given["store"], workspace=folder)
         await session.close()
 
@@ -279,7 +280,19 @@ async def test_the_part_about_files_goes_with_them(folder: Path) -> None:
         assert FILES_PART not in parts(agent)
         await agent.run("And?")
         assert WORKSPACE_PERSONA not in str(provider.bodies[-1])
-        assert offered(provider.bodies[-1]) == set()
+    async with await lamina.open_agent("talk", **opening(folder, provider), files=True) as agent:
+        assert FILES_PART in parts(agent)
+    async with await lamina.open_qa("talk", **opening(folder, provider)) as qa:
+        assert FILES_PART not in parts(qa)
+
+
+async def test_a_turn_that_was_left_in_the_middle_keeps_the_part_about_files(folder: Path) -> None:
+    provider = ProviderFake(calling(("a", "touch", {"path": "x.md"})))
+    async with await lamina.open_agent("talk", **opening(folder, provider), files=True) as agent:
+        assert (await agent.run("Make x.")).ending == "waiting"
+    async with await lamina.open_agent("talk", **opening(folder, provider)) as agent:
+        assert FILES_PART in parts(agent)
+        assert [each.id for each in agent.session.waiting] == ["a"]
 
 
 async def test_a_workspace_that_is_no_folder_has_no_files_and_nothing_stays_open(
@@ -287,8 +300,9 @@ async def test_a_workspace_that_is_no_folder_has_no_files_and_nothing_stays_open
 ) -> None:
     given = opening(folder, ProviderFake(), workspace=FakeWorkspace())
     for open_runner in (lamina.open_agent, lamina.open_plan):
-        with pytest.raises(UsageError, match="the workspace is no folder"):
+        with pytest.raises(UsageError, match="the workspace is no folder") as caught:
             await open_runner("talk", **given, files=True)
+        assert caught.value
         session = await lamina.open_session("talk", store=given["store"], workspace=folder)
         await session.close()
 

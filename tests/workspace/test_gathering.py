@@ -378,6 +378,12 @@ def test_a_tag_brings_the_notes_that_have_it_or_one_below(vault: Vault) -> None:
     assert vault.ids("#draft/old") == ["tag:draft/old", "note:c.md"]
 
 
+def test_a_tag_is_one_item_however_it_is_spelled(vault: Vault) -> None:
+    vault.put("a.md", "#Draft\n")
+    for said in ("#draft", "#DRAFT", "tag:Draft", "tag:#draft", "#draft/"):
+        assert vault.ids(said) == ["tag:draft", "note:a.md"]
+
+
 def test_a_tag_that_no_note_has_is_missing(vault: Vault) -> None:
     vault.put("a.md", "#other\n")
     left = vault.refused("#draft")
@@ -641,6 +647,15 @@ def test_a_moved_and_edited_note_is_found_by_its_name(vault: Vault) -> None:
     (vault.root / "old" / "a.md").unlink()
     vault.put("new/a.md", "After.\n")
     assert vault.moved(item) == "new/a.md"
+
+
+def test_a_moved_note_is_found_also_if_it_was_open_and_has_pictures(vault: Vault) -> None:
+    vault.put("a.md", "The map: ![[x.png]]\n")
+    vault.put("x.png", png(1))
+    item = vault.gather("a", shape="active").readings[0].item
+    assert item.pictures
+    (vault.root / "a.md").rename(vault.root / "b.md")
+    assert vault.moved(item) == "b.md"
 
 
 def test_a_moved_note_is_not_guessed(vault: Vault) -> None:

@@ -64,18 +64,21 @@ async def run_chat(options: ChatOptions) -> int:
     """
     screen = open_screen()
     workspace = open_workspace(options.workspace)
-    attached = await read_attached(options, workspace)
-    approver = KeyboardApprover(screen)
-    runner = await _open(options, screen, approver)
-    async with runner:
-        chat = Chat(
-            runner, screen, approver,
-            workspace=workspace, root=options.workspace, attached=attached,
-            active=options.active,
-        )  # fmt: skip
-        async with connected(chat):
-            with signals(chat):
-                return await chat.talk()
+    try:
+        attached = await read_attached(options, workspace)
+        approver = KeyboardApprover(screen)
+        runner = await _open(options, screen, approver)
+        async with runner:
+            chat = Chat(
+                runner, screen, approver,
+                workspace=workspace, root=options.workspace, attached=attached,
+                active=_open_note(options),
+            )  # fmt: skip
+            async with connected(chat):
+                with signals(chat):
+                    return await chat.talk()
+    finally:
+        await workspace.aclose()
 
 
 async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> ChatRunner:
@@ -125,14 +128,18 @@ async def read_attached(options: ChatOptions, workspace: WorkspaceSource) -> dic
     """
     attached = dict.fromkeys(options.attach, False) | dict.fromkeys(options.essential, True)
     attached = {inside(path, options.workspace): vital for path, vital in attached.items()}
-    paths = [*attached, *([options.active] if options.active else [])]
-    for path in paths:
-        if is_url(path):
+    active = _open_note(options)
+    for path in (*attached, active):
+        if path is None or is_url(path):
             continue
         found = await workspace.read(path, "attached")
         if isinstance(found, LeftOut):
             raise UsageError(f"cannot attach: {found.detail}")
     return attached
+
+
+def _open_note(options: ChatOptions) -> str | None:
+    return inside(options.active, options.workspace) if options.active else None
 
 
 async def find_latest(store: JournalStore) -> str | None:

@@ -11,13 +11,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import require_text
-from lamina.engine.screening import Screen
+from lamina.engine.screening import Screen, Secrets, without_secrets
 from lamina.errors import UsageError
 from lamina.journal import State, is_guidance
+from lamina.notes.naming import Shelf
 from lamina.notes.references import read_reference
 from lamina.ports import Gathering, JournalStore, WebSource, WorkspaceSource
 from lamina.text import label_of
-from lamina.values.item import Attachment, Item, ItemId, Reading, Shape, Wanted, note_id, url_id
+from lamina.values.item import (
+    Attachment,
+    Item,
+    ItemId,
+    Reading,
+    Shape,
+    Wanted,
+    key_of,
+    kind_of,
+    note_id,
+    url_id,
+)
 from lamina.values.request import Gathered, LeftOut
 from lamina.values.settings import Settings
 from lamina.values.web import Fetched, NotFetched, WebRules
@@ -68,7 +80,8 @@ class Hydrator:
                     known = brought.get(attachment.item.id)
                     brought[attachment.item.id] = _worth_more(known, attachment)
                 else:
-                    found[attachment.item.id] = attachment
+                    known = found.get(attachment.item.id)
+                    found[attachment.item.id] = _still_active(known, attachment)
         found |= {item: each for item, each in brought.items() if item not in found}
         warnings += await self._add_pinned(found, state)
         for key in state.always:
@@ -82,8 +95,9 @@ class Hydrator:
             warnings=tuple(dict.fromkeys(warnings)),
         )
 
-    async def read(self, what: Attachable, state: State) -> Hydrated:
-        """One attachment with what comes along with it, or why it cannot be had.
+    async def read(self, what: Attachable, state: State, *, keep: bool = True) -> Hydrated:
+        """One attachment with what comes along with it, or why it cannot be had. Whoever only looks
+        does not `keep` the bytes of its pictures.
 
         Raises:
             InvalidText: an item that was given holds text that cannot be sent.
@@ -98,7 +112,7 @@ class Hydrator:
         attachments: list[Attachment] = []
         warnings = list(gathered.warnings)
         for reading in gathered.readings:
-            item, told = await self._keep(reading, state.settings)
+            item, told = await self._keep(reading, state.settings, keep=keep)
             warnings += told
             first = not attachments
             attachments.append(
@@ -111,8 +125,11 @@ class Hydrator:
                     source=reading.source,
                 )
             )
+        secrets = state.settings.secrets
         return Hydrated(
-            attachments=tuple(attachments), left_out=gathered.left_out, warnings=tuple(warnings)
+            attachments=tuple(attachments),
+            left_out=tuple(_screened(each, secrets) for each in gathered.left_out),
+            warnings=tuple(without_secrets(each, secrets) for each in warnings),
         )
 
     async def _take_attachment(self, given: Attachment, settings: Settings) -> Hydrated:
@@ -141,10 +158,13 @@ class Hydrator:
         if gathered.readings or not isinstance(self._workspace, Gathering):
             return gathered
         # It may have been moved since it was last shown.
-        standing = state.standing.get(note_id(meant.name))
-        if standing is None or all(each.reason != "missing" for each in gathered.left_out):
+        if all(each.reason != "missing" for each in gathered.left_out):
             return gathered
-        last = state.items.get((note_id(meant.name), standing.versions[-1]))
+        notes = (key_of(each) for each in state.standing if kind_of(each) == "note")
+        path = Shelf(notes).resolve(meant.name).path
+        if path is None:
+            return gathered
+        last = state.items.get((note_id(path), state.standing[note_id(path)].versions[-1]))
         place = await self._workspace.find_moved(last) if last else None
         if place is None:
             return gathered
@@ -206,8 +226,10 @@ class Hydrator:
             return last, ()
         return item, (*gathered.warnings, *warnings)
 
-    async def _keep(self, reading: Reading, settings: Settings) -> tuple[Item, Sequence[str]]:
-        for blob in reading.blobs:
+    async def _keep(
+        self, reading: Reading, settings: Settings, *, keep: bool = True
+    ) -> tuple[Item, Sequence[str]]:
+        for blob in reading.blobs if keep else ():
             await self._store.put_blob(blob)
         item, warnings = self._screen.item(reading.item, settings.secrets)
         if item.workspace:
@@ -226,6 +248,19 @@ def _worth_more(known: Attachment | None, other: Attachment) -> Attachment:
         return other
     essential = known.essential or other.essential
     return replace(known, priority=min(known.priority, other.priority), essential=essential)
+
+
+def _still_active(known: Attachment | None, other: Attachment) -> Attachment:
+    """What is attached again; a note that is open stays so, and keeps its pictures."""
+    if known is None or known.shape != "active" or other.shape != "attached":
+        return other
+    return replace(other, item=known.item, shape="active")
+
+
+def _screened(left: LeftOut, secrets: Secrets) -> LeftOut:
+    """Why something is left out; what a note embeds or asks for may be a secret, too."""
+    what, detail = (without_secrets(each, secrets) for each in (left.what, left.detail))
+    return left if detail == left.detail else replace(left, what=what, detail=detail)
 
 
 def _without_user(page: LeftOut) -> LeftOut:

@@ -36,9 +36,10 @@ class Compared(Struct, frozen=True, kw_only=True):
 
 
 async def compare_library(
-    state: State, hydrator: Hydrator, *, but: Iterable[ItemId] = ()
+    state: State, hydrator: Hydrator, *, but: Iterable[ItemId] = (), keep: bool = False
 ) -> tuple[Compared, ...]:
-    """The items that stand and are not as the workspace has them now; `but` are not looked at."""
+    """The items that stand and are not as the workspace has them now; `but` are not looked at. For
+    those who bring them up to date, the bytes of pictures are kept."""
     found = []
     left = set(but) | set(state.forgotten)
     for item_id, standing in state.standing.items():
@@ -47,13 +48,13 @@ async def compare_library(
             continue
         item = state.items[key]
         if item.kind in _BY_PATH or item.kind in _BY_ID:
-            compared = await _compare(item, state, hydrator)
+            compared = await _compare(item, state, hydrator, keep)
             if compared is not None:
                 found.append(compared)
     return tuple(found)
 
 
-async def _compare(item: Item, state: State, hydrator: Hydrator) -> Compared | None:
+async def _compare(item: Item, state: State, hydrator: Hydrator, keep: bool) -> Compared | None:
     label = label_of(item.id)
     had = await hydrator.read(
         Wanted(
@@ -62,6 +63,7 @@ async def _compare(item: Item, state: State, hydrator: Hydrator) -> Compared | N
             shape="active" if item.pictures and item.kind == "note" else "attached",
         ),
         state,
+        keep=keep,
     )
     now = had.attachments[0] if had.attachments else None
     reason = had.left_out[0].reason if had.left_out else "missing"

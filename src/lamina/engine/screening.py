@@ -25,6 +25,8 @@ class Screen:
     def item(self, item: Item, secrets: Secrets) -> tuple[Item, tuple[str, ...]]:
         """The item without its secrets, and what a person should know of it."""
         key = (item.id, item.version, secrets)
+        if item.title != (title := without_secrets(item.title, secrets)):
+            item = replace(item, title=title)
         if key in self._seen:
             return self._with(item, self._seen[key]), ()
         text, warnings = item.content, []
@@ -42,6 +44,11 @@ class Screen:
 
     def _with(self, item: Item, text: str) -> Item:
         return replace(item, content=text, version="") if text else item
+
+
+def without_secrets(told: str, secrets: Secrets) -> str:
+    """A title, or a line on an item; a note's own words may stand in it."""
+    return redact(told, find_secrets(told)) if secrets == "redact" and told else told
 
 
 def warn_of_typed(text: str, secrets: Secrets) -> tuple[str, ...]:

@@ -310,7 +310,7 @@ class Session:
     async def look(self, what: Attachable) -> Hydrated:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
         async with self._turns.lock:
-            return await self._hydrator.read(what, self.state)
+            return await self._hydrator.read(what, self.state, keep=False)
 
     async def check(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
@@ -323,7 +323,7 @@ class Session:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._hydrator)
+            found = await compare_library(self.state, self._hydrator, keep=True)
             pen = self._record.pen()
             bring_up_to_date(pen, found)
             await self._record.keep(pen.written, pen.state)

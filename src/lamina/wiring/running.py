@@ -15,6 +15,7 @@ from lamina.engine.summarizing import ModelSummarizer
 from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.values.note import Scope
+from lamina.values.patch import SystemPartRemove
 from lamina.wiring.clients import Clients
 from lamina.wiring.opening import open_session
 from lamina.wiring.places import data_folder
@@ -67,7 +68,12 @@ async def open_qa(
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
     opened = await open_session(session, **opening)
-    runner = QaRunner(opened, clients, _search_of(opened), scope=scope, top=top)
+    try:
+        await _withdraw_files(opened)
+        runner = QaRunner(opened, clients, _search_of(opened), scope=scope, top=top)
+    except BaseException:
+        await opened.close()
+        raise
     _close_with(runner, providers, clients)
     return runner
 
@@ -152,6 +158,8 @@ async def _open_with_tools(
                 hosts += await _agent_hosts(place, ".")
         if files:
             hosts.append(await _offer_files(opened))
+        else:
+            await _withdraw_files(opened)
     except BaseException:
         await opened.close()
         raise
@@ -188,6 +196,19 @@ async def _offer_files(session: Session) -> ToolHost:
         reason = "the workspace's files are offered as tools"
         await session.set_system(FILES_PART, WORKSPACE_PERSONA, reason=reason)
     return FunctionTools(*file_tools(workspace))
+
+
+async def _withdraw_files(session: Session) -> None:
+    """A session that goes on without the files is not told of them any more. One that was left in
+    the middle of a turn ends it first."""
+    from lamina.wiring.files import FILES_PART
+
+    if session.interrupted or session.waiting:
+        return
+    if any(part.name == FILES_PART for part in session.envelope.system):
+        reason = "the workspace's files are no longer offered as tools"
+        op = SystemPartRemove(name=FILES_PART, reason=reason)
+        await session.apply("lamina.files", op)
 
 
 def _search_of(session: Session) -> WorkspaceSearch:

@@ -21,6 +21,7 @@ from lamina.values.item import (
     Item,
     ItemId,
     Reading,
+    content_version,
     item_id,
     key_of,
     query_id,
@@ -138,7 +139,9 @@ class Gatherer:
     def find_moved(self, item: Item) -> str | None:
         """The one path that has the content of `item`, or else its name."""
         catalogue = self._look()
-        same = [note.path for note in catalogue.notes if note.digest == item.version]
+        # Its pictures may be part of its version, and are no part of its file.
+        digest = content_version(item.content)
+        same = [note.path for note in catalogue.notes if note.digest == digest]
         if len(same) == 1:
             return same[0]
         path = key_of(item.id)
@@ -249,7 +252,9 @@ class Gatherer:
         notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
         if not notes:
             raise Refused("missing", f"no note has the tag #{tag}")
-        return self._group(item_id("tag", tag), "tag", [note.path for note in notes], f"#{tag}")
+        # However it is spelled, it is one tag.
+        item = item_id("tag", tag.strip("/").casefold())
+        return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
     def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> Gathered:
         listing = "\n".join(f"- {path}" for path in paths) or "(empty)"

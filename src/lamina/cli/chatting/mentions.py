@@ -9,13 +9,16 @@ from pathlib import Path, PurePath
 
 from msgspec import Struct
 
+from lamina.engine.composer import wants_composer
 from lamina.engine.including import find_mentions as find_guides
 from lamina.ports import WorkspaceSource
 from lamina.values.item import ItemId, key_of, kind_of
 from lamina.values.request import LeftOut
 
 # Behind a space or an opening bracket: an address like a@b.c mentions nothing.
-_MENTION = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]+)"|([^\s"]+))', re.MULTILINE)
+_MENTION = re.compile(
+    r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]+)"|(\[\[[^\n]+?\]\])|([^\s"]+))', re.MULTILINE
+)
 _UNFINISHED = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]*)|([^\s"]*))$')
 # A rule or a reference, which is no path; and one that is being typed, also behind a quote.
 _GUIDE = re.compile(r"(?:rule|ref|reference):")
@@ -39,7 +42,8 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
     paths: list[str] = []
     unknown: list[str] = []
     for found in _MENTION.finditer(text):
-        quoted, bare = found.groups()
+        quoted, link, bare = found.groups()
+        quoted = quoted or link
         if bare and _GUIDE.match(bare):
             continue
         said = quoted or bare
@@ -50,6 +54,8 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
                 break
         else:
             path = inside(spellings[-1], root)
+            if wants_composer(found[0]):
+                continue
             if not (quoted or "/" in path or PurePath(path).suffix):
                 unknown.append(spellings[-1])
                 continue
