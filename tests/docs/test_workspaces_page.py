@@ -18,7 +18,7 @@ from lamina.agents.reading import read_agent
 from lamina.cli.app import app
 from lamina.cli.chatting.table import COMMANDS
 from lamina.engine.hydrating import Hydrator
-from lamina.tools.functions import FunctionTools
+from lamina.tools.functions import FunctionTool, FunctionTools
 from lamina.values.item import ITEM_KINDS, ItemId, kind_of
 from lamina.values.settings import Settings
 from lamina.values.web import WebAccess
@@ -157,7 +157,14 @@ def test_the_commands_of_the_chat_that_are_named_are_there() -> None:
 def test_the_tools_are_those_that_are_told_and_looking_is_free(folder: Path) -> None:
     told = section("Tools over files").split("offers ", 1)[1].split(" on the same", 1)[0]
     names = re.findall(r"`(\w+)`", told)
-    tools = file_tools(FolderWorkspace(folder))
+
+    async def offer() -> list[FunctionTool[..., Any]]:
+        async with await lamina.open_session(
+            workspace=folder, store=lamina.MemoryStore(), target="openai:gpt-4o"
+        ) as session:
+            return file_tools(FolderWorkspace(folder), session)
+
+    tools = anyio.run(offer)
     assert [each.name for each in tools] == names
     offered = anyio.run(FunctionTools(*tools).toolset).tools
     free = [each.definition.name for each in offered if each.permission == "free"]

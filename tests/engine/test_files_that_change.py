@@ -120,3 +120,19 @@ async def test_items_of_another_workspace_are_refused(folder: Path, tmp_path: Pa
     assert "another workspace" in left.detail
     for each in (stranger, session):
         await each.close()
+
+
+async def test_a_pin_is_taken_away_by_the_name_it_was_given_by(
+    folder: Path, tmp_path: Path
+) -> None:
+    async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
+        assert await session.pin("plan")
+        assert not await session.pin("plan.md")
+        assert await session.unpin("[[plan]]")
+        assert not session.state.pinned
+
+
+async def test_a_folder_is_not_pinned(folder: Path, tmp_path: Path) -> None:
+    async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
+        with pytest.raises(lamina.LaminaError, match="cannot pin the folder old"):
+            await session.pin("old/")

@@ -170,8 +170,8 @@ async def test_what_is_missing_does_not_stop_the_rest_and_the_model_is_told(hous
         assert left == {
             "note:gone": "missing",
             "note:nope": "missing",
-            "note:x.bin": "unreadable",
-            "note:#none": "missing",
+            "file:x.bin": "unreadable",
+            "tag:none": "missing",
             "note:../up.md": "refused",
         }
         sent = str(turn.request())

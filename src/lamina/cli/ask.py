@@ -127,6 +127,7 @@ async def require_readable(
         UsageError: it cannot be read.
     """
     source = open_workspace(workspace)
+    wrong: list[str] = []
     try:
         for reference in references:
             if is_url(reference):
@@ -138,9 +139,11 @@ async def require_readable(
                 continue
             found = await source.read(reference, "attached")
             if isinstance(found, LeftOut):
-                raise UsageError(f"cannot attach: {found.detail}")
+                wrong.append(found.detail)
     finally:
         await source.aclose()
+    if wrong:
+        raise UsageError(f"cannot attach: {'; '.join(wrong)}")
 
 
 async def converse(

@@ -7,6 +7,7 @@ is complete, so its words wait until then.
 from lamina.cli.escaping import visible
 from lamina.engine.answering import Answer
 from lamina.engine.runner import Listener
+from lamina.text import link_to
 from lamina.values.event import BlockDelta, BlockEnded, BlockStarted, Ended, Event
 
 
@@ -47,5 +48,5 @@ def footnotes(answer: Answer) -> list[str]:
     for source in answer.sources:
         mark = f"[^{source.number}]:"
         if mark not in answer.text:
-            lines.append(f"{mark} [[{visible(source.link)}]] (lines {source.start}-{source.end})")
+            lines.append(f"{mark} {visible(link_to(source.link))}")
     return lines

@@ -10,6 +10,7 @@ import typer
 from lamina.cli.commands_sessions import SessionName, Workspace
 from lamina.cli.escaping import visible
 from lamina.cli.options import text_or_file
+from lamina.cli.talking import Active, AllowHost, Web, changes_of
 from lamina.values.settings import Settings
 
 app = typer.Typer()
@@ -25,12 +26,20 @@ def context(
     ] = Path(),
     attach: Annotated[
         list[str] | None,
-        typer.Option("--attach", "-a", help="A path in the workspace; may be given often."),
+        typer.Option(
+            "--attach",
+            "-a",
+            metavar="REFERENCE",
+            help="As `lamina ask` takes it: a path or name, folder/, #tag, lines, a URL.",
+        ),
     ] = None,
     essential: Annotated[
         list[str] | None,
         typer.Option("--essential", help="Like --attach, but never left out for want of room."),
     ] = None,
+    active: Active = None,
+    web: Web = None,
+    allow_host: AllowHost = None,
     system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
     agent: Annotated[
         str | None,
@@ -62,7 +71,7 @@ def context(
 ) -> None:
     """Print the envelope of a prepared turn: layers, items, what was left out, and why.
 
-    Nothing is sent anywhere. `ask` and `chat` add a short system prompt if none is given; this does
+    Nothing is sent to a model; pages that are attached are fetched if you allow it. `ask` and `chat` add a short system prompt if none is given; this does
     not.
     """
     from lamina.cli.context import Request, show_context
@@ -71,7 +80,12 @@ def context(
         question = sys.stdin.read()
     if question is None and script is None:
         raise typer.BadParameter("give a question, '-' for standard input, or --script")
-    settings = Settings(promotion=promotion, window=window, attachment_limit=attachment_limit)
+    settings = Settings(
+        promotion=promotion,
+        window=window,
+        attachment_limit=attachment_limit,
+        **changes_of(web, allow_host),
+    )
     request = Request(
         question=question,
         workspace=workspace,
@@ -83,6 +97,7 @@ def context(
         script=script,
         agent=agent,
         project=project,
+        active=active,
     )
     shown = anyio.run(show_context, request, as_json, wire, full)
     typer.echo(shown if as_json or wire else visible(shown))

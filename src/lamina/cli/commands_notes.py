@@ -83,6 +83,23 @@ def tags(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
 
 
 @notes.command()
+def undo(
+    change: Annotated[
+        str | None, typer.Argument(help="The undo id of a change; the last one by default.")
+    ] = None,
+    workspace: Workspace = Path(),
+) -> None:
+    """Take back what a model changed with --files: the last change, or one by its id.
+
+    Removed and replaced files are kept in .lamina/trash of the workspace. A file that was changed
+    since is left as it is.
+    """
+    from lamina.cli.notes import take_back
+
+    typer.echo(anyio.run(take_back, workspace, change))
+
+
+@notes.command()
 def check(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
     """Say what is wrong: links that lead nowhere or to several notes, frontmatter that cannot be
     read, queries that are wrong, files that cannot be opened.

@@ -39,7 +39,7 @@ Attach = Annotated[
     typer.Option(
         "--attach", "-a", metavar="REFERENCE",
         help="What goes along: a path or the name of a note, a folder/, #tag, lines "
-        "(note.md#L3-L9), a section ([[note#Heading]]) or a URL; may be given often.",
+        "(note.md#L3-L9), a section (note#Heading) or a URL; may be given often.",
     ),
 ]  # fmt: skip
 Essential = Annotated[

@@ -41,6 +41,7 @@ class Request(Struct, frozen=True, kw_only=True):
     script: Path | None
     agent: str | None = None
     project: str | None = None
+    active: str | None = None
 
 
 async def show_context(request: Request, as_json: bool, wire: bool, full: bool) -> str:
@@ -61,7 +62,8 @@ async def _prepare(request: Request) -> tuple[Session, Turn]:
         script = read_script(request.script)
         turns = list(script.turns)
         system = system or script.system
-    attach: list[str | Wanted] = [*request.attach]
+    open_note = [Wanted(what=request.active, shape="active")] if request.active else []
+    attach: list[str | Wanted] = [*open_note, *request.attach]
     attach += [Wanted(what=path, essential=True) for path in request.essential]
     workspace = EditedWorkspace(FolderWorkspace(request.workspace))
     session = await open_session(

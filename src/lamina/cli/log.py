@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -199,11 +199,32 @@ def describe(entry: Entry) -> tuple[str, str]:
         case OpeningEntry(given=given):
             return "opening", f"given anew: {', '.join(sorted(given))}"
         case CustomEntry(kind=kind, data=data):
-            return "custom", f"{kind} {msgspec.json.encode(data).decode()}"
+            return describe_custom(kind, data)
         case UnknownEntry(kind=kind):
             return "unknown", f"an entry of type {kind!r}, which this version does not know"
         case _:
             assert_never(entry)
+
+
+def describe_custom(kind: str, data: Any) -> tuple[str, str]:
+    """What a runner or an application noted; of what we know, what it comes to."""
+    if isinstance(data, dict):
+        names = [each.get("name", "?") for each in _dicts(data.get("calls"))]
+        called = ", ".join(map(str, names)) or "no calls"
+        match kind:
+            case "lamina.search":
+                places = [str(each.get("path", "?")) for each in _dicts(data.get("hits"))]
+                listed = ", ".join(dict.fromkeys(places)) or "nothing"
+                return "search", f"{data.get('searched', 0):,} notes: {listed}"
+            case "lamina.plan":
+                return "plan", called
+            case "lamina.planned":
+                return "planned", called
+    return "custom", f"{kind} {msgspec.json.encode(data).decode()}"
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def how_included(each: ContextItem | ContextTool) -> str:

@@ -6,10 +6,11 @@ Law: what is found here is found as a session finds it. Nothing of a note can st
 import shutil
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio.to_thread
 import msgspec
 from msgspec import Struct
 from rich.console import Console
@@ -22,6 +23,7 @@ from lamina.engine.searching import WorkspaceSearch
 from lamina.errors import ModelMissing, QueryError
 from lamina.notes.naming import Shelf
 from lamina.notes.querying import parse_query, query_text
+from lamina.notes.sections import heading_names, names_heading
 from lamina.values.note import Catalogue, Found, Note, Scope
 from lamina.wiring.searching import EMBEDDING_MODEL, can_embed, open_index
 from lamina.wiring.workspaces import open_workspace
@@ -51,7 +53,9 @@ async def search_notes(folder: Path, wanted: Wanted, as_json: bool, console: Con
     async with _searching(folder, wanted.lexical, console) as search:
         found = await search.search(wanted.query, scope=wanted.scope, top=wanted.top)
     for warning in found.warnings:
-        console.print(f"warning: {visible(warning)}", markup=False)
+        # Whoever asks for words alone need not be told.
+        if not (wanted.lexical and "by their words alone" in warning):
+            console.print(f"warning: {visible(warning)}", markup=False)
     return _as_json(found) if as_json else _show(found)
 
 
@@ -66,6 +70,14 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
 async def query_notes(folder: Path, text: str) -> str:
     async with _opened(folder) as workspace:
         return visible(query_text(text, (await workspace.catalogue()).notes, at=""))
+
+
+async def take_back(folder: Path, change: str | None) -> str:
+    """What was taken back, in words."""
+    from lamina.workspace.actions import Actions
+
+    async with _opened(folder) as workspace:
+        return visible(await anyio.to_thread.run_sync(Actions(workspace.root).undo, change))
 
 
 async def list_tags(folder: Path, as_json: bool) -> str:
@@ -95,7 +107,7 @@ async def check_notes(folder: Path, as_json: bool) -> tuple[str, bool]:
     lines = [f"{visible(each.path)}: {each.what}: {one_line(each.detail)}" for each in wrong]
     count = len(catalogue.notes)
     kinds = Counter(each.what for each in wrong)
-    said = ", ".join(f"{number:,} {what}" for what, number in kinds.most_common())
+    said = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
     lines.append(f"{count:,} notes: {said}" if wrong else f"{count:,} notes, nothing wrong")
     return "\n".join(lines), not wrong
 
@@ -107,9 +119,10 @@ def find_wrong(catalogue: Catalogue, paths: tuple[str, ...]) -> list[Wrong]:
         Wrong(path=_path_of(each, paths), what="unreadable", detail=each)
         for each in catalogue.unreadable
     ]
+    headings = {note.path: heading_names(note.headings) for note in catalogue.notes}
     for note in catalogue.notes:
         wrong += [Wrong(path=note.path, what="frontmatter", detail=each) for each in note.problems]
-        wrong += _wrong_links(note, shelf)
+        wrong += _wrong_links(note, shelf, headings)
         wrong += _wrong_queries(note)
     return wrong
 
@@ -120,13 +133,17 @@ def _path_of(told: str, paths: tuple[str, ...]) -> str:
     return max(named, key=len, default=told.partition(": ")[0])
 
 
-def _wrong_links(note: Note, shelf: Shelf) -> list[Wrong]:
+def _wrong_links(note: Note, shelf: Shelf, headings: Mapping[str, frozenset[str]]) -> list[Wrong]:
     wrong = []
     for link in dict.fromkeys((*note.links, *note.embeds)):
         found = shelf.resolve(link, beside=note.path)
         if found.path is None:
             what = "ambiguous link" if found.matches else "broken link"
-            wrong.append(Wrong(path=note.path, what=what, detail=found.warning))
+            detail = found.warning.replace("; it is left out", "")
+            wrong.append(Wrong(path=note.path, what=what, detail=detail))
+        elif found.path in headings and not names_heading(found.anchor, headings[found.path]):
+            detail = f"{link!r}: {found.path} has no heading {found.anchor!r}"
+            wrong.append(Wrong(path=note.path, what="broken heading", detail=detail))
     return wrong
 
 

@@ -129,7 +129,8 @@ def _nothing_in(workspace: Path) -> UsageError:
     known = ", ".join(each.name for each in list_agents(workspace)) or "none known by name"
     return UsageError(
         f"there is nothing to search in {str(workspace.absolute())!r} itself: give --tools FILE, "
-        f"or --agent PATH|NAME for the rules and references of an agent ({known})"
+        f"or --agent PATH|NAME for the rules and references of an agent ({known}); notes are "
+        f"searched with `lamina notes search`"
     )
 
 

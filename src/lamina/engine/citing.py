@@ -16,7 +16,13 @@ from lamina.engine.answering import Answer, CitedSource
 from lamina.engine.screening import Screen, Secrets
 from lamina.engine.session import Session
 from lamina.engine.turn import Turn
-from lamina.text import Document, Source, render_search, renumber_citations
+from lamina.text import (
+    Document,
+    Source,
+    render_search,
+    renumber_citations,
+    without_definitions,
+)
 from lamina.values.entry import CustomEntry
 from lamina.values.event import Event, Warned
 from lamina.values.item import Item, selection_id
@@ -84,21 +90,10 @@ class CitedAnswer(Struct, frozen=True, kw_only=True):
 def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
     """The answer with its citations by first mention, or with all sources behind it if it cites
     none."""
-    paths: dict[str, set[str]] = {}
-    for each in sources:
-        paths.setdefault(each.title, set()).add(each.path)
-    cited = renumber_citations(
-        answer,
-        [
-            Source(
-                number=each.number,
-                # Two notes of one title are told apart by their paths.
-                title=_titled_link(each) if len(paths[each.title]) == 1 else "",
-                path=each.link,
-            )
-            for each in sources
-        ],
-    )
+    # What the model writes below its answer is its own idea of the sources.
+    body = without_definitions(answer) if sources else answer
+    known = [Source(number=each.number, title="", path=each.link) for each in sources]
+    cited = renumber_citations(body, known)
     by_link = {each.link: each for each in sources}
     return CitedAnswer(
         text=cited.text,
@@ -206,10 +201,6 @@ def _links(hits: Sequence[Hit]) -> list[str]:
         else _link(hit.path, hit.heading.split(_TRAIL))
         for hit in hits
     ]
-
-
-def _titled_link(source: CitedSource) -> str:
-    return source.title + source.link.removeprefix(source.path) if source.title else ""
 
 
 def _link(path: str, headings: Sequence[str]) -> str:

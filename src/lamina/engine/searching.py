@@ -115,7 +115,7 @@ class WorkspaceSearch:
         warnings = self._news((*self._source.told(), *_unreadable(shelf.catalogue)))
         allowed, searched = _mask(notes, wanted.scope)
         if not searched:
-            told = "no note is in the scope of the search" if notes else "there are no notes here"
+            told = f"no note is {_say_scope(wanted.scope)}" if notes else "there are no notes here"
             return Found(warnings=(*warnings, f"{told}, so nothing was searched"))
         query = read_query(wanted.question, recent=wanted.recent)
         if not query.parts:
@@ -241,6 +241,15 @@ def is_in_scope(note: Note, scope: Scope) -> bool:
     return not scope.tags or any(
         tag_matches(tag, wanted) for wanted in scope.tags for tag in note.tags
     )
+
+
+def _say_scope(scope: Scope) -> str:
+    """Where is searched, in words."""
+    said = [f"in {' or '.join(scope.folders)}"] if scope.folders else []
+    said += [f"tagged {' or '.join(f'#{tag}' for tag in scope.tags)}"] if scope.tags else []
+    if scope.since is not None or scope.until is not None:
+        said.append("changed in that time")
+    return " and ".join(said)
 
 
 def _mask(notes: Sequence[Note], scope: Scope) -> tuple["Allowed | None", int]:

@@ -22,6 +22,7 @@ from lamina.engine.turn import Turn
 from lamina.engine.turns import INDEX_BYTES, Turns
 from lamina.errors import UsageError
 from lamina.journal import State
+from lamina.notes.naming import Shelf
 from lamina.ports import (
     Clock,
     JournalStore,
@@ -45,7 +46,7 @@ from lamina.values.entry import (
     SettingsEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item, ItemId
+from lamina.values.item import Item, ItemId, key_of
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
@@ -274,15 +275,20 @@ class Session:
             if not found.attachments:
                 why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
                 raise UsageError(f"cannot pin: {why}")
+            # What comes along with it does so every turn, and is worth what it is worth.
+            item = found.attachments[0].item
+            if item.kind in ("folder", "tag"):
+                raise UsageError(
+                    f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter"
+                )
+            if item.id in self.state.pinned:
+                return False
             pen = self._record.pen()
-            for item in (attachment.item for attachment in found.attachments):
-                if item.id in pen.state.pinned:
-                    continue
-                if (item.id, item.version) not in pen.state.items:
-                    pen.write(ItemEntry, item=item)
-                pen.write(PinEntry, item=item.id, version=item.version)
+            if (item.id, item.version) not in pen.state.items:
+                pen.write(ItemEntry, item=item)
+            pen.write(PinEntry, item=item.id, version=item.version)
             await self._record.keep(pen.written, pen.state)
-            return bool(pen.written)
+            return True
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
@@ -342,7 +348,7 @@ class Session:
         self, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
     ) -> bool:
         async with self._turns.lock:
-            named = [each for each in among if what in (each, each.partition(":")[2])]
+            named = _named(what, among)
             if not named:
                 return False
             pen = self._record.pen()
@@ -495,6 +501,16 @@ class Session:
         )
         copy.closing = list(self.closing)
         return copy
+
+
+def _named(what: str, among: Iterable[ItemId]) -> list[ItemId]:
+    """The items that are meant: by id, by path or name, or by the one name that fits."""
+    items = list(among)
+    found = [each for each in items if what in (each, key_of(each))]
+    if found:
+        return found
+    meant = Shelf(map(key_of, items)).resolve(what).path
+    return [each for each in items if key_of(each) == meant]
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:

@@ -480,7 +480,13 @@ class Turns:
         self._compare_due = False
         taken = {each.item.id for each in found.attachments} | {e.what for e in found.left_out}
         compared = await compare_library(state, self._hydrator, but=taken)  # type: ignore[arg-type]
-        return tuple(f"{each.change.detail}; refresh the session to show it" for each in compared)
+        hint = "attach it again, or refresh the session, to show it as it is"
+        return tuple(
+            each.change.detail
+            if each.change.change == "deleted"
+            else f"{each.change.detail}; {hint}"
+            for each in compared
+        )
 
     async def _turn(self, plan: Plan, target: Target) -> Turn:
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)

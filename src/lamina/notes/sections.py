@@ -5,6 +5,7 @@ Law: lines are counted from 1 and split at `\\n` only; what stands in code is no
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from lamina.text.pictures import mask_code
 
@@ -29,6 +30,24 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
             last = next(after, len(masked) + 1) - 1
             return line, _without_blank_end(masked, line, last)
     return None
+
+
+def heading_names(headings: Iterable[str]) -> frozenset[str]:
+    """What headings are called in links: as they read, and as web pages spell them."""
+    folded = [_folded(each) for each in headings]
+    return frozenset(folded) | {_slug(each) for each in folded}
+
+
+def names_heading(anchor: str, names: frozenset[str]) -> bool:
+    """Whether an anchor names one of the headings. Marks of blocks are not looked for."""
+    last = anchor.rpartition("#")[2].strip()
+    if not last or last.startswith("^"):
+        return True
+    return _folded(last) in names or _slug(_folded(last)) in names
+
+
+def _slug(folded: str) -> str:
+    return re.sub(r"[\W_]+", "-", folded).strip("-")
 
 
 def _find_headings(lines: list[str], masked: list[str]) -> list[tuple[int, int, str]]:

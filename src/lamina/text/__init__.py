@@ -4,9 +4,11 @@ from lamina.text.citations import (
     Cited,
     Document,
     Source,
+    link_to,
     number_sources,
     render_search,
     renumber_citations,
+    without_definitions,
 )
 from lamina.text.pictures import PictureRef, find_pictures
 from lamina.text.rendering import (
@@ -35,6 +37,7 @@ __all__ = [
     "escape_content",
     "find_pictures",
     "label_of",
+    "link_to",
     "number_sources",
     "one_line",
     "rank_of",
@@ -45,4 +48,5 @@ __all__ = [
     "render_search",
     "render_tool_texts",
     "renumber_citations",
+    "without_definitions",
 ]

@@ -33,7 +33,8 @@ _OWN_HEADING = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"\[\[|\]\(|://")
-_NOT_IN_LINKS = str.maketrans({"[": "(", "]": ")", "|": "/"})
+# What a wikilink cannot hold.
+_NOT_IN_WIKILINKS = re.compile(r"[\[\]|]")
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -163,8 +164,32 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
     for source in sources:
         title = source.title.strip()
         name = title if title and shared[title] == 1 else source.path or title
-        lines.append(f"[^{source.number}]: [[{one_line(name).translate(_NOT_IN_LINKS)}]]")
+        lines.append(f"[^{source.number}]: {link_to(name)}")
     return f"{text}\n\n{SOURCES_HEADING}\n\n" + "\n".join(lines)
+
+
+def link_to(name: str) -> str:
+    """A link to a note by its path or title: `[[name]]`, or a Markdown link where the name holds
+    what would end that."""
+    shown = one_line(name)
+    if not _NOT_IN_WIKILINKS.search(shown):
+        return f"[[{shown}]]"
+    text = re.sub(r"([\[\]])", r"\\\1", shown)
+    target = re.sub(r"([<>])", r"\\\1", shown)
+    return f"[{text}](<{target}>)"
+
+
+def without_definitions(answer: str) -> str:
+    """An answer without the list of definitions that ends it, and the heading above that: what a
+    model writes there is its own."""
+    scan = _Scan(answer)
+    body = answer[: scan.list_start]
+    if body == answer:
+        return answer
+    lines = body.rstrip().split("\n")
+    if _OWN_HEADING.fullmatch(lines[-1]):
+        lines.pop()
+    return "\n".join(lines).rstrip()
 
 
 class _Catalogue:
@@ -207,7 +232,7 @@ class _Scan:
         self._answer = answer
         self._masked, self.open_fence = mask_code(answer)
         self._lines = list(_line_spans(self._masked))
-        self._list_start = self._find_list()
+        self.list_start = self._find_list()
         self.marks = list(self._find_marks())
 
     def _find_list(self) -> int:
@@ -225,7 +250,7 @@ class _Scan:
         for start, end in self._lines:
             line = self._masked[start:end]
             lead = _lead(line)
-            in_list = start >= self._list_start
+            in_list = start >= self.list_start
             # In the list that ends an answer a definition may be an item; elsewhere it is bare.
             is_definition = _defines(line) and (in_list or not line[:lead].strip())
             for found in _CITATION.finditer(line):
@@ -256,7 +281,7 @@ class _Scan:
 
     def rewrite(self, new_number: Mapping[int, int]) -> str:
         """The answer with new numbers, and with the definitions at its end in their order."""
-        labels = [m for m in self.marks if m.is_label and m.start >= self._list_start]
+        labels = [m for m in self.marks if m.is_label and m.start >= self.list_start]
         bounds = [0, *(mark.line_start for mark in labels), len(self._answer)]
         body, *texts = self._renumber(bounds, new_number)
         entries = [

@@ -138,6 +138,14 @@ def label_of(item: ItemId) -> str:
     match = _SELECTION_KEY.fullmatch(key) if kind_of(item) == "selection" else None
     if match:
         return f"{match[1]} (lines {match[2]}-{match[3]})"
+    match kind_of(item):
+        case "tag":
+            return f"#{key}"
+        case "folder":
+            return f"{key}/"
+        case "query":
+            path, _, digest = key.rpartition("#")
+            return f"{path} (query {digest[:6]})" if path else key
     return key
 
 

@@ -94,6 +94,14 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             if isinstance(getattr(self, name), int):
                 # As it is read back: one value, one form.
                 force_setattr(self, name, float(getattr(self, name)))
+        hosts = self.allow_hosts
+        if not isinstance(hosts, tuple | list) or not all(
+            isinstance(each, str) and each.strip() for each in hosts
+        ):
+            raise InvalidSetting("allow_hosts", hosts, "must be a list of hosts")
+        force_setattr(self, "allow_hosts", tuple(hosts))
+        if not isinstance(self.embed_depth, int):
+            raise InvalidSetting("embed_depth", self.embed_depth, "must be a whole number")
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
             if not _within(share, 0, 1) or not share:

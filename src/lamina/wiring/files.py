@@ -1,7 +1,12 @@
 """The files of a workspace as tools for a model."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+from lamina.engine.session import Session
+from lamina.errors import UsageError
+from lamina.text.screening import find_secrets, redact
 from lamina.tools.functions import FunctionTool
 from lamina.workspace.actions import Actions
 from lamina.workspace.folder import FolderWorkspace
@@ -12,8 +17,36 @@ _LOOKING = ("ls", "read", "grep")
 _CHANGING = ("write", "edit", "touch", "mv", "rm", "undo")
 
 
-def file_tools(workspace: FolderWorkspace) -> list[FunctionTool[..., Any]]:
-    """The tools: looking is free, changing wants a person's word."""
+# What stands where a secret was left out.
+_MARK = "[redacted: "
+
+
+def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionTool[..., Any]]:
+    """The tools: looking is free, changing wants a person's word. Secrets in files do not reach the
+    model, as the session's settings say, and what it has not seen it cannot write over."""
     actions = Actions(workspace.root, on_change=workspace.mark)
-    looking = [FunctionTool(getattr(actions, name), permission="free") for name in _LOOKING]
-    return looking + [FunctionTool(getattr(actions, name)) for name in _CHANGING]
+
+    def screened(function: Callable[..., str]) -> Callable[..., str]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> str:
+            found = function(*args, **kwargs)
+            if session.settings.secrets != "redact":
+                return found
+            return redact(found, find_secrets(found))
+
+        return run
+
+    def guarded(function: Callable[..., str]) -> Callable[..., str]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> str:
+            if any(isinstance(each, str) and _MARK in each for each in (*args, *kwargs.values())):
+                raise UsageError(
+                    f"the text holds a mark ({_MARK}...]) where a secret was left out: change the "
+                    f"parts around it with edit, so that the secret stays"
+                )
+            return function(*args, **kwargs)
+
+        return run
+
+    looking = [FunctionTool(screened(getattr(actions, n)), permission="free") for n in _LOOKING]
+    return looking + [FunctionTool(guarded(getattr(actions, name))) for name in _CHANGING]

@@ -174,7 +174,9 @@ def _with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
     from lamina.tools.toolbox import Toolbox
 
     assert session.searcher is not None
-    return Toolbox(host, SearchTools(session.searcher, scope=scope))
+    return Toolbox(
+        host, SearchTools(session.searcher, scope=scope, secrets=session.settings.secrets)
+    )
 
 
 async def _offer_files(session: Session) -> ToolHost:
@@ -195,7 +197,7 @@ async def _offer_files(session: Session) -> ToolHost:
     if standing.get(FILES_PART) != WORKSPACE_PERSONA:
         reason = "the workspace's files are offered as tools"
         await session.set_system(FILES_PART, WORKSPACE_PERSONA, reason=reason)
-    return FunctionTools(*file_tools(workspace))
+    return FunctionTools(*file_tools(workspace, session))
 
 
 async def _withdraw_files(session: Session) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # A folder or tag brings so many files at most; a search is made for more.
 MOST_BROUGHT = 2_000
+MOST_LISTED = 5_000
 MOST_MATCHES = 8
 
 
@@ -66,8 +67,7 @@ class Gatherer:
         try:
             return self._gather(reference, embed_depth)
         except Refused as refusal:
-            what = item_id("note", reference.encode("utf-8", "backslashreplace").decode())
-            left = LeftOut(what=what, reason=refusal.reason, detail=refusal.detail)
+            left = LeftOut(what=_id_of(reference), reason=refusal.reason, detail=refusal.detail)
             return Gathered(left_out=(left,))
 
     def _gather(self, reference: str, embed_depth: int) -> Gathered:
@@ -188,7 +188,10 @@ class Gatherer:
         source = item_id("note", path)
         try:
             found = self._locate(name, beside=path)
-            if found.anchor:
+            if found.anchor and found.path == path:
+                # A part of the note itself, which is there as a whole.
+                return Gathered()
+            if found.anchor and kind_of_file(found.path) == "note":
                 return _brought(self._section(found), "embed", source)
             if found.path in seen:
                 return Gathered()
@@ -257,7 +260,9 @@ class Gatherer:
         return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
     def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> Gathered:
-        listing = "\n".join(f"- {path}" for path in paths) or "(empty)"
+        listing = "\n".join(f"- {path}" for path in paths[:MOST_LISTED]) or "(empty)"
+        if len(paths) > MOST_LISTED:
+            listing += f"\n(and {len(paths) - MOST_LISTED:,} more)"
         main = Item(id=item, content=listing, workspace=self._root.id)
         texts = [path for path in paths if kind_of_file(path) in ("note", "file")]
         readings, left_out = [Reading(item=main)], []
@@ -301,6 +306,19 @@ class Gatherer:
             if key_of(query_id(path, query)).endswith(f"#{digest}"):
                 return self._query(path, query)
         raise Refused("missing", f"{path} has no query {digest} any more")
+
+
+def _id_of(reference: str) -> ItemId:
+    """The id that a reference would have had, as far as its form tells."""
+    said = reference.encode("utf-8", "backslashreplace").decode()
+    meant = read_reference(said)
+    if meant.kind in ("tag", "folder"):
+        return item_id(meant.kind, meant.name)
+    if meant.kind == "lines":
+        return selection_id(meant.name, meant.start, meant.end)
+    kind = kind_of_file(meant.name) if meant.kind == "path" else "note"
+    # A name without an ending is that of a note.
+    return item_id(kind if PurePosixPath(meant.name).suffix else "note", said)
 
 
 def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:

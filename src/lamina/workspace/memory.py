@@ -91,7 +91,11 @@ class MemoryFile:
 
     def _read(self) -> str:
         try:
-            with self.path.open("rb") as file:
+            # Not waiting: what is no file may never give anything.
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            with os.fdopen(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise UsageError(f"{self.path} is not a regular file")
                 data = file.read(MOST_BYTES + 1)
         except FileNotFoundError:
             return ""

@@ -118,7 +118,8 @@ def _collect(
     found: dict[str, Fitted] = {}
     warnings = []
     for reference in references[:MAX_TRIED]:
-        target = reference.target
+        # What follows an address may be a key to it.
+        target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
         shown = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
         try:
             fitted = loader.load(reference, found)

@@ -60,7 +60,10 @@ def _read_picture(root: Root, path: str, data: bytes, status: os.stat_result) ->
 def _read_pdf(root: Root, path: str, data: bytes, status: os.stat_result) -> Reading:
     from lamina.workspace.pdf import read_pdf
 
-    found = read_pdf(data)
+    try:
+        found = read_pdf(data)
+    except Refused as refusal:
+        raise Refused(refusal.reason, f"{path}: {refusal.detail}") from None
     item = Item(
         id=item_id("pdf", path),
         title=found.title,

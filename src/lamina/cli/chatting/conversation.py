@@ -249,8 +249,8 @@ class Chat:
                 tell("(the model said nothing)")
             if answer.turn and (stop := STOPS.get(answer.turn.stop)):
                 tell(stop)
-            for line in footnotes(answer):
-                tell(line)
+            if notes := footnotes(answer):
+                self.screen.show("\n" + "\n".join(notes))
         else:
             tell("(left in the middle; /resume goes on, or ask something else)")
         if spent:

@@ -47,7 +47,8 @@ class _Document(Markdown):
 
 def _parse(text: str) -> list[Token]:
     parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
-    return parser.parse(text)
+    # A definition is not drawn by itself, and would be left out: it is text like any other.
+    return parser.disable("reference").parse(text)
 
 
 def _all(tokens: list[Token]) -> Iterator[Token]:
