@@ -348,7 +348,7 @@ def test_once_something_was_sent_an_item_is_laid_behind_the_messages() -> None:
     assert now.cached.until(3) == ENVELOPE.cached
     context = now.cached[-1].context
     assert context is not None
-    assert context.uses == (Use(item=B, version="v2", form="full"),)
+    assert context.uses == (Use(item=B, version="v2", form="full", replaces=True),)
     twice = after(ItemLay(item=B, version="v2"), ItemLay(item=A, version="v1"))
     assert len({message.id for message in twice.cached}) == len(twice.cached)
 

@@ -71,8 +71,8 @@ def context(
 ) -> None:
     """Print the envelope of a prepared turn: layers, items, what was left out, and why.
 
-    Nothing is sent to a model; pages that are attached are fetched if you allow it. `ask` and `chat` add a short system prompt if none is given; this does
-    not.
+    Nothing is sent to a model; pages that are attached are fetched if you allow it. `ask` and
+    `chat` add a short system prompt if none is given; this does not.
     """
     from lamina.cli.context import Request, show_context
 
