@@ -112,6 +112,7 @@ _NARROW: dict[type, dict[str, Any_]] = {
         **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens",
                          "compaction_summary", "embed_depth"), _counts),
         **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
+        "allow_hosts": st.lists(st.sampled_from(["a.org", "*.b.org:8080"]), max_size=2).map(tuple),
         "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
         "summary_timeout_s": st.floats(0, allow_infinity=False),
     },

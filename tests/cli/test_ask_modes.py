@@ -82,9 +82,7 @@ def shell(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
 def test_an_answer_stands_with_its_footnotes_on_standard_output(shell: Shell) -> None:
     shell.script(saying("There are nine berths [^1], said twice [^1]."))
     assert shell.ask("--mode", "qa", "How many berths has the north quay?") == (
-        "There are nine berths [^1], said twice [^1].\n"
-        "\n"
-        "[^1]: [[sea/harbour.md#Berths]] (lines 1-3)\n"
+        "There are nine berths [^1], said twice [^1].\n\n[^1]: [[sea/harbour.md#Berths]]\n"
     )
     assert "nine berths" not in shell.err
     assert shell.err.startswith("session ")
@@ -107,7 +105,7 @@ def test_sources_are_listed_if_the_model_cites_none(shell: Shell) -> None:
     shell.script(saying("Nine."))
     said = shell.ask("--mode", "qa", "How many berths has the north quay?")
     assert said.startswith("Nine.\n\n#### Sources\n")
-    assert "[^1]: [[harbour#Berths]]" in said
+    assert "[^1]: [[sea/harbour.md#Berths]]" in said
     assert "(lines" not in said
 
 
@@ -206,7 +204,7 @@ def test_a_plan_searches_and_the_answer_cites(shell: Shell) -> None:
         calling(("a", "localSearch", {"query": "berths north quay"})), saying("Nine [^1].")
     )
     assert shell.ask("--mode", "plan", "How many berths has the north quay?") == (
-        "Nine [^1].\n\n[^1]: [[sea/harbour.md#Berths]] (lines 1-3)\n"
+        "Nine [^1].\n\n[^1]: [[sea/harbour.md#Berths]]\n"
     )
     assert shell.tools(0) == ["localSearch"]
     assert shell.tools() == []

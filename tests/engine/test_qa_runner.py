@@ -135,8 +135,8 @@ Nine.
 
 #### Sources
 
-[^1]: [[harbour#North]]
-[^2]: [[harbour#South]]\
+[^1]: [[sea/harbour.md#North]]
+[^2]: [[sea/harbour.md#South]]\
 """)
             assert [each.link for each in answer.sources] == [
                 "sea/harbour.md#North", "sea/harbour.md#South",
@@ -468,7 +468,7 @@ Said.
 
 [^1]: [[x/a.md#One]]
 [^2]: [[y/a.md#Two]]
-[^3]: [[b#C x z]]\
+[^3]: [[b.md#C x z]]\
 """)
 
 

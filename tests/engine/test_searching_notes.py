@@ -95,7 +95,7 @@ def test_only_notes_in_scope_are_searched(scope: Scope, paths: set[str]) -> None
         assert {hit.path for hit in found.hits} == paths
         assert found.searched == len(paths)
         if not paths:
-            assert "no note is in the scope" in found.warnings[0]
+            assert found.warnings[0].startswith("no note is ")
 
     run(body())
 

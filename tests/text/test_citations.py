@@ -17,6 +17,7 @@ from lamina.text import (
     render_search,
     render_tool_texts,
     renumber_citations,
+    without_definitions,
 )
 from lamina.text.citations import CITATION_RULES
 from lamina.values.message import ToolText
@@ -220,7 +221,25 @@ def test_a_title_that_is_empty_or_shared_gives_way_to_the_path() -> None:
 
 def test_a_title_cannot_cite_nor_leave_its_line() -> None:
     sources = (Source(number=1, title="a]] [^2]\n[^3]: x | `", path="a.md"), *ABC[1:])
-    assert cite("x", sources).text.splitlines()[4] == "[^1]: [[a)) (^2)\\n(^3): x / `]]"
+    (line,) = cite("x", sources).text.splitlines()[4:5]
+    assert line == (
+        r"[^1]: [a\]\] \[^2\]\\n\[^3\]: x | \`]"
+        r"(<a%5D%5D %5B%5E2%5D%5Cn%5B%5E3%5D: x %7C %60>)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        ("So [^1].\n\n#### Sources\n\n[^1]: [[made up]]", "So [^1]."),
+        ("So [^1].\n\n[^1]: x\n[^2]: y\n", "So [^1]."),
+        ("[^1]: x", ""),
+        ("So [^1].", "So [^1]."),
+        ("So.\n\nSources:\n- [[a]]", "So.\n\nSources:\n- [[a]]"),
+    ],
+)
+def test_what_a_model_writes_below_its_answer_is_taken_away(answer: str, body: str) -> None:
+    assert without_definitions(answer) == body
 
 
 @pytest.mark.parametrize(

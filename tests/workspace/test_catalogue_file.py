@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.control import note as say
 from msgspec.structs import replace
-from tests.workspace.test_catalogue import CountingRoot, later
+from tests.workspace.test_note_catalogue import CountingRoot, later
 
 from lamina.notes.reading import read_note
 from lamina.workspace import catalogue_file

@@ -174,8 +174,9 @@ def link_to(name: str) -> str:
     shown = one_line(name)
     if not _NOT_IN_WIKILINKS.search(shown):
         return f"[[{shown}]]"
-    text = re.sub(r"([\[\]])", r"\\\1", shown)
-    target = re.sub(r"([<>])", r"\\\1", shown)
+    text = re.sub(r"([\[\]`\\])", r"\\\1", shown)
+    # In the address, too, nothing may pass for a citation.
+    target = re.sub(r"[\[\]<>^`|\\%]", lambda found: f"%{ord(found[0]):02X}", shown)
     return f"[{text}](<{target}>)"
 
 

@@ -250,7 +250,7 @@ class Chat:
             if answer.turn and (stop := STOPS.get(answer.turn.stop)):
                 tell(stop)
             if notes := footnotes(answer):
-                self.screen.show("\n" + "\n".join(notes))
+                self.screen.write("\n" + "\n".join(notes) + "\n")
         else:
             tell("(left in the middle; /resume goes on, or ask something else)")
         if spent:
