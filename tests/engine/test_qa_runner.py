@@ -15,6 +15,7 @@ from tests.fakes.sessions import run
 from lamina.engine.citing import SEARCHED, cite, list_sources, render_hits
 from lamina.engine.composer import COMPOSER
 from lamina.errors import ProviderError, RequestTooLong, UsageError, WindowExceeded
+from lamina.formats.markdown_chat import export_chat
 from lamina.text.citations import NO_DOCUMENTS
 from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.event import Ended, Warned
@@ -455,6 +456,22 @@ def hit(path: str, heading: str = "", title: str = "") -> Hit:
 def test_headings_of_one_name_are_told_apart_by_what_they_stand_under() -> None:
     sources = list_sources([hit("a.md", "Linux > Setup"), hit("a.md", "Mac > Setup")])
     assert [each.link for each in sources] == ["a.md#Linux#Setup", "a.md#Mac#Setup"]
+
+
+def test_an_export_has_the_numbers_that_were_shown_and_what_they_mean() -> None:
+    async def body() -> None:
+        async with QaScene(saying("Four [^2], nine [^1].\n\n[^1]: [[made up]]")) as scene:
+            answer = await scene.ask("How many berths does the north quay have?")
+            assert answer.text == "Four [^1], nine [^2]."
+            exported = export_chat(scene.session.path).chat.messages[-1].text
+            assert exported == snapshot("""\
+Four [^1], nine [^2].
+
+[^1]: [[sea/harbour.md#South]]
+[^2]: [[sea/harbour.md#North]]\
+""")
+
+    run(body())
 
 
 def test_notes_of_one_name_are_told_apart_by_their_paths() -> None:

@@ -19,6 +19,7 @@ from lamina.engine.turn import Turn
 from lamina.text import (
     Document,
     Source,
+    link_to,
     render_search,
     renumber_citations,
     without_definitions,
@@ -180,10 +181,26 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
     own = [each for each in records if isinstance(each, dict) and each.get("request") == turn.id]
     if not own and session.state.retried:
         own = records[-1:]
+    return read_sources(own[-1]) if own else None
+
+
+def read_sources(record: Any) -> tuple[CitedSource, ...] | None:
+    """The sources in a record of a search; None if it holds none that can be read."""
     try:
-        return msgspec.convert(own[-1]["sources"], tuple[CitedSource, ...])
+        return msgspec.convert(record["sources"], tuple[CitedSource, ...])
     except (msgspec.ValidationError, LookupError, TypeError):
         return None
+
+
+def with_footnotes(text: str, sources: Sequence[CitedSource]) -> str:
+    """An answer as a person got it, with what its numbers mean below it."""
+    cited = cite(text, sources)
+    notes = [
+        f"[^{each.number}]: {link_to(each.link)}"
+        for each in cited.sources
+        if f"[^{each.number}]:" not in cited.text
+    ]
+    return "\n\n".join([cited.text, "\n".join(notes)]) if notes else cited.text
 
 
 # -- names of sources ------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.engine.answering import CitedSource
+from lamina.engine.citing import SEARCHED, read_sources, with_footnotes
 from lamina.formats.markdown_file import file_name, render_chat
 from lamina.formats.markdown_values import (
     Chat,
@@ -24,6 +26,7 @@ from lamina.journal.folding import BRANCH_NOTICE
 from lamina.text import label_of
 from lamina.values.entry import (
     BranchSummaryEntry,
+    CustomEntry,
     Entry,
     InfoEntry,
     MessageEntry,
@@ -98,8 +101,11 @@ def _tell_head(path: Sequence[Entry]) -> Chat:
 def _tell_messages(path: Sequence[Entry]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
     is_told = True
+    sources: tuple[CitedSource, ...] = ()
     for entry in path:
         match entry:
+            case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
+                sources = read_sources(data) or ()
             case MessageEntry(message=message) if message.role == "tool":
                 if not messages:  # results of an answer that is not there
                     messages.append(ChatMessage(role="ai", at=entry.at))
@@ -108,7 +114,11 @@ def _tell_messages(path: Sequence[Entry]) -> list[ChatMessage]:
                 )
                 messages[-1] = replace(messages[-1], results=(*messages[-1].results, follower))
             case MessageEntry():
-                messages.append(_message_of(entry))
+                told = _message_of(entry)
+                if told.role == "ai" and sources and told.text and told.layout is None:
+                    # As the person got it: numbers by first mention, and what they mean.
+                    told, sources = replace(told, text=with_footnotes(told.text, sources)), ()
+                messages.append(told)
                 is_told = entry.message.role != "user"
             case BranchSummaryEntry():
                 messages.append(_summary_of(entry))
