@@ -463,7 +463,7 @@ def test_an_export_has_the_numbers_that_were_shown_and_what_they_mean() -> None:
         async with QaScene(saying("Four [^2], nine [^1].\n\n[^1]: [[made up]]")) as scene:
             answer = await scene.ask("How many berths does the north quay have?")
             assert answer.text == "Four [^1], nine [^2]."
-            exported = export_chat(scene.session.path).chat.messages[-1].text
+            exported = export_chat(scene.runner.session.path).chat.messages[-1].text
             assert exported == snapshot("""\
 Four [^1], nine [^2].
 
