@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
+from lamina.engine.planned import PLAN
 from lamina.engine.recorder import waiting_request
 from lamina.engine.tree import name_of
 from lamina.errors import LaminaError, UnknownTarget
@@ -19,7 +20,14 @@ from lamina.ledger import cost_of
 from lamina.ports import TargetBook
 from lamina.providers.book import load_book
 from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry, SessionEntry
+from lamina.values.entry import (
+    CustomEntry,
+    Entry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+)
 from lamina.values.usage import Usage
 from lamina.wiring import data_folder, default_store
 
@@ -97,6 +105,7 @@ async def _describe(store: JsonlStore, session: str) -> Row:
 def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     found = [entry.usage for entry in entries if isinstance(entry, ReplyEntry)]
     found += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
+    found += [usage for usage, _ in _plans(entries)]
     return Usage(
         input=sum(each.input for each in found),
         cached=sum(each.cached for each in found),
@@ -113,7 +122,19 @@ def sum_cost(entries: tuple[Entry, ...], book: TargetBook) -> float:
         if isinstance(entry, ReplyEntry) and entry.request in targets:
             with suppress(UnknownTarget):
                 cost += cost_of(entry.usage, book.find(targets[entry.request]))
-    return cost
+    return cost + sum(each for _, each in _plans(entries))
+
+
+def _plans(entries: tuple[Entry, ...]) -> list[tuple[Usage, float]]:
+    """What planning calls cost, which are requests of their own."""
+    found = []
+    for entry in entries:
+        if isinstance(entry, CustomEntry) and entry.kind == PLAN and isinstance(entry.data, dict):
+            cost = entry.data.get("cost")
+            with suppress(msgspec.ValidationError):
+                usage = msgspec.convert(entry.data.get("usage"), Usage)
+                found.append((usage, float(cost) if isinstance(cost, int | float) else 0.0))
+    return found
 
 
 def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> None:
