@@ -174,7 +174,7 @@ def test_the_session_itself_says_what_changed_when_it_is_opened_again(
         assert "projects/sail.md was edited" in told
         assert "projects/boat.md was deleted" in told
         assert "people/crew.md was moved to archive/crew.md" in told
-        assert "projects was edited" in told
+        assert "projects/ was edited" in told
         changes = await session.refresh()
         assert {each.change for each in changes} == {"edited", "deleted", "moved"}
         assert await session.check() == ()
