@@ -175,7 +175,7 @@ def test_the_open_note_goes_first_and_once(vault: Path) -> None:
 def test_a_search_shows_places_that_can_be_attached(vault: Path) -> None:
     talked = talk(vault, "/search north quay berths", "/search zebra")
     assert talked.out == (
-        "words  sea/harbour.md#L1-L3  Berths\n"
+        "words  sea/harbour.md#L1-L3  ·  Berths\n"
         "       # Berths The north quay has nine berths.\n"
         "nothing fits in 5 notes\n"
     )

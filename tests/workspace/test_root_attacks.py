@@ -51,7 +51,7 @@ def attacks(root: Path, outside: Path) -> list[str]:
         for number, (up, separator) in enumerate(itertools.product(UPWARD, SEPARATORS))
     ]
     absolute = [
-        "/etc/passwd", "/proc/self/environ", "/proc/self/fd/0", "/proc/self/root/etc/passwd",
+        "/etc/passwd", "/proc/self/environ", "/proc/self/fd/0", "/proc/self/task/1/environ",
         "/proc/self/cwd/secret.md", "/dev/zero", "/dev/stdin", "/dev/fd/0", f"{outside}/secret.md",
         f"{root}/../outside/secret.md", f"{root}/notes/a.md", f"{root}", f"{root}/link.md",
         os.path.relpath(outside / "secret.md", root), os.path.relpath("/etc/passwd", root),

@@ -6,8 +6,8 @@ is complete, so its words wait until then.
 
 from lamina.cli.escaping import visible
 from lamina.engine.answering import Answer
+from lamina.engine.citing import list_footnotes
 from lamina.engine.runner import Listener
-from lamina.text import link_to
 from lamina.values.event import BlockDelta, BlockEnded, BlockStarted, Ended, Event
 
 
@@ -44,9 +44,4 @@ def settled(listener: Listener) -> Listener:
 
 def footnotes(answer: Answer) -> list[str]:
     """What the numbers of an answer mean, a line each; none if it says so itself."""
-    lines = []
-    for source in answer.sources:
-        mark = f"[^{source.number}]:"
-        if mark not in answer.text:
-            lines.append(f"{mark} {visible(link_to(source.link))}")
-    return lines
+    return [visible(line) for line in list_footnotes(answer.text, answer.sources)]

@@ -119,7 +119,7 @@ def chat(
 
     if session is not None and latest:
         raise typer.BadParameter("--session and --continue exclude one another")
-    wants(workspace, mode, files)
+    wants(mode, files)
     options = ChatOptions(
         workspace=workspace,
         session=session,
@@ -205,7 +205,7 @@ def ask(
         max_tokens=max_tokens,
         active=active,
     )
-    wants(workspace, mode, files)
+    wants(mode, files)
     options = RunOptions(
         workspace=workspace,
         session=session,
@@ -254,7 +254,7 @@ def rpc(
     from lamina.cli.rpc import Served, serve
     from lamina.cli.running import RunOptions
 
-    wants(workspace, mode, files)
+    wants(mode, files)
     served = Served(
         attach=tuple(attach or ()),
         essential=tuple(essential or ()),

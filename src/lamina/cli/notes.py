@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from rich.console import Console
 
-from lamina.cli.chatting.finding import place_of
+from lamina.cli.chatting.finding import list_hits
 from lamina.cli.escaping import one_line, visible
 from lamina.cli.indexing import show_progress
 from lamina.cli.models import ensure_model
@@ -190,13 +190,5 @@ def _as_json(found: Found) -> str:
 
 
 def _show(found: Found) -> str:
-    if not found.hits:
-        return f"nothing fits in {found.searched:,} notes"
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    lines = []
-    for hit in found.hits:
-        score = f"{hit.score:.2f}" if hit.score is not None else "words"
-        under = f"  ·  {one_line(hit.heading)}" if hit.heading else ""
-        lines.append(f"{score:>5}  {visible(place_of(hit))}{under}")
-        lines.append(f"       {one_line(hit.text, width - 8)}")
-    return "\n".join(lines)
+    return "\n".join(list_hits(found, width))

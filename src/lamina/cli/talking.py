@@ -1,7 +1,6 @@
 """What `chat`, `ask` and `rpc` are told alike: the options that say how a person wants to talk."""
 
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -90,9 +89,7 @@ def changes_of(web: str | None, allow_host: list[str] | None) -> dict[str, Any]:
     return changes
 
 
-def wants(workspace: Path, mode: str, files: bool) -> None:
+def wants(mode: str, files: bool) -> None:
     """Refuses what does not go together."""
     if mode == "qa" and files:
         raise typer.BadParameter("--files goes with --mode agent or plan; qa calls no tools")
-    if not workspace.is_dir():
-        raise typer.BadParameter(f"{workspace} is not a folder")

@@ -192,14 +192,19 @@ def read_sources(record: Any) -> tuple[CitedSource, ...] | None:
         return None
 
 
+def list_footnotes(text: str, sources: Sequence[CitedSource]) -> list[str]:
+    """What the numbers of an answer mean, a line each, but for those that it says itself."""
+    return [
+        f"[^{each.number}]: {link_to(each.link)}"
+        for each in sources
+        if f"[^{each.number}]:" not in text
+    ]
+
+
 def with_footnotes(text: str, sources: Sequence[CitedSource]) -> str:
     """An answer as a person got it, with what its numbers mean below it."""
     cited = cite(text, sources)
-    notes = [
-        f"[^{each.number}]: {link_to(each.link)}"
-        for each in cited.sources
-        if f"[^{each.number}]:" not in cited.text
-    ]
+    notes = list_footnotes(cited.text, cited.sources)
     return "\n\n".join([cited.text, "\n".join(notes)]) if notes else cited.text
 
 

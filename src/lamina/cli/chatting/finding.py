@@ -8,10 +8,14 @@ from lamina.values.note import Found, Hit
 
 def show_hits(found: Found, width: int) -> Text:
     """Each passage by its place and how well it fits, with its beginning."""
+    return Text("\n".join(list_hits(found, width)))
+
+
+def list_hits(found: Found, width: int) -> list[str]:
+    """The same as plain lines."""
     if not found.hits:
-        return Text(f"nothing fits in {found.searched:,} notes")
-    lines = [line for hit in found.hits for line in _lines(hit, width)]
-    return Text("\n".join(lines))
+        return [f"nothing fits in {found.searched:,} notes"]
+    return [line for hit in found.hits for line in _lines(hit, width)]
 
 
 def place_of(hit: Hit) -> str:
@@ -21,6 +25,8 @@ def place_of(hit: Hit) -> str:
 
 def _lines(hit: Hit, width: int) -> list[str]:
     score = f"{hit.score:.2f}" if hit.score is not None else "words"
-    under = f"  {one_line(hit.heading)}" if hit.heading else ""
-    body = " ".join(visible(hit.text).split())
-    return [f"{score:>5}  {visible(place_of(hit))}{under}", f"       {one_line(body, width - 8)}"]
+    under = f"  ·  {one_line(hit.heading)}" if hit.heading else ""
+    return [
+        f"{score:>5}  {visible(place_of(hit))}{under}",
+        f"       {one_line(hit.text, width - 8)}",
+    ]
