@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A stamp per set of dependencies: set-up runs again only when they changed.
 STAMP := $(VENV)/.ready
+# Tests start hundreds of processes: what is compiled once is kept, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
 .PHONY: help demo test crash format bench clean

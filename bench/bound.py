@@ -22,6 +22,10 @@ that keeps the assumptions does better. `LEAVING` may also leave out what is lar
 all of it or a part. `OURS` has rules like Lamina's: the latest tenth of the room stays, at least
 half of the room is full afterwards, a summary stands in the gap, what was dropped stays dropped.
 It is no bound for lazy, only the best use of such rules.
+
+`FIXED` are plans that do not know the future: over the window they go down to a share of the room
+and keep a share of the latest, always the same. They may cut anywhere, too. Of all of these shares
+the pair is reported that meets the target most often in a group, which nobody knows beforehand.
 """
 
 import argparse
@@ -30,6 +34,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -71,6 +76,10 @@ class Policy:
 ANY = Policy(recall=True)
 LEAVING = Policy(recall=True, leave=True)
 OURS = Policy(recent=0.1, least=0.5, summary=250)
+# Shares of the room: what a prune goes down to, and what of the latest it keeps.
+FIXED = tuple(product((0.5, 0.6, 0.7, 0.8, 0.9), (0.02, 0.05, 0.1)))
+# Above this share a plan that does not know the future prunes while the cache is cold.
+COLD_ABOVE = 0.7
 POLICIES = {"any plan": ANY, "any, leaving out": LEAVING, "rules like ours": OURS}
 
 
@@ -163,6 +172,29 @@ def _running_best(cost: Floats, sent: Floats) -> tuple[Floats, Floats]:
     return least, sent[where]
 
 
+def fixed_hit_rate(
+    series: Sequence[Need], system: int, window: int, shares: tuple[float, float]
+) -> float:
+    """The share of cached tokens of a plan that knows nothing of what comes."""
+    goal, recent = shares
+    kept = sent = missed = 0
+    for number, need in enumerate(series):
+        limit = window - need.passing
+        room = limit - system
+        fresh = new = min(need.new, room - OURS.summary)
+        size = kept + new
+        most = system + COLD_ABOVE * room if need.cold else limit
+        if number and size > most:
+            tail = max(new, int((goal - recent if need.cold else recent) * room))
+            least = min(room, tail + OURS.summary)
+            size = min(size, system + max(int(goal * room), least))
+            fresh = min(tail + OURS.summary, size - system)
+        kept = size
+        sent += size + need.passing
+        missed += need.passing + (size if need.cold else fresh)
+    return 1 - missed / sent
+
+
 def judge(conversation: Conversation, group: str) -> list[dict[str, Any]]:
     """One record for each window that binds."""
     lazy = LaminaPlayer("lazy")
@@ -178,6 +210,10 @@ def judge(conversation: Conversation, group: str) -> list[dict[str, Any]]:
                 name: best_hit_rate(series, system, window, policy)
                 for name, policy in POLICIES.items()
             }
+            rates |= {
+                f"fixed {shares}": fixed_hit_rate(series, system, window, shares)
+                for shares in FIXED
+            }
             rates["lazy"] = result.hit_rate
             shares = {name: round(rate / free, 4) for name, rate in rates.items()}
             records.append({"group": f"{group}, {window:,}", "conversation": conversation.name}
@@ -186,9 +222,16 @@ def judge(conversation: Conversation, group: str) -> list[dict[str, Any]]:
 
 
 def report(records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    names = (*POLICIES, "lazy")
+    names = (*POLICIES, "best fixed", "lazy")
     yield f"{'hit rate over that without a window':<46}{TARGET} met{'mean':>11}{'worst':>9}"
     for group in sorted({record["group"] for record in records}):
+        own = [record for record in records if record["group"] == group]
+        best = max(
+            (f"fixed {shares}" for shares in FIXED),
+            key=lambda name: sum((record[name] >= TARGET) + record[name] / 1e3 for record in own),
+        )
+        for record in own:
+            record["best fixed"] = record[best]
         for name in names:
             shares = [record[name] for record in records if record["group"] == group]
             met = f"{sum(share >= TARGET for share in shares)} of {len(shares)}"

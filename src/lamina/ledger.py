@@ -25,8 +25,9 @@ def cost_of(usage: Usage, target: Target) -> float:
 def shared_links(before: Chain[Link], after: Chain[Link]) -> int:
     """How many leading segments agree: at once where the buffer is shared, else by halving on
     the running digests."""
-    known = before.shared_with(after)
-    low, high = known, min(len(before), len(after))
+    if known := before.shared_with(after):
+        return known
+    low, high = 0, min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
         if before[middle - 1].running == after[middle - 1].running:
@@ -39,14 +40,14 @@ def shared_links(before: Chain[Link], after: Chain[Link]) -> int:
 def shared_prefix(before: Prompt, after: Prompt) -> int:
     """How many leading segments of two prompts are the same bytes on the wire."""
     shared = shared_links(before.front, after.front)
-    if shared < len(before.front) or shared < len(after.front):
+    if shared < before.ends[0] or shared < after.ends[0]:
         # One front is longer: behind the shorter stand messages, whose roles differ from it.
         return shared
-    history = shared_links(before.history, after.history)
-    shared += history
-    if history < len(before.history) and history < len(after.history):
+    shared += shared_links(before.history, after.history)
+    old_turn, new_turn = before.ends[1], after.ends[1]
+    if shared < old_turn and shared < new_turn:
         return shared
-    if len(before.history) == len(after.history) and _digests(before) == _digests(after):
+    if old_turn == new_turn and _digests(before) == _digests(after):
         # The same turn goes on: its steps are a chain of their own.
         shared += len(before.asked) + shared_links(before.steps, after.steps)
     for old, new in zip(before.since(shared), after.since(shared), strict=False):

@@ -48,3 +48,19 @@ def test_a_session_opened_again_does_not_count_what_was_counted_before_twice() -
         assert world.book.words.asked - before < 20 * 5
 
     run(body())
+
+
+@pytest.mark.parametrize("promotion", ["lazy", "eager"])
+def test_a_question_is_counted_once_and_not_again_when_it_becomes_history(
+    promotion: Promotion,
+) -> None:
+    async def body() -> None:
+        world = World()
+        session = await world.open(window=1_000_000, promotion=promotion)
+        await talk(session, "Q1")
+        before = world.book.words.asked
+        await session.prepare("Q2")
+        # The answer to the first one, and the second.
+        assert world.book.words.asked - before == 2
+
+    run(body())

@@ -35,6 +35,7 @@ from lamina.values.patch import (
     OptionsSet,
     Patch,
     PatchOp,
+    ResultsReplace,
     SystemPartSet,
     ToolsRemove,
 )
@@ -243,6 +244,7 @@ OTHERS: list[PatchOp] = [
     ToolsRemove(names=("find",), reason=WHY),
     OptionsSet(temperature=0),
     MessagesCachedReplace(messages=(), reason=WHY),
+    ResultsReplace(message="m", results=(), reason=WHY),
     CompactionApply(first_kept=0, summary="S", reason=WHY),
     ItemLay(item=note("a.md", "A").id, version="v"),
 ]

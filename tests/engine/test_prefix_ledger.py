@@ -20,6 +20,7 @@ from lamina.values.patch import (
     MessagesCachedReplace,
     OptionsSet,
     PatchOp,
+    ResultsReplace,
     SystemPartRemove,
     SystemPartSet,
     SystemPartsReplace,
@@ -43,6 +44,7 @@ MOVING: tuple[PatchOp, ...] = (
     ToolsReplace(tools=(ToolDefinition(name="other"),), reason=BLANK),
     ToolsRemove(names=("find",), reason=BLANK),
     MessagesCachedReplace(messages=(), reason=BLANK),
+    ResultsReplace(message="m", results=(), reason=BLANK),
     CompactionApply(first_kept=1, summary="short", reason=BLANK),
     LibraryConsolidate(items=(), reason=BLANK),
 )

@@ -16,7 +16,16 @@ from lamina.journal import SUMMARY, apply_patch
 from lamina.values.chain import Chain
 from lamina.values.envelope import Envelope, Laid, Options, SystemPart
 from lamina.values.item import ItemId, note_id
-from lamina.values.message import Context, Message, Text, ToolDefinition, ToolText, Use
+from lamina.values.message import (
+    Context,
+    Message,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolText,
+    Use,
+)
 from lamina.values.patch import (
     CompactionApply,
     ItemLay,
@@ -27,6 +36,7 @@ from lamina.values.patch import (
     OptionsSet,
     Patch,
     PatchOp,
+    ResultsReplace,
     SystemPartRemove,
     SystemPartSet,
     SystemPartsReplace,
@@ -142,6 +152,36 @@ def test_replacing_cached_messages_leaves_the_uncached_tail() -> None:
     now = after(MessagesCachedReplace(messages=MESSAGES[2:], reason=WHY))
     assert tuple(now.cached) == MESSAGES[2:]
     assert fields_changed(ENVELOPE, now) == {"cached"}
+
+
+def test_results_become_shorter_where_they_stand() -> None:
+    call = Message(
+        role="assistant", blocks=(ToolCall(id="c", name="find", arguments="{}"),), id="a"
+    )
+    long = (found("c", "many lines"), found("d", "few"))
+    answer = Message(role="tool", blocks=long, id="t")
+    envelope = replace(ENVELOPE, cached=Chain((call, answer, *MESSAGES)))
+    now = after(results_of("t", found("c", "lines")), envelope=envelope)
+    short = replace(answer, blocks=(found("c", "lines"), long[1]))
+    assert tuple(now.cached) == (call, short, *MESSAGES)
+    assert fields_changed(envelope, now) == {"cached"}
+
+
+@pytest.mark.parametrize(("message", "call"), [("nobody", "c"), ("t", "other")])
+def test_results_that_are_not_there_are_not_replaced(message: str, call: str) -> None:
+    answer = Message(role="tool", blocks=(found("c", "many lines"),), id="t")
+    envelope = replace(ENVELOPE, cached=Chain((*MESSAGES, answer)))
+    with pytest.raises(InvalidPatch, match=message) as caught:
+        after(results_of(message, found(call, "lines")), envelope=envelope)
+    assert caught.value.op == "results_replace"
+
+
+def found(call: str, text: str) -> ToolResult:
+    return ToolResult(call_id=call, name="find", text=text)
+
+
+def results_of(message: str, *results: ToolResult) -> ResultsReplace:
+    return ResultsReplace(message=message, results=results, reason=WHY)
 
 
 def test_appending_to_the_uncached_tail_needs_no_reason_and_touches_nothing_else() -> None:

@@ -27,6 +27,7 @@ from lamina.values.patch import (
     OptionsSet,
     Patch,
     PatchOp,
+    ResultsReplace,
     SystemPartRemove,
     SystemPartSet,
     SystemPartsReplace,
@@ -44,6 +45,7 @@ CACHED: list[PatchOp] = [
     ToolsReplace(tools=()),
     ToolsRemove(names=()),
     MessagesCachedReplace(messages=()),
+    ResultsReplace(message="m", results=()),
     CompactionApply(first_kept=0, summary="S"),
     LibraryConsolidate(items=()),
 ]

@@ -172,6 +172,32 @@ def test_a_request_is_plain_json_and_sending_it_leaves_it_alone(
 
 
 @each_vendor
+def test_whoever_changes_a_request_changes_no_other(vendor: Vendor, tmp_path: Path) -> None:
+    async def main() -> None:
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        session = await open_with(vendor, tmp_path, options=Options(schema=schema))
+        first = await session.prepare("Hello.")
+        await first.commit(vendor.answer("Hi."))
+        turn = await session.prepare("Look.", attach=["plan.png"])
+        request = turn.request()
+        before = json.dumps(request)
+        spoil(request)
+        assert json.dumps(turn.request()) == before
+
+    def spoil(value: object) -> None:
+        if isinstance(value, dict):
+            for each in value.values():
+                spoil(each)
+            value["spoilt"] = True
+        elif isinstance(value, list):
+            for each in value:
+                spoil(each)
+            value.append("spoilt")
+
+    anyio.run(main)
+
+
+@each_vendor
 def test_options_reach_the_wire(vendor: Vendor, tmp_path: Path) -> None:
     async def main() -> None:
         options = Options(temperature=0.5, max_tokens=77, reasoning="high")

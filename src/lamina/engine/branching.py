@@ -6,9 +6,9 @@ is left behind.
 
 from collections.abc import Sequence
 
+from lamina.engine.consolidating import BOUNDARY, consolidate
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench
-from lamina.engine.shrinking import BOUNDARY, consolidate
 from lamina.engine.writing import Pen
 from lamina.errors import TurnState
 from lamina.journal import State, awaits_results, items_named, lost_results

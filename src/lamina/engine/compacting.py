@@ -28,16 +28,10 @@ from lamina.compaction import (
     summary_instruction,
     summary_of,
 )
+from lamina.engine.consolidating import QUESTION_TOKENS, UNDER_WAY, consolidate, standing_sizes
 from lamina.engine.fitting import report_pruned
 from lamina.engine.shortening import shorten_text
-from lamina.engine.shrinking import (
-    HEADER_TOKENS,
-    QUESTION_TOKENS,
-    UNDER_WAY,
-    consolidate,
-    drop_over,
-    standing_sizes,
-)
+from lamina.engine.shrinking import HEADER_TOKENS, drop_over
 from lamina.engine.writing import Pen
 from lamina.journal import State, begin_mended, fold_mended
 from lamina.layers import MESSAGE_TOKENS, Assembler

@@ -22,6 +22,7 @@ RULES_PART = "rules"
 # What the model is told of things it does not get, by the reason in the request context.
 TOLD = {
     "missing": "not found",
+    "ambiguous": "several have this name",
     "unreadable": "could not be read",
     "refused": "not allowed",
     "window": "no room left",
@@ -47,6 +48,8 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 
 def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
+    if not attachments:
+        return ()
     return tuple(sorted(attachments, key=lambda a: rank_of(a.item.id, a.shape)))
 
 
@@ -132,25 +135,25 @@ def compose(
     """The turn with these attachments, written on a copy of the pen."""
     pen = pen.copy()
     state = pen.state
-    uses = resolve(state, attachments)
-    full = {use.item for use in uses if use.form == "full"}
-    for attachment in attachments:
-        if attachment.item.id in full:
-            keep_item(pen, attachment)
-    guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
-    context = Context(
-        uses=uses,
-        absent=_list_absent(left_out),
-        in_force=_list_in_force(state, guidance),
-    )
+    uses: tuple[Use, ...] = ()
+    guidance: tuple[ItemId, ...] = ()
+    if attachments:
+        uses = resolve(state, attachments)
+        full = {use.item for use in uses if use.form == "full"}
+        for attachment in attachments:
+            if attachment.item.id in full:
+                keep_item(pen, attachment)
+        guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
+    absent = _list_absent(left_out)
+    in_force = _list_in_force(state, guidance)
     blocks: tuple[Block, ...] = (Text(draft.text),)
-    if context != Context():
-        blocks = (context, *blocks)
+    if uses or absent or in_force is not None:
+        blocks = (Context(uses=uses, absent=absent, in_force=in_force), *blocks)
     pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
     if draft.tool_texts or draft.ephemera.messages:
         pen.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
-    start = pen.state.turn_start or 0
-    prompt = assembler.assemble(pen.state.envelope, pen.state.items, start)
+    state = pen.state
+    prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return Composed(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)
@@ -158,6 +161,8 @@ def compose(
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[Absent, ...]:
     """What the model is told it does not get; many of one folder or tag in one line."""
+    if not left_out:
+        return ()
     groups: dict[tuple[str, str], list[str]] = {}
     for each in left_out:
         if each.reason in TOLD:
@@ -176,5 +181,7 @@ def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, 
     """The rules to name in this turn; None if the list that stands says it already. In eager no
     list outlives its turn."""
     standing = state.in_force if state.settings.promotion == "lazy" else None
+    if not (guidance or standing):
+        return None
     # The order is not news: chosen items come by score, which differs from turn to turn.
     return guidance if set(guidance) != set(standing or ()) else None

@@ -5,9 +5,9 @@ from typing import Literal
 
 from lamina import budget
 from lamina.engine.composing import Composed, compose, resolve
+from lamina.engine.consolidating import Pruned
 from lamina.engine.drafting import Draft
 from lamina.engine.hydrating import BROUGHT
-from lamina.engine.shrinking import Pruned
 from lamina.engine.writing import Pen
 from lamina.journal import State, is_guidance
 from lamina.layers import Assembler

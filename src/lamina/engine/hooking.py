@@ -48,6 +48,9 @@ class Ephemera(Struct, frozen=True, kw_only=True):
     displays: tuple[Display, ...] = ()
 
 
+NOTHING_ADDED = Ephemera()
+
+
 async def run_context_hooks(
     hooks: Hooks, reason: Reason, pen: Pen, *, target: str, message: Message | None
 ) -> None:
@@ -87,7 +90,7 @@ async def run_ephemeral_hooks(hooks: Hooks, pen: Pen, *, target: str, message: M
         HookError, InvalidPatch: as above.
     """
     envelope = pen.state.envelope
-    added = Ephemera()
+    added = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = replace(envelope, uncached=envelope.uncached + added.messages)
         patch = await _patch_of(hook, _event("ephemeral", pen, local, target, message))

@@ -80,6 +80,8 @@ class Hooks:
         return hooks
 
     def for_context(self, reason: Reason) -> tuple[Hook, ...]:
+        if not self._context:
+            return ()
         return tuple(hook for hook in self._context if hook.reason == reason)
 
     def for_messages(self) -> tuple[Hook, ...]:

@@ -49,6 +49,9 @@ class Hydrated(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+NOTHING = Hydrated(attachments=())
+
+
 class Hydrator:
     """Reads from one workspace and, as far as settings allow, from the web; the bytes of images go
     to the store."""
@@ -65,6 +68,8 @@ class Hydrator:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")
+        if not (attach or state.pinned or state.always):
+            return NOTHING
         found: dict[ItemId, Attachment] = {}
         brought: dict[ItemId, Attachment] = {}
         left_out: list[LeftOut] = []

@@ -25,7 +25,8 @@ class Workbench:
         self.book = book
         self._record = record
         self._assembler: Assembler | None = None
-        self._assembled_for: tuple[str, Layout] | None = None
+        # The name of the counter, and what the layout is of.
+        self._assembled_for: tuple[str, Promotion, str] | None = None
         self._sent: Prompt | None = None
         self._sent_for: str | None = None
         self._sent_at: tuple[Envelope, int] | None = None
@@ -35,10 +36,11 @@ class Workbench:
 
     def assembler_for(self, target: Target, promotion: Promotion) -> Assembler:
         counter = self.book.counter(target)
-        layout = Layout(promotion=promotion, wire=target.wire)
-        if self._assembler is None or self._assembled_for != (counter.name, layout):
+        key = (counter.name, promotion, target.wire)
+        if self._assembler is None or self._assembled_for != key:
+            layout = Layout(promotion=promotion, wire=target.wire)
             self._assembler = Assembler(counter.count, layout)
-            self._assembled_for = (counter.name, layout)
+            self._assembled_for = key
             if snapshot := self._record.snapshot:
                 snapshot.restore(self._assembler, counter.name)
         return self._assembler

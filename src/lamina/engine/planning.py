@@ -17,6 +17,7 @@ from lamina.engine.composing import (
     lay_always,
     stands,
 )
+from lamina.engine.consolidating import Pruned, consolidate, limit_history
 from lamina.engine.drafting import Draft
 from lamina.engine.fitting import (
     drop_new,
@@ -28,7 +29,7 @@ from lamina.engine.fitting import (
 )
 from lamina.engine.recording import Plan, record_request
 from lamina.engine.shortening import shorten_results
-from lamina.engine.shrinking import Pruned, consolidate, limit_history, shrink
+from lamina.engine.shrinking import shrink
 from lamina.engine.writing import Pen
 from lamina.journal import State
 from lamina.layers import Assembler

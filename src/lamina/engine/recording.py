@@ -66,7 +66,7 @@ def record_request(
         WindowExceeded: it does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    room, state = draft.room, pen.state
+    room, state, target = draft.room, pen.state, draft.target.name
     if prompt.tokens > room.limit:
         sizes = sizes_of(prompt)
         raise WindowExceeded(
@@ -77,18 +77,19 @@ def record_request(
             room.limit,
         )
     # Another model or layout is a reason by itself, also where nothing else had to be written.
-    own = tuple(each.reason for each in boundaries if each.kind in _REASONS)
+    own = [each.reason for each in boundaries if each.kind in _REASONS]
     agreement = ledger.compare(sent, prompt, (*state.reasons, *own))
-    warnings = list(draft.warnings)
+    warnings = draft.warnings
     if agreement.broke and not agreement.broke.reason:
         if state.settings.prefix_check == "raise":
             ledger.require_reason(agreement)
-        warnings.append(
+        moved = (
             f"the prefix moved without a reason at {agreement.broke.source} "
             f"({agreement.broke.layer}): {agreement.reprocessed:,} tokens are processed again"
         )
+        warnings = (*warnings, moved)
     context = RequestContext(
-        target=draft.target.name,
+        target=target,
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
@@ -101,18 +102,19 @@ def record_request(
             tokens=round(prompt.tokens * room.calibration),
             calibration=room.calibration,
         ),
-        warnings=tuple(warnings),
+        warnings=warnings,
     )
     base = state.last_sent if sent is not None else None
+    shared = agreement.segments if base else 0
     run = prompt.cached_run()
     request = pen.write(
         RequestEntry,
-        target=draft.target.name,
+        target=target,
         context=context,
         before=pen.began_at,
         base=base.id if base else None,
-        kept=agreement.segments if base else 0,
-        digests=tuple(s.digest for s in prompt.since(agreement.segments if base else 0)),
+        kept=shared,
+        digests=tuple([segment.digest for segment in prompt.since(shared)]),
         promotion=assembler.layout.promotion,
         cached_run=run,
         tokens=prompt.tokens,
@@ -126,13 +128,16 @@ def record_request(
 def _truly_out(
     state: State, tools: Sequence[ContextTool], left_out: Sequence[LeftOut]
 ) -> tuple[LeftOut, ...]:
-    """Less what was taken away and laid down again for the same request, and the descriptions of
-    tools that are in the list instead."""
+    """Less what was taken away and stands again in the same request, and the descriptions of tools
+    that are in the list instead."""
+    if not left_out:
+        return ()
     listed = {str(each.item) for each in tools}
     return tuple(
         each
         for each in left_out
-        if each.reason != "removed" or (each.what not in state.standing and each.what not in listed)
+        if each.reason not in ("removed", "has_images")
+        or (each.what not in state.standing and each.what not in listed)
     )
 
 
@@ -159,6 +164,8 @@ def sizes_of(prompt: Prompt) -> dict[str, int]:
 def _describe(
     state: State, attachments: Sequence[Attachment], assembler: Assembler
 ) -> tuple[ContextItem, ...]:
+    if not attachments:
+        return ()
     last = state.envelope.cached[state.turn_start] if state.turn_start is not None else None
     context = last.context if last else None
     full = {use.item for use in context.uses if use.form == "full"} if context else set()

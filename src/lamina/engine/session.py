@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from lamina.engine import members, tree, waiting
 from lamina.engine.compacting import Compacted, Gone, find_gone
+from lamina.engine.consolidating import consolidate
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
@@ -17,7 +18,6 @@ from lamina.engine.laying import Workbench
 from lamina.engine.members import SessionItem
 from lamina.engine.refreshing import LibraryChange, bring_up_to_date, compare_library
 from lamina.engine.selecting import Selector
-from lamina.engine.shrinking import consolidate
 from lamina.engine.turn import Turn
 from lamina.engine.turns import INDEX_BYTES, Turns
 from lamina.errors import UsageError

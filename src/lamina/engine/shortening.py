@@ -1,16 +1,21 @@
-"""Texts that were not sent yet, with their middle taken out and said to be."""
+"""Texts with their middle taken out, and said to be."""
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.values.message import ToolResult
+from lamina.compaction import find_cuts
+from lamina.values.message import Message, ToolResult
+from lamina.values.patch import ResultsReplace
 from lamina.values.request import LeftOut
 
 Count = Callable[[str], int]
 
 # What the line about a removed middle costs.
 NOTICE_TOKENS = 24
+# Less than this of an exchange is not worth keeping.
+LEAST_RESULTS = 500
 
 
 def shorten_text(text: str, limit: int, count: Count) -> str:
@@ -48,3 +53,38 @@ def shorten_results(
             )
         )
     return shortened, reports
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """A call and its results that stay, shortened where they have to be."""
+
+    start: int
+    ops: tuple[ResultsReplace, ...] = ()
+    reports: tuple[LeftOut, ...] = ()
+
+
+def shorten_exchange(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    within: range,
+    room: int,
+    count: Count,
+    reason: str,
+) -> Exchange | None:
+    """The last exchange within these messages, brought down to `room`; None if too little of it
+    would be left, or if it is no call with its results."""
+    cuts = [cut for cut in find_cuts(messages) if cut in within]
+    if not cuts or within.stop - cuts[-1] != 2:
+        return None
+    start = cuts[-1]
+    call, answer = messages[start : within.stop]
+    results = [block for block in answer.blocks if isinstance(block, ToolResult)]
+    excess = sum(sizes[start : within.stop]) - room
+    if not call.calls or sum(count(each.text) for each in results) - excess < LEAST_RESULTS:
+        return None
+    if excess <= 0:
+        return Exchange(start=start)
+    shortened, reports = shorten_results(results, excess, count)
+    changed = tuple(new for new, old in zip(shortened, results, strict=True) if new is not old)
+    op = ResultsReplace(message=answer.id, results=changed, reason=reason)
+    return Exchange(start=start, ops=(op,), reports=tuple(reports))

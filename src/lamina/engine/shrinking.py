@@ -1,4 +1,4 @@
-"""Boundaries: consolidating the library, and pruning what was already sent, in big steps.
+"""Pruning what was already sent, in big steps.
 
 Law: a prune goes down to a share of the room (`prune_to`), so that the prefix moves once in many
 turns and not on every one.
@@ -6,173 +6,34 @@ turns and not on every one.
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from lamina import budget
-from lamina.compaction import (
-    NOTICE,
-    Files,
-    choose_cut,
-    choose_head,
-    extract_summary,
-    files_of,
-    find_cuts,
-    last_turns_start,
-    merge,
+from lamina.compaction import choose_cut, choose_head, last_turns_start
+from lamina.engine.consolidating import (
+    Pruned,
+    consolidate,
+    files_gone,
+    report_history,
+    splits_turn,
+    standing_sizes,
+    summarise,
 )
-from lamina.engine.shortening import shorten_text
+from lamina.engine.shortening import Exchange, shorten_exchange
 from lamina.engine.writing import Pen
 from lamina.journal import SUMMARY, State
-from lamina.layers import MESSAGE_TOKENS, Assembler
-from lamina.text import label_of
-from lamina.values.envelope import Laid
-from lamina.values.item import MEDIUM, Attachment, ItemId, kind_of
+from lamina.layers import Assembler
+from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Message
-from lamina.values.patch import CompactionApply, Display, LibraryConsolidate, Patch, PatchOp
+from lamina.values.patch import CompactionApply, Display, Patch, PatchOp
 from lamina.values.prompt import total
-from lamina.values.request import LeftOut
 
 # "## Context Library" and its sentence.
 HEADER_TOKENS = 24
-# How much of a question stays when its own turn is cut in the middle.
-QUESTION_TOKENS = 2_000
-# Who writes what a boundary does.
-BOUNDARY = "lamina.boundary"
 # How much of the room the latest exchange and the head may take if the exchange is large.
 EXCHANGE_SHARE = 0.75
+# A prune that would leave less than this share of its goal shortens an exchange that it would drop.
+FULL_ENOUGH = 0.5
 # After a prune, items that apply to the turn may take this share of the room.
 ITEMS_SHARE = 0.75
-UNDER_WAY = "The question that is being worked on:"
-
-
-class Pruned(Struct, frozen=True, kw_only=True):
-    """What a boundary took away."""
-
-    evicted: tuple[budget.Sized, ...] = ()
-    dropped_messages: int = 0
-    reports: tuple[LeftOut, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.evicted or self.dropped_messages or self.reports)
-
-
-def consolidate(
-    pen: Pen,
-    assembler: Assembler,
-    reason: str,
-    *,
-    first_kept: int = 0,
-    evicted: tuple[budget.Sized, ...] = (),
-    summary_room: int | None = None,
-    summary: str | None = None,
-    files: Files | None = None,
-    transformer: str = BOUNDARY,
-) -> Pruned:
-    """Rebuilds the library from what stands, and cuts history before `first_kept`. Writes nothing
-    if nothing would change. `summary` stands for what goes; without one it is extracted."""
-    state = pen.state
-    gone = {each.item for each in evicted}
-    in_place = _in_place(state, first_kept)
-    library, reports = _plan_library(state, gone | set(in_place))
-    ops: list[PatchOp] = []
-    stale = any(message.context for message in state.envelope.cached)
-    if library != state.envelope.library or stale:
-        # First, so that what a cut leaves of the question under way can name what was laid down.
-        ops.append(LibraryConsolidate(items=library, in_place=in_place, reason=reason))
-    if first_kept:
-        dropped = state.envelope.cached.until(first_kept).since(0)
-        if summary is None:
-            split = _splits_turn(state, 0, first_kept)
-            summary = _summarise(state, dropped, assembler, split=split, room=summary_room)
-        if not summary:
-            # With no summary in front, history has to begin with a question.
-            first_kept = _next_question(state.envelope.cached.since(0), first_kept)
-            dropped = state.envelope.cached.until(first_kept).since(0)
-        files = files or _files_gone(state, dropped)
-        ops.append(
-            CompactionApply(
-                first_kept=first_kept,
-                summary=summary,
-                reason=reason,
-                read=files.read,
-                modified=files.modified,
-            )
-        )
-        reports.append(_history_report(dropped, assembler))
-    if ops:
-        pen.transform(
-            transformer,
-            Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
-        )
-    return Pruned(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
-
-
-def _files_gone(state: State, dropped: Sequence[Message]) -> Files:
-    """The files of messages that go, and of all that went before."""
-    known = Files(read=state.read_files, modified=state.modified_files)
-    return merge(known, files_of(dropped))
-
-
-def _next_question(messages: Sequence[Message], cut: int) -> int:
-    """The first cut from `cut` on behind which a user's message stands, or nothing."""
-    later = (each for each in find_cuts(messages) if each >= cut)
-    return next(
-        (each for each in later if each == len(messages) or messages[each].role == "user"), cut
-    )
-
-
-def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
-    """Items with images that the question under way brought: they cannot go into the library, and
-    the turn still needs them."""
-    start = state.turn_start
-    context = state.envelope.cached[start].context if start is not None else None
-    if context is None or start is None or start < first_kept:
-        return ()
-    full = [use for use in context.uses if use.form == "full"]
-    return tuple(use.item for use in full if state.items[use.item, use.version].pictures)
-
-
-class HistoryCut(Struct, frozen=True, kw_only=True):
-    """Where history begins from now on, and what room its summary has."""
-
-    first_kept: int
-    summary_room: int | None = None
-
-
-def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
-    """The cut that is due if history is over one of its own limits."""
-    settings, cached = state.settings, state.envelope.cached
-    if settings.history == "strip":
-        start = last_turns_start(cached.since(0), settings.strip_after_turns)
-        if start > 0:
-            return HistoryCut(first_kept=last_turns_start(cached.since(0), settings.strip_turns))
-    most = settings.history_messages
-    if most is not None and len(cached) > most:
-        # One message is the summary's.
-        keep = max(0, int(most * settings.prune_to) - 1)
-        first_kept = choose_cut(cached.since(0), [1] * len(cached), keep)
-        return HistoryCut(first_kept=first_kept, summary_room=None if most else 0)
-    tokens = settings.history_tokens
-    if tokens is not None and _history_tokens(state, assembler) > tokens:
-        goal = int(tokens * settings.prune_to)
-        summary = min(settings.summary_tokens, goal // 2)
-        sizes = assembler.message_sizes(cached.since(0))
-        first_kept = choose_cut(cached.since(0), sizes, goal - summary)
-        return HistoryCut(first_kept=first_kept, summary_room=summary)
-    return None
-
-
-def _history_tokens(state: State, assembler: Assembler) -> int:
-    """L4 without the items that stand in it; from running totals, so it costs nothing."""
-    prompt = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
-    in_place = sum(
-        assembler.item_tokens(state.items[item, version])
-        for item, standing in state.standing.items()
-        if not standing.in_library
-        for version in standing.versions
-    )
-    return total(prompt.history) - in_place
 
 
 def shrink(
@@ -226,34 +87,63 @@ def excise(
     after = choose_head(messages, sizes, head_room, known=_summaries(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
+    kept = sum(sizes[:after]) + settings.summary_tokens + latest
+    if kept < FULL_ENOUGH * goal:
+        # A short head leaves room for more of the latest.
+        first_kept = max(after, choose_cut(messages, sizes, goal - kept + latest))
+        kept += sum(sizes[first_kept:]) - latest
+    edge = _short_edge(messages, sizes, range(after, first_kept), goal, kept, assembler, reason)
+    first_kept = edge.start if edge else first_kept
 
-    trial = pen.copy()
+    ops: list[PatchOp] = [*edge.ops] if edge else []
+    reports = list(edge.reports) if edge else []
+    said = [f"Reason: {reason}", *(f"- {each.detail}" for each in reports)]
     dropped = messages[after:first_kept]
-    summary = _summarise(state, dropped, assembler, split=_splits_turn(state, after, first_kept))
-    files = _files_gone(state, dropped)
-    op = CompactionApply(
-        first_kept=first_kept,
-        after=after,
-        summary=summary,
-        reason=reason,
-        read=files.read,
-        modified=files.modified,
-    )
+    if dropped:
+        summary = summarise(state, dropped, assembler, split=splits_turn(state, after, first_kept))
+        files = files_gone(state, dropped)
+        ops.append(
+            CompactionApply(
+                first_kept=first_kept,
+                after=after,
+                summary=summary,
+                reason=reason,
+                read=files.read,
+                modified=files.modified,
+            )
+        )
+        reports.append(report_history(dropped, assembler))
+        said.append(f"What stands for {len(dropped)} messages:\n\n{summary}")
+    elif not ops:
+        return None
     display = Display(
-        title=f"{len(dropped)} messages gave way to a summary",
+        title=f"{len(dropped)} messages gave way to a summary" if dropped else "results shortened",
         summary=reason,
-        markdown=f"Reason: {reason}\n\nWhat stands for them:\n\n{summary}",
+        markdown="\n\n".join(said),
     )
-    trial.transform("lamina.prune", Patch(ops=(op,), display=display))
+    trial = pen.copy()
+    trial.transform("lamina.prune", Patch(ops=tuple(ops), display=display))
     evicted = _evicted_by(state, trial.state, goal, attached, assembler)
     if evicted is None:
         return None
     pen.take(trial)
-    return Pruned(
-        evicted=evicted,
-        dropped_messages=len(dropped),
-        reports=(_history_report(dropped, assembler),),
-    )
+    return Pruned(evicted=evicted, dropped_messages=len(dropped), reports=tuple(reports))
+
+
+def _short_edge(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    going: range,
+    goal: int,
+    kept: int,
+    assembler: Assembler,
+    reason: str,
+) -> Exchange | None:
+    """The last exchange of those that go, if little would be left without it: one that filled most
+    of the window would else be gone as soon as it was read."""
+    if kept >= FULL_ENOUGH * goal:
+        return None
+    return shorten_exchange(messages, sizes, going, goal - kept, assembler.count_text, reason)
 
 
 def _evicted_by(
@@ -297,10 +187,6 @@ def drop_over(sized: Sequence[budget.Sized], limit: int) -> tuple[int, tuple[bud
     return sum(each.tokens for each in choice.kept), choice.dropped
 
 
-def _splits_turn(state: State, after: int, first_kept: int) -> bool:
-    return state.turn_start is not None and after <= state.turn_start < first_kept
-
-
 def _summaries(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.id == SUMMARY]
 
@@ -338,103 +224,10 @@ def rebuild(
     left = free - kept_tokens - HEADER_TOKENS
     at_most = sum(sizes) if keep_last else left - settings.summary_tokens
     cut = choose_cut(messages, sizes, max(0, rest - kept_tokens), at_most=at_most)
+    kept_tokens += sum(sizes[cut:])
+    edge = _short_edge(messages, sizes, range(cut), rest, kept_tokens, assembler, reason)
     return consolidate(
         pen, assembler, reason,
-        first_kept=cut, evicted=(*dropped, *more), summary_room=left - sum(sizes[cut:]),
+        first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
+        summary_room=left - sum(sizes[cut:]) - (rest - kept_tokens if edge else 0),
     )  # fmt: skip
-
-
-def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[Laid, ...], list[LeftOut]]:
-    library: list[Laid] = []
-    reports: list[LeftOut] = []
-    for item_id, standing in state.standing.items():
-        if not standing.current:
-            detail = f"{label_of(item_id)} no longer applied"
-            reports.append(LeftOut(what=item_id, reason="superseded", detail=detail))
-            continue
-        item = state.items[item_id, standing.current]
-        if len(standing.versions) > 1:
-            detail = f"{label_of(item_id)}: {len(standing.versions) - 1} earlier version(s) removed"
-            reports.append(LeftOut(what=item_id, reason="superseded", detail=detail))
-        if item_id in state.forgotten and item_id not in state.pinned:
-            detail = f"{label_of(item_id)} was removed by request"
-            reports.append(LeftOut(what=item_id, reason="removed", detail=detail))
-        elif item_id in gone:
-            continue
-        elif item.pictures:
-            detail = f"{label_of(item_id)} has images and does not go into the library"
-            reports.append(LeftOut(what=item_id, reason="has_images", detail=detail))
-        else:
-            library.append(Laid(item=item_id, version=standing.current))
-    return tuple(library), reports
-
-
-def standing_sizes(state: State, assembler: Assembler) -> list[budget.Sized]:
-    sized = []
-    for item_id, standing in state.standing.items():
-        if not standing.current:
-            continue
-        item = state.items[item_id, standing.current]
-        if item.pictures or item_id in state.forgotten:
-            continue
-        known = state.known.get(item_id)
-        sized.append(
-            budget.Sized(
-                item=item_id,
-                label=label_of(item_id),
-                tokens=assembler.item_tokens(item),
-                priority=known.priority if known else MEDIUM,
-                essential=item_id in state.pinned
-                or kind_of(item_id) == "rule"
-                or bool(known and known.essential),
-                # Least recently named first; among those named together, the earliest added.
-                recency=(known.named << 20) + known.added if known else 0,
-            )
-        )
-    return sized
-
-
-def _summarise(
-    state: State,
-    dropped: Sequence[Message],
-    assembler: Assembler,
-    *,
-    split: bool,
-    room: int | None = None,
-) -> str:
-    """What stands for `dropped`; nothing if not even the notice fits into `room`. The question of
-    a turn that is cut in the middle comes first, and stays whatever the room."""
-    question = ""
-    if split:
-        kept = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
-        question = f"{UNDER_WAY}\n{kept}"
-    limit = state.settings.summary_tokens
-    if room is not None:
-        limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
-        if limit < assembler.count_text(NOTICE):
-            return question
-    carried = "\n".join(message.text for message in dropped if message.id == SUMMARY)
-    rest = [message for message in dropped if message.id != SUMMARY]
-    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
-    return f"{summary}\n\n{question}" if question else summary
-
-
-def _history_report(dropped: Sequence[Message], assembler: Assembler) -> LeftOut:
-    tokens = sum(assembler.message_sizes(dropped))
-    what = f"messages {dropped[0].id}..{dropped[-1].id}"
-    detail = f"{len(dropped)} earlier messages ({tokens:,} tokens) gave way to a summary"
-    return LeftOut(what=what, reason="history", detail=detail, tokens=tokens)
-
-
-def _display(
-    reason: str, library: tuple[Laid, ...], first_kept: int, evicted: tuple[budget.Sized, ...]
-) -> Display:
-    lines = [f"Reason: {reason}", "", "Library:"]
-    lines += [f"- {label_of(laid.item)} `{laid.version[:8]}`" for laid in library] or ["- empty"]
-    if evicted:
-        lines += ["", "Left the library for want of room:"]
-        lines += [f"- {each.label} ({each.tokens:,} tokens)" for each in evicted]
-    if first_kept:
-        lines += ["", f"{first_kept} messages gave way to a summary."]
-    return Display(title=f"Boundary: {reason}", summary=f"{len(library)} items in the library",
-                   markdown="\n".join(lines))  # fmt: skip

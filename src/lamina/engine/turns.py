@@ -27,7 +27,7 @@ from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench, left_in_cache, previous_reply
 from lamina.engine.planning import find_boundary, plan_results, plan_turn
-from lamina.engine.recording import Plan, sizes_of
+from lamina.engine.recording import sizes_of
 from lamina.engine.refreshing import compare_library
 from lamina.engine.remembering import take_up_memory
 from lamina.engine.screening import warn_of_typed
@@ -121,11 +121,12 @@ class Turns:
             pen = pen_for_question(self._record, self._bench)
             chosen = self._bench.choose(target, pen.state.settings)
             message, warnings = await self._hook_question(pen, text)
-            warnings += warn_of_typed(message.text, pen.state.settings.secrets)
+            question = message.text
+            warnings += warn_of_typed(question, pen.state.settings.secrets)
             if self.memory is not None:
                 warnings += await take_up_memory(pen, self.memory)
             self.toolset = toolset or self.toolset
-            choosing = Choosing(self.selector, self._bench, pen, chosen, message.text)
+            choosing = Choosing(self.selector, self._bench, pen, chosen, question)
             tools = await choosing.tools(toolset)
             if starting:
                 await run_context_hooks(
@@ -161,14 +162,15 @@ class Turns:
         )
         promotion = pen.state.settings.promotion
         items = [attachment.item for attachment in found.attachments]
-        texts = [message.text, *(each.text for each in tool_texts)]
+        question = message.text
+        texts = [question, *[each.text for each in tool_texts]]
         compacted = before or await self._compact_if_due(pen, target, promotion, texts, items)
         if compacted and compacted.changed and not before:
             pen = await self._keep_compaction(pen)
         added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
         assembler = self._bench.assembler_for(target, promotion)
         draft = Draft(
-            text=message.text,
+            text=question,
             attachments=in_wire_order(found.attachments),
             target=target,
             room=self._bench.room(target, pen.state),
@@ -187,7 +189,7 @@ class Turns:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
         self._untold.clear()
-        return await self._turn(plan, target)
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
@@ -312,7 +314,7 @@ class Turns:
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
-        return await self._turn(plan, target)
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     async def current(self) -> Turn | None:
         """The turn that was left in the middle; None if the last one is complete."""
@@ -488,9 +490,6 @@ class Turns:
             for each in compared
         )
 
-    async def _turn(self, plan: Plan, target: Target) -> Turn:
-        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
-
     async def _turn_of(
         self,
         request: RequestEntry,
@@ -505,7 +504,7 @@ class Turns:
             target=target,
             options=state.envelope.options,
             allowed_tools=request.context.allowed_tools,
-            blobs=await self._blobs(prompt),
+            blobs=await self._blobs(prompt) if state.pictured else {},
             cache_key=self._record.id,
             cache_ttl=state.settings.cache_ttl,
             previous=previous_reply(state, target),

@@ -42,7 +42,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, kind_of
-from lamina.values.message import Image, Message, Text, ToolResult, ToolText
+from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.patch import (
     CompactionApply,
     Patch,
@@ -197,6 +197,13 @@ def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
 def fold(state: State, entry: Entry) -> State:
     """The state after one more entry."""
     match entry:
+        # The most frequent first; each of them writes down where it got to by itself.
+        case MessageEntry(message=message):
+            return _append(state, message, entry.id)
+        case RequestEntry():
+            return _request(state, entry)
+        case ReplyEntry():
+            return _reply(state, entry)
         case SessionEntry():
             raise JournalError(f"a second session header {entry.id!r} inside a session")
         case ItemEntry(item=item):
@@ -207,12 +214,6 @@ def fold(state: State, entry: Entry) -> State:
                 state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
             state = replace(state, envelope=_add_ephemeral(state.envelope, texts, messages))
-        case MessageEntry(message=message):
-            state = _append(state, message)
-        case RequestEntry():
-            state = _request(state, entry)
-        case ReplyEntry():
-            state = _reply(state, entry)
         case ResultEntry(result=result):
             state = replace(state, results={**state.results, result.call_id: result})
         case DecisionEntry():
@@ -289,60 +290,67 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
     )
 
 
-def _append(state: State, message: Message) -> State:
+def _append(state: State, message: Message, leaf: str) -> State:
     cached = state.envelope.cached
-    envelope = replace(state.envelope, cached=cached.extend((message,)))
-    if not state.pictured and any(isinstance(block, Image) for block in message.blocks):
-        state = replace(state, pictured=True)
+    grown = cached.extend((message,))
+    pictured = state.pictured or message.pictured
     if state.results or state.decisions:
         state = replace(state, results={}, decisions={})
     if message.role != "user":
-        state = replace(state, envelope=envelope, called_by="")
+        envelope = replace(state.envelope, cached=grown)
+        state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
         # An answer that no request of ours waits for: it was imported, and ends its turn.
-        ends = message.role == "assistant" and not message.calls and state.open_request is None
+        ends = message.role == "assistant" and state.open_request is None and not message.calls
         return _end_turn(state) if ends else state
-    context = message.context
+    context, text = message.context, message.text
     return replace(
         state,
-        envelope=replace(envelope, tool_texts=()),
+        pictured=pictured,
+        envelope=replace(state.envelope, cached=grown, tool_texts=()),
         standing=lay_uses(state.standing, context.uses) if context else state.standing,
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
-        question=message.text,
-        goal=state.goal or message.text,
+        question=text,
+        goal=state.goal or text,
         asked=message.id,
         retried=False,
         called_by="",
         turn_start=len(cached),
+        leaf=leaf,
     )
 
 
 def _request(state: State, entry: RequestEntry) -> State:
     context = entry.context
-    known = dict(state.known)
-    for item in context.items:
-        before = known.get(item.item)
-        known[item.item] = Known(
-            priority=item.priority,
-            essential=item.essential,
-            added=before.added if before else len(known),
-            named=state.turns,
-        )
+    known, pinned, forgotten = state.known, state.pinned, state.forgotten
+    if context.items:
+        known = dict(known)
+        for item in context.items:
+            before = known.get(item.item)
+            known[item.item] = Known(
+                priority=item.priority,
+                essential=item.essential,
+                added=before.added if before else len(known),
+                named=state.turns,
+            )
+        versions = {item.item: item.version for item in context.items}
+        # A pinned file that goes away stays as it last was.
+        pinned = {item: versions.get(item, version) for item, version in pinned.items()}
+        forgotten -= frozenset(versions)
     out = frozenset(
-        ItemId(each.what) for each in context.left_out if each.reason in ("window", "still_out")
+        [ItemId(each.what) for each in context.left_out if each.reason in ("window", "still_out")]
     )
-    versions = {item.item: item.version for item in context.items}
     return replace(
         state,
         known=known,
         still_out=out,
-        # A pinned file that goes away stays as it last was.
-        pinned={item: versions.get(item, version) for item, version in state.pinned.items()},
-        forgotten=state.forgotten - frozenset(versions),
+        pinned=pinned,
+        forgotten=forgotten,
         asked="",
         retried=state.retried or entry.retry,
         open_request=entry,
         open_at=(len(state.reasons), len(state.moved_by), len(state.cuts), state.standing),
+        leaf=entry.id,
     )
 
 
@@ -365,6 +373,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         reasons=state.reasons[reasons:],
         moved_by=state.moved_by[moved_by:],
         cuts=state.cuts[cuts:],
+        leaf=entry.id,
     )
     if entry.usage.input and request.tokens:
         ratio = min(entry.usage.input, MOST_TOKENS) / request.tokens

@@ -24,6 +24,7 @@ from lamina.values.patch import (
     OptionsSet,
     Patch,
     PatchOp,
+    ResultsReplace,
     SystemPartRemove,
     SystemPartSet,
     SystemPartsReplace,
@@ -96,6 +97,8 @@ def _apply(
             _check_replaced(op, envelope.cached, messages)
             envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
             start = None if start is None else min(start, len(messages))
+        case ResultsReplace():
+            envelope = replace(envelope, cached=_replace_results(envelope.cached, op))
         case MessagesUncachedAppend(messages=messages):
             added = _with_ids(messages, "uncached", len(envelope.uncached))
             envelope = replace(envelope, uncached=envelope.uncached + added)
@@ -204,6 +207,23 @@ def _check_replaced(
             if each.id in answered:
                 problem = "would stay without the result it has; drop both, or keep both"
                 raise InvalidPatch(op_name(op), f"the call {each.id!r} {problem}")
+
+
+def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
+    messages = list(cached)
+    place = next((i for i, each in enumerate(messages) if each.id == op.message), None)
+    if place is None:
+        raise InvalidPatch(op_name(op), f"no message {op.message!r} in history")
+    given = {result.call_id: result for result in op.results}
+    blocks = tuple(
+        given.pop(block.call_id, block) if isinstance(block, ToolResult) else block
+        for block in messages[place].blocks
+    )
+    if given:
+        problem = f"message {op.message!r} has no result of call {min(given)!r}"
+        raise InvalidPatch(op_name(op), problem)
+    messages[place] = replace(messages[place], blocks=blocks)
+    return Chain(messages)
 
 
 def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) -> Envelope:

@@ -64,32 +64,45 @@ class Assembler:
         self._front: Chain[Link] = Chain()
         self._history = Strand()
         self._steps = Strand()
+        # The last question that stands in history as it was asked, but for its layer.
+        self._asked: tuple[Message | None, list[Segment]] = (None, [])
 
     def assemble(self, envelope: Envelope, items: Items, turn_start: int) -> Prompt:
         """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
         cached = envelope.cached
 
-        def render_message(message: Message) -> Iterator[Segment]:
+        def render_message(message: Message) -> list[Segment]:
+            known, segments = self._asked
+            if message is known:
+                # Counting it again would take as long as it is.
+                return [replace(segment, layer="L4") for segment in segments]
             return self._message_segments(message, items, "history")
 
-        def render_step(message: Message) -> Iterator[Segment]:
+        def render_step(message: Message) -> list[Segment]:
             return self._message_segments(message, items, "steps")
 
-        asks = turn_start < len(cached) and cached[turn_start].role == "user"
+        front = self._assemble_front(envelope, items)
+        history = self._history.follow(cached.until(turn_start), 0, render_message)
+        asked: list[Segment] = []
+        behind = turn_start
+        if turn_start < len(cached) and (first := cached[turn_start]).role == "user":
+            known, asked = self._asked
+            if first is not known or envelope.tool_texts:
+                asked = self._message_segments(first, items, "asked", envelope.tool_texts)
+                bare = not (first.context or envelope.tool_texts)
+                self._asked = (first, asked) if bare else (None, [])
+            behind += 1
+        tail = [
+            replace(segment, layer="L3", cached=False)
+            for message in envelope.uncached
+            for segment in render_message(message)
+        ]
         return Prompt(
-            front=self._assemble_front(envelope, items),
-            history=self._history.follow(cached.until(turn_start), 0, render_message),
-            asked=tuple(
-                self._message_segments(cached[turn_start], items, "asked", envelope.tool_texts)
-            )
-            if asks
-            else (),
-            steps=self._steps.follow(cached, turn_start + asks, render_step),
-            tail=tuple(
-                replace(segment, layer="L3", cached=False)
-                for message in envelope.uncached
-                for segment in render_message(message)
-            ),
+            front=front,
+            history=history,
+            asked=tuple(asked),
+            steps=self._steps.follow(cached, behind, render_step),
+            tail=tuple(tail),
         )
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
@@ -131,7 +144,7 @@ class Assembler:
         # Their tokens are known: nothing is counted again.
         quiet = Assembler(lambda _: 0, self.layout)
 
-        def render_message(message: Message) -> Iterator[Segment]:
+        def render_message(message: Message) -> list[Segment]:
             return quiet._message_segments(message, items, "history")
 
         self._history = Strand.thaw(record, messages, render_message)
@@ -139,12 +152,12 @@ class Assembler:
     # -- front: tools, L1, library ---------------------------------------------------------------
 
     def _assemble_front(self, envelope: Envelope, items: Items) -> Chain[Link]:
-        key = (envelope.tools, envelope.system, envelope.library)
-        if self._front_key is None or any(
-            new is not old for new, old in zip(key, self._front_key, strict=True)
+        tools, system, library = self._front_key or (None, None, None)
+        if not (
+            tools is envelope.tools and system is envelope.system and library is envelope.library
         ):
             self._front = link(Chain(), self._front_segments(envelope, items))
-            self._front_key = key
+            self._front_key = (envelope.tools, envelope.system, envelope.library)
         return self._front
 
     def _front_segments(self, envelope: Envelope, items: Items) -> Iterator[Segment]:
@@ -182,33 +195,36 @@ class Assembler:
 
     def _message_segments(
         self, message: Message, items: Items, region: Region, tool_texts: Sequence[ToolText] = ()
-    ) -> Iterator[Segment]:
-        eager = self.layout.promotion == "eager"
-        opens = True
-        context = message.context
-        bare = eager and region == "history"
-        if message.role == "user" and (context or tool_texts) and not bare:
-            for segment in self._context_segments(message, context, items, region, tool_texts):
-                yield segment
-                opens = False
-        typed: Layer = "L5" if region == "asked" and message.role == "user" else "L4"
+    ) -> list[Segment]:
+        segments: list[Segment] = []
+        role, layout = message.role, self.layout
+        typed: Layer = "L4"
+        strips = False
+        if role == "user":
+            typed = "L5" if region == "asked" else "L4"
+            strips = layout.promotion == "eager"
+            context = message.context
+            bare = strips and region == "history"
+            if (context or tool_texts) and not bare:
+                segments += self._context_segments(message, context, items, region, tool_texts)
+        source = f"message:{message.id}"
         for block in message.blocks:
-            match block:
-                case Context():
+            # Not by `match`: nearly all blocks are texts, and all of history comes by here.
+            if isinstance(block, Text):
+                text = block.text
+                if not text or text.isspace():
                     continue
-                case Text(text=text) if not text.strip():
-                    continue
-                case Text(text=text) if eager and message.role == "user":
+                if strips:
                     block = Text(text.strip())
-                case Thinking(provider=provider):
-                    if provider != self.layout.wire or not (block.signature or block.redacted):
-                        continue
-                case _:
-                    pass
-            yield self._segment(
-                typed, message.role, message.id, block, f"message:{message.id}", opens=opens
+            elif isinstance(block, Context) or (
+                isinstance(block, Thinking)
+                and (block.provider != layout.wire or not (block.signature or block.redacted))
+            ):
+                continue
+            segments.append(
+                self._segment(typed, role, message.id, block, source, opens=not segments)
             )
-            opens = False
+        return segments
 
     def _context_segments(
         self,
@@ -342,12 +358,12 @@ def picture_tokens(picture: Picture) -> int:
 
 def segment_digest(role: str, content: Content, *, opens: bool) -> str:
     """What is on the wire of a segment: its role, whether it opens a message, its content."""
-    head = f"{role}\x1f{int(opens)}\x1f".encode()
+    first = "1" if opens else "0"
     if isinstance(content, Text):
-        return sha256(
-            head + b"text\x1f" + content.text.encode("utf-8", "surrogatepass")
-        ).hexdigest()
-    return sha256(head + b"block\x1f" + canonical(content)).hexdigest()
+        told = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
+    else:
+        told = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical(content)
+    return sha256(told).hexdigest()
 
 
 def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:

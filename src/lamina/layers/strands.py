@@ -19,6 +19,8 @@ from lamina.values.prompt import Link, Segment
 
 Render = Callable[[Message], Iterable[Segment]]
 _DIGEST = 32
+NO_ENDS: Chain[int] = Chain()
+NO_LINKS: Chain[Link] = Chain()
 
 
 class StrandRecord(Struct, frozen=True, kw_only=True, array_like=True):
@@ -42,12 +44,21 @@ class Strand:
 
     def follow(self, messages: Chain[Message], start: int, render: Render) -> Chain[Link]:
         """The links of the messages from `start` on."""
+        if start >= len(messages):
+            # As in most turns, which take no steps.
+            self._messages, self._start = messages, start
+            self._ends, self._links = NO_ENDS, NO_LINKS
+            return NO_LINKS
         known = self._known(messages, start)
-        links = self._links.until(self._ends[known - 1] if known else 0)
-        ends = self._ends.until(known)
-        for message in messages.since(start + known):
-            links = link(links, render(message))
-            ends = ends.extend((len(links),))
+        end = self._ends[known - 1] if known else 0
+        links, ends = self._links.until(end), self._ends.until(known)
+        if added := messages.since(start + known):
+            segments: list[Segment] = []
+            places: list[int] = []
+            for message in added:
+                segments += render(message)
+                places.append(end + len(segments))
+            links, ends = link(links, segments), ends.extend(places)
         self._messages, self._start, self._ends, self._links = messages, start, ends, links
         return links
 
@@ -114,7 +125,8 @@ class Strand:
 
 def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:
     """`links` with `segments` behind, each with the totals up to it."""
-    tokens, running = (links[-1].tokens, links[-1].running) if len(links) else (0, "")
+    last = links[-1] if links else None
+    tokens, running = (last.tokens, last.running) if last else (0, "")
     added = []
     for segment in segments:
         tokens += segment.tokens

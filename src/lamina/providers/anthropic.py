@@ -9,6 +9,7 @@ request's markers ask for the same lifetime, as a longer one must not stand behi
 
 import re
 from base64 import b64encode
+from copy import deepcopy
 from typing import Any
 
 from msgspec import Struct
@@ -62,7 +63,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if options.reasoning is not None:
         config["effort"] = options.reasoning
     if options.schema is not None:
-        config["format"] = {"type": "json_schema", "schema": options.schema}
+        config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
     if config:
         body["output_config"] = config
     # The SDK's `create` has no such arguments any more; the API still takes one of them.
@@ -84,13 +85,17 @@ def _marks(request: WireRequest) -> set[int]:
     ends: dict[str, tuple[int, Segment]] = {}
     held: tuple[int, Segment] | None = None
     tokens = blocks = 0
+    least = request.target.cache.minimum
     for index, segment in enumerate(prompt):
         if index == run:
             break
         tokens += segment.tokens
-        blocks += not is_blank(segment)
+        if is_blank(segment):
+            continue  # It is not sent.
+        blocks += 1
         # Half the minimum, as our counts are estimates and a marker too early costs nothing.
-        if _can_carry(segment) and 2 * tokens >= request.target.cache.minimum:
+        # Thinking takes none.
+        if 2 * tokens >= least and not isinstance(segment.content, Thinking):
             place = segment.layer if index < front else "history" if index < history else "turn"
             ends[place] = (blocks, segment)
             if index < request.held:
@@ -103,17 +108,6 @@ def _marks(request: WireRequest) -> set[int]:
             if len(ends) > _MOST:
                 ends.pop("history")  # what is new ends behind it, with the turn
     return {id(segment) for _, segment in ends.values()}
-
-
-def _can_carry(segment: Segment) -> bool:
-    """Thinking takes no marker, and blank text is not sent."""
-    match segment.content:
-        case Thinking():
-            return False
-        case Text(text=text):
-            return bool(text.strip())
-        case _:
-            return True
 
 
 def _part(segment: Segment, request: WireRequest, marks: set[int]) -> dict[str, Any]:

@@ -180,7 +180,12 @@ class ModelBook:
 
     def wire(self, target: Target) -> Wire:
         """The encoder of the target's wire, imported when it is first needed."""
-        return cast(Wire, import_module(f"lamina.providers.{target.wire}"))
+        return _wire(target.wire)
+
+
+@cache
+def _wire(name: str) -> Wire:
+    return cast(Wire, import_module(f"lamina.providers.{name}"))
 
 
 def _check_local(name: str, model: str) -> None:

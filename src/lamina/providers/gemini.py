@@ -7,6 +7,7 @@ calls signed, the first of those that another one made says that it is not.
 """
 
 from base64 import b64decode, b64encode
+from copy import deepcopy
 from typing import Any
 
 from msgspec import Struct
@@ -71,7 +72,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["thinking_config"] = _thinking(options.reasoning, request.target.model)
     if options.schema is not None:
         config["response_mime_type"] = "application/json"
-        config["response_json_schema"] = options.schema
+        config["response_json_schema"] = deepcopy(options.schema)
     if config:
         body["config"] = config
     if plan := plan_cache(request):
@@ -98,6 +99,8 @@ def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str
     wants_signature = _is_new(request.target.model)
     for segment in segments:
         match segment.content:
+            case Text(text=text):
+                parts.append({"text": text})
             case Thinking(text="", signature=signature) if parts and set(parts[-1]) == {"text"}:
                 parts[-1]["thought_signature"] = signature
             case ToolCall(signature=signature) as call if wants_signature:
@@ -110,8 +113,6 @@ def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str
 
 def _part(content: Content, request: WireRequest) -> dict[str, Any]:
     match content:
-        case Text(text=text):
-            return {"text": text}
         case Image(picture=picture):
             data = b64encode(request.blobs[picture.digest]).decode()
             return {"inline_data": {"mime_type": picture.media_type, "data": data}}

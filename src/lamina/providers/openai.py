@@ -9,6 +9,7 @@ OpenAI knows.
 
 from base64 import b64encode
 from collections.abc import Iterable
+from copy import deepcopy
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,7 @@ from lamina.providers.wire import (
     is_blank,
     joined_text,
     mint_call_id,
+    only_text,
     read_reply,
     split_prompt,
     unreadable,
@@ -82,7 +84,7 @@ def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) ->
     if options.schema is not None:
         form = {
             "name": _SCHEMA_NAME,
-            "schema": options.schema,
+            "schema": deepcopy(options.schema),
             "strict": _is_strict(options.schema),
         }
         body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -185,6 +187,10 @@ def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[
 def _encode_message(
     message: WireMessage, request: WireRequest, marks: set[int] | None
 ) -> list[dict[str, Any]]:
+    segments = message.segments
+    if (text := only_text(segments)) is not None and message.role != "tool":
+        said = text if message.role == "assistant" else _said(text, segments, marks)
+        return [{"role": message.role, "content": said}]
     match message.role:
         case "tool":
             return [
@@ -193,13 +199,13 @@ def _encode_message(
                     "tool_call_id": segment.content.call_id,
                     "content": _said(segment.content.text, (segment,), marks),
                 }
-                for segment in message.segments
+                for segment in segments
                 if isinstance(segment.content, ToolResult)
             ]
         case "assistant":
             return [_assistant(message)]
         case _:
-            return [{"role": message.role, "content": _user(message.segments, request, marks)}]
+            return [{"role": message.role, "content": _user(segments, request, marks)}]
 
 
 def _assistant(message: WireMessage) -> dict[str, Any]:

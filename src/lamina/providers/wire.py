@@ -4,8 +4,8 @@ Laws: a segment's place in a request depends on the segments before it alone, so
 stays a prefix of what follows. A reply that cannot be read raises `ReplyError` and nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from json import dumps
 from typing import Any, TypeVar
 
@@ -47,15 +47,21 @@ def split_prompt(
 
 def _messages(prompt: Prompt) -> Iterator[WireMessage]:
     group: list[Segment] = []
-    for segment in prompt.since(len(prompt.front)):
-        if is_blank(segment):
+    message = ""
+    role: WireRole = "user"
+    for segment in prompt.since(prompt.ends[0]):
+        # `is_blank`, without a call for each segment of a long history.
+        content = segment.content
+        if isinstance(content, Text) and (not (text := content.text) or text.isspace()):
             continue
-        if group and (segment.message != group[0].message or segment.role != group[0].role):
-            yield WireMessage(role=group[0].role, segments=tuple(group))
-            group = []
-        group.append(segment)
+        if segment.message == message and segment.role == role:
+            group.append(segment)
+            continue
+        if group:
+            yield WireMessage(role=role, segments=tuple(group))
+        group, message, role = [segment], segment.message, segment.role
     if group:
-        yield WireMessage(role=group[0].role, segments=tuple(group))
+        yield WireMessage(role=role, segments=tuple(group))
 
 
 def is_blank(segment: Segment) -> bool:
@@ -67,17 +73,29 @@ def is_blank(segment: Segment) -> bool:
 def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
     """Neighbours of one role as one message, for vendors whose turns alternate. Tool results are
     the user's there."""
-
-    def role_of(message: WireMessage) -> WireRole:
-        return "user" if message.role == "tool" else message.role
-
-    for role, group in groupby(messages, key=role_of):
-        segments = tuple(segment for message in group for segment in message.segments)
-        yield WireMessage(role=role, segments=segments)
+    group: list[Segment] = []
+    before: WireRole = "user"
+    for message in messages:
+        role: WireRole = "user" if message.role == "tool" else message.role
+        if group and role != before:
+            yield WireMessage(role=before, segments=tuple(group))
+            group = []
+        group += message.segments
+        before = role
+    if group:
+        yield WireMessage(role=before, segments=tuple(group))
 
 
 def joined_text(segments: Iterable[Segment]) -> str:
-    return "".join(s.content.text for s in segments if isinstance(s.content, Text))
+    return "".join([s.content.text for s in segments if isinstance(s.content, Text)])
+
+
+def only_text(segments: Sequence[Segment]) -> str | None:
+    """The text of a message that is one text and nothing else, as nearly all are; None if not."""
+    if len(segments) != 1:
+        return None
+    content = segments[0].content
+    return content.text if isinstance(content, Text) else None
 
 
 def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
@@ -86,7 +104,7 @@ def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
     if tool.description.strip():
         described["description"] = tool.description
     # Vendors want an object with properties, be there any or not.
-    described[schema_name] = {"type": "object", "properties": {}} | tool.parameters
+    described[schema_name] = {"type": "object", "properties": {}} | deepcopy(tool.parameters)
     return described
 
 

@@ -35,7 +35,7 @@ class MemoryStore:
         lines = [encode_entry(entry) for entry in entries]
         taken = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}
-        if taken & ids:
+        if not taken.isdisjoint(ids):
             raise SessionMoved(session)
         taken |= ids
         kept = self._sessions.pop(session, [])
@@ -73,7 +73,8 @@ class MemoryJournal:
         if self._closed:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         await self._store.append(self._session, entries)
-        self.last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
+        for entry in entries:
+            self.last = max(self.last, entry_number(entry.id) or 0)
 
     size = 0
 

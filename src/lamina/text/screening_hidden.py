@@ -73,6 +73,9 @@ class HiddenFinding(Struct, frozen=True, kw_only=True):
 
 def find_hidden(text: str) -> tuple[HiddenFinding, ...]:
     """What is hidden in `text`, a finding per kind, in order of first appearance."""
+    # Nearly all texts are plain, which is seen ten times as fast without a pattern.
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return ()
     runs: dict[str, list[tuple[int, str]]] = {}
     for kind, start, run in _suspects(text):
         runs.setdefault(kind, []).append((start, run))

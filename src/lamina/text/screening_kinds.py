@@ -189,7 +189,7 @@ def _near(context: str, kind: SecretKind) -> SecretKind:
     def find(text: str) -> Spans:
         return kind.find(text) if context in text.lower() else iter(())
 
-    return SecretKind(name=kind.name, hints=kind.hints, find=find)
+    return SecretKind(name=kind.name, hints=(context,), find=find)
 
 
 _HEX = "[0-9a-f]"

@@ -25,7 +25,17 @@ class SecretFinding(Struct, frozen=True, kw_only=True):
 
 
 MOST_LOOKS = 8
-_HINTS = [(hint, place) for place, kind in enumerate(KINDS) for hint in kind.hints]
+# Most hints hold a sign that is rare in what people type: without it none of them is looked for.
+_SIGNS = ("-", "_", ".", ":", "=", "")
+_HINTS = {
+    sign: [
+        (hint, place)
+        for place, kind in enumerate(KINDS)
+        for hint in kind.hints
+        if sign == next(each for each in _SIGNS if each in hint)
+    ]
+    for sign in _SIGNS
+}
 
 
 def find_secrets(text: str) -> tuple[SecretFinding, ...]:
@@ -54,13 +64,19 @@ def _find(text: str) -> tuple[SecretFinding, ...]:
     small = _small(text)
     found: list[SecretFinding] = []
     # What is typed is looked through on every turn: hints first, in one plain loop.
-    hinted = {place for hint, place in _HINTS if hint in small}
-    for kind in (KINDS[place] for place in sorted(hinted)):
-        found += (
-            SecretFinding(kind=kind.name, start=start, end=end) for start, end in kind.find(text)
-        )
+    hinted = {
+        place
+        for sign, hints in _HINTS.items()
+        if sign in small
+        for hint, place in hints
+        if hint in small
+    }
+    for place in sorted(hinted):
+        kind = KINDS[place]
+        for start, end in kind.find(text):
+            found.append(SecretFinding(kind=kind.name, start=start, end=end))
     found += _assigned(text, small)
-    return _without_overlaps(found)
+    return _without_overlaps(found) if found else ()
 
 
 def redact(text: str, findings: Sequence[SecretFinding]) -> str:
@@ -105,11 +121,18 @@ def _without_overlaps(found: list[SecretFinding]) -> tuple[SecretFinding, ...]:
 
 # -- values that are called secrets --------------------------------------------------------------
 
-_NAMES = (
-    "password", "passwd", "passphrase", "pwd", "secret", "token",
-    *(f"{of}{by}key" for of in ("api", "access", "auth", "encryption", "signing")
-      for by in ("", "_", "-")),
-)  # fmt: skip
+# By what they have in common: where that is not, none of them is.
+_NAMES = {
+    "pass": ("password", "passwd", "passphrase"),
+    "pwd": ("pwd",),
+    "secret": ("secret",),
+    "token": ("token",),
+    "key": tuple(
+        f"{of}{by}key"
+        for of in ("api", "access", "auth", "encryption", "signing")
+        for by in ("", "_", "-")
+    ),
+}
 _VALUE = re.compile(
     # What a name may go on with, a quotation mark, and a sign; `.netrc` has a blank instead.
     r"(?:[_-][\w-]{0,20})?[\"']?(?:\s{0,3}(?::=|=>|[:=])[ \t]{0,4}|(?<=password)[ \t]{1,4})"
@@ -130,7 +153,7 @@ _KINDS_BY_NAME = (("pass", "password"), ("pwd", "password"), ("key", "API key"),
 
 def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
     """Values of names like `password` that were not made to be read."""
-    for name in _NAMES:
+    for name in (name for part, names in _NAMES.items() if part in small for name in names):
         # Plain searches for plain names: a pattern of them all takes ten times as long.
         at = small.find(name)
         while at >= 0:

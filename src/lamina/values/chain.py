@@ -56,7 +56,9 @@ class Chain(Generic[T]):
 
     def until(self, length: int) -> "Chain[T]":
         """The first `length` elements, sharing this chain's buffer."""
-        return self._view(self._buffer, max(0, min(length, self._length)))
+        if length >= self._length:
+            return self
+        return self._view(self._buffer, max(0, length))
 
     def shared_with(self, other: "Chain[T]") -> int:
         """How many leading elements are the same objects because the buffer is the same."""

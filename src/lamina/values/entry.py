@@ -17,7 +17,7 @@ FORMAT = 1
 RENDERER = 1
 
 
-class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
     """`at` is the first key of every entry in canonical form, which a reader of damaged journals
     relies on: no field of an entry may be called something that sorts before it."""
 

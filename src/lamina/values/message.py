@@ -9,16 +9,19 @@ from lamina.values.item import ItemId, Picture, Shape
 
 Role = Literal["user", "assistant", "tool"]
 
+# A session holds very many of these values, and none can be part of a cycle: with `gc=False` the
+# garbage collector does not look at them.
 
-class Text(Struct, frozen=True, tag="text"):
+
+class Text(Struct, frozen=True, gc=False, tag="text"):
     text: str
 
 
-class Image(Struct, frozen=True, tag="image"):
+class Image(Struct, frozen=True, gc=False, tag="image"):
     picture: Picture
 
 
-class ToolCall(Struct, frozen=True, tag="tool_call", kw_only=True):
+class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
     """`arguments` is the JSON text exactly as the model wrote it: bytes sent do not move."""
 
     id: str
@@ -27,14 +30,14 @@ class ToolCall(Struct, frozen=True, tag="tool_call", kw_only=True):
     signature: str = ""
 
 
-class ToolResult(Struct, frozen=True, tag="tool_result", kw_only=True):
+class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True):
     call_id: str
     name: str
     text: str
     is_error: bool = False
 
 
-class Thinking(Struct, frozen=True, tag="thinking", kw_only=True):
+class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
     text: str = ""
     signature: str = ""
     redacted: str = ""
@@ -45,7 +48,7 @@ class Thinking(Struct, frozen=True, tag="thinking", kw_only=True):
 Form = Literal["full", "named"]
 
 
-class Use(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One item in one turn. `replaces` says that an earlier version stands above; `ordinal` and
     `shown` say which of several standing versions applies again."""
 
@@ -58,14 +61,14 @@ class Use(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shown: int = 0
 
 
-class Absent(Struct, frozen=True, kw_only=True):
+class Absent(Struct, frozen=True, gc=False, kw_only=True):
     """Something attached that the model does not get, as it is told."""
 
     label: str
     why: str
 
 
-class Context(Struct, frozen=True, tag="context", kw_only=True, omit_defaults=True):
+class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_defaults=True):
     """What was attached to a message. `in_force` is set when the rules in force changed."""
 
     uses: tuple[Use, ...] = ()
@@ -76,25 +79,37 @@ class Context(Struct, frozen=True, tag="context", kw_only=True, omit_defaults=Tr
 Block = Text | Image | ToolCall | ToolResult | Thinking | Context
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     role: Role
     blocks: tuple[Block, ...]
     id: str = ""
 
     @property
     def text(self) -> str:
-        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+        blocks = self.blocks
+        # Nearly all messages are one text.
+        if len(blocks) == 1 and isinstance(only := blocks[0], Text):
+            return only.text
+        return "".join([block.text for block in blocks if isinstance(block, Text)])
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it has images."""
+        return Image in map(type, self.blocks)
 
     @property
     def context(self) -> Context | None:
-        return next((block for block in self.blocks if isinstance(block, Context)), None)
+        for block in self.blocks:
+            if isinstance(block, Context):
+                return block
+        return None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+        return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
 
-class ToolText(Struct, frozen=True, kw_only=True):
+class ToolText(Struct, frozen=True, gc=False, kw_only=True):
     """The result of a planned tool as text for this request only: uncached, gone next turn."""
 
     name: str

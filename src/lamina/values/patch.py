@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lamina.values.envelope import Laid, SystemPart
 from lamina.values.item import ItemId
-from lamina.values.message import Message, ToolDefinition
+from lamina.values.message import Message, ToolDefinition, ToolResult
 
 
 class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
@@ -45,6 +45,15 @@ class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
 
 class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
     messages: tuple[Message, ...]
+    reason: str = ""
+
+
+class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
+    """Results in the message of id `message` become these, which answer the same calls: what is no
+    longer needed in full is shortened, and the rest of history stays."""
+
+    message: str
+    results: tuple[ToolResult, ...]
     reason: str = ""
 
 
@@ -108,6 +117,7 @@ PatchOp = (
     | ToolsReplace
     | ToolsRemove
     | MessagesCachedReplace
+    | ResultsReplace
     | MessagesUncachedAppend
     | OptionsSet
     | CompactionApply

@@ -1,6 +1,7 @@
 """The prompt: segments in wire order. A segment's digest says what is on the wire, nothing else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ WireRole = Literal["tools", "system", "user", "assistant", "tool"]
 Content = Text | Image | ToolCall | ToolResult | Thinking | ToolDefinition
 
 
-class Segment(Struct, frozen=True, kw_only=True):
+class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """`message` groups the segments of one wire message; `source` says where the bytes come from;
     `cached` says whether they will stand there again in the next request."""
 
@@ -41,7 +42,7 @@ class Segment(Struct, frozen=True, kw_only=True):
                 return ""
 
 
-class Link(Struct, frozen=True):
+class Link(Struct, frozen=True, gc=False):
     """A segment with what all segments up to it amount to, so that totals cost nothing."""
 
     segment: Segment
@@ -58,26 +59,43 @@ class Prompt(Struct, frozen=True, kw_only=True):
     asked: tuple[Segment, ...] = ()
     steps: Chain[Link] = Chain()
     tail: tuple[Segment, ...] = ()
-    # Derived, and asked for often.
+    # Derived, and asked for often: what all of it amounts to, and where each part ends.
     tokens: int = 0
+    ends: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
 
     def __post_init__(self) -> None:
-        force_setattr(self, "tokens", sum(map(total, self.parts)))
+        front, history, steps = len(self.front), len(self.history), len(self.steps)
+        tokens = _until(self.front, front) + _until(self.history, history) + _sum(self.asked)
+        tokens += _until(self.steps, steps) + _sum(self.tail)
+        force_setattr(self, "tokens", tokens)
+        turn = front + history
+        asked = turn + len(self.asked)
+        steps += asked
+        force_setattr(self, "ends", (front, turn, asked, steps, steps + len(self.tail)))
 
     def __iter__(self) -> Iterator[Segment]:
         return self.since(0)
 
     def since(self, index: int) -> Iterator[Segment]:
         """The segments from `index` on."""
-        for part in self.parts:
-            if isinstance(part, Chain):
-                yield from (link.segment for link in part.since(min(index, len(part))))
-            else:
-                yield from part[index:]
-            index = max(0, index - len(part))
+        return chain.from_iterable(self._since(index))
+
+    def _since(self, index: int) -> Iterator[Sequence[Segment]]:
+        # Part by part, by arithmetic alone: most of those who ask want the last few segments.
+        front, history, asked, steps, end = self.ends
+        if index < front:
+            yield [link.segment for link in self.front.since(index)]
+        if front < history > index:
+            yield [link.segment for link in self.history.since(max(0, index - front))]
+        if index < asked:
+            yield self.asked[max(0, index - history) :]
+        if asked < steps > index:
+            yield [link.segment for link in self.steps.since(max(0, index - asked))]
+        if index < end:
+            yield self.tail[max(0, index - steps) :]
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return self.ends[-1]
 
     @property
     def parts(self) -> tuple[Chain[Link] | tuple[Segment, ...], ...]:
@@ -90,37 +108,50 @@ class Prompt(Struct, frozen=True, kw_only=True):
     @property
     def turn(self) -> tuple[Segment, ...]:
         """What belongs to the turn under way."""
-        return tuple(self.since(len(self.front) + len(self.history)))
+        return tuple(self.since(self.ends[1]))
 
     def tokens_until(self, index: int) -> int:
         """Tokens of the first `index` segments."""
-        tokens = 0
-        for part in self.parts:
-            if index <= len(part):
-                return tokens + _tokens_of(part, index)
-            tokens += total(part)
-            index -= len(part)
+        front, history, asked, steps, end = self.ends
+        if index >= end:
+            return self.tokens
+        tokens = _until(self.front, min(index, front))
+        if index > front:
+            tokens += _until(self.history, min(index, history) - front)
+        if index > history:
+            tokens += _sum(self.asked[: index - history])
+        if index > asked:
+            tokens += _until(self.steps, min(index, steps) - asked)
+        if index > steps:
+            tokens += _sum(self.tail[: index - steps])
         return tokens
 
     def cached_run(self) -> int:
         """How many leading segments the next request begins with: up to the first uncached."""
-        run = len(self.front) + len(self.history)
+        _, run, _, steps, _ = self.ends
         for segment in self.asked:
             if not segment.cached:
                 return run
             run += 1
         # Messages are always kept, and the tail never is.
-        return run + len(self.steps)
+        return steps
 
 
-def _tokens_of(part: Chain[Link] | tuple[Segment, ...], count: int) -> int:
-    if isinstance(part, Chain):
-        return part[count - 1].tokens if count else 0
-    return sum(segment.tokens for segment in part[:count])
+def total(links: Chain[Link]) -> int:
+    """What the segments of a chain amount to."""
+    return _until(links, len(links))
 
 
-def total(part: Chain[Link] | tuple[Segment, ...]) -> int:
-    return _tokens_of(part, len(part))
+def _until(links: Chain[Link], count: int) -> int:
+    return links[count - 1].tokens if count else 0
+
+
+def _sum(segments: tuple[Segment, ...]) -> int:
+    # Nearly always there is one, or none.
+    tokens = 0
+    for segment in segments:
+        tokens += segment.tokens
+    return tokens
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):
