@@ -47,6 +47,8 @@ from lamina.values.settings import Target
 from lamina.values.wire import Reply, WireRequest
 
 COMPACTION = "lamina.compaction"
+# The bytes of the pictures in a prompt.
+ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
 # A summary may be longer than was asked for, but not by more than this.
 TOO_LONG = 2
 
@@ -121,7 +123,7 @@ class Compactor:
         room: Room,
         assembler: Assembler,
         summarizer: Summarizer | None,
-        blobs: Callable[[Prompt], Awaitable[Mapping[str, bytes]]],
+        blobs: ReadBlobs,
         cache_key: str,
     ) -> None:
         self._target = target

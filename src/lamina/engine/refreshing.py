@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.engine.hydrating import Hydrator
+from lamina.engine.hydrating import Hydrated, Hydrator
 from lamina.engine.writing import Pen
 from lamina.journal import State
 from lamina.text import label_of
@@ -83,6 +83,19 @@ async def _compare(item: Item, state: State, hydrator: Hydrator, keep: bool) -> 
         change = LibraryChange(item=item.id, change="edited", detail=detail)
         return Compared(change=change, attachment=now)
     return None
+
+
+async def tell_changes(state: State, hydrator: Hydrator, found: Hydrated) -> tuple[str, ...]:
+    """What stands and was changed while the session was closed. What applies to this turn is sent
+    anew by the turn itself."""
+    taken = [each.item.id for each in found.attachments]
+    taken += [ItemId(each.what) for each in found.left_out]
+    compared = await compare_library(state, hydrator, but=taken)
+    hint = "attach it again, or refresh the session, to show it as it is"
+    return tuple(
+        each.change.detail if each.change.change == "deleted" else f"{each.change.detail}; {hint}"
+        for each in compared
+    )
 
 
 def bring_up_to_date(pen: Pen, compared: Sequence[Compared]) -> None:

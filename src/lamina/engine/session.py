@@ -493,7 +493,7 @@ class Session:
             clock=self._clock,
             workspace=self.workspace,
             hooks=self.hooks,
-            summarizer=self._turns.summarizer,
+            summarizer=self._turns.compactions.summarizer,
             selector=self._turns.selector,
             web=self._web,
             memory=self._turns.memory,

@@ -9,16 +9,10 @@ import anyio
 from msgspec.structs import replace
 
 from lamina.codec import mend_text, require_text
-from lamina.compaction import Trigger
 from lamina.engine.branching import pen_beside, pen_for_question
 from lamina.engine.choosing import NO_TOOLS, Choosing, ChosenTools
-from lamina.engine.compacting import (
-    Compacted,
-    Compactor,
-    boundary_of,
-    cut_since,
-    said_of,
-)
+from lamina.engine.compacting import Compacted, boundary_of, cut_since, said_of
+from lamina.engine.compactions import Compactions
 from lamina.engine.composing import TOLD, in_wire_order
 from lamina.engine.drafting import Draft
 from lamina.engine.hooking import run_context_hooks, run_ephemeral_hooks, run_message_hooks
@@ -26,9 +20,9 @@ from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
 from lamina.engine.laying import Workbench, left_in_cache, previous_reply
-from lamina.engine.planning import find_boundary, plan_results, plan_turn
+from lamina.engine.planning import plan_results, plan_turn
 from lamina.engine.recording import sizes_of
-from lamina.engine.refreshing import compare_library
+from lamina.engine.refreshing import tell_changes
 from lamina.engine.remembering import take_up_memory
 from lamina.engine.screening import warn_of_typed
 from lamina.engine.selecting import Selector
@@ -44,11 +38,11 @@ from lamina.values.entry import (
     ReplyEntry,
     RequestEntry,
 )
-from lamina.values.item import Attachment, Item
+from lamina.values.item import Attachment
 from lamina.values.message import Image, Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
-from lamina.values.settings import Promotion, Target
+from lamina.values.settings import Target
 from lamina.values.tool import Toolset
 from lamina.values.wire import Reply, WireRequest
 
@@ -79,7 +73,7 @@ class Turns:
         self._hydrator = hydrator
         self._store = store
         self._hooks = hooks
-        self.summarizer = summarizer
+        self.compactions = Compactions(record, bench, summarizer, self._blobs)
         self.selector = selector
         self.memory = memory
         # What could be called when the last question was asked.
@@ -136,7 +130,8 @@ class Turns:
                 pen.began_at = pen.state.leaf
             found = hydrated or await self._hydrator.hydrate(attach, pen.state)
             if self._compare_due:
-                warnings += await self._tell_changes(pen.state, found)
+                self._compare_due = False
+                warnings += await tell_changes(pen.state, self._hydrator, found)
             found = await choosing.guides(found, tools)
             return await self._ask(
                 pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
@@ -164,9 +159,9 @@ class Turns:
         items = [attachment.item for attachment in found.attachments]
         question = message.text
         texts = [question, *[each.text for each in tool_texts]]
-        compacted = before or await self._compact_if_due(pen, target, promotion, texts, items)
+        compacted = before or await self.compactions.if_due(pen, target, promotion, texts, items)
         if compacted and compacted.changed and not before:
-            pen = await self._keep_compaction(pen)
+            pen = await self.compactions.keep(pen)
         added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
         assembler = self._bench.assembler_for(target, promotion)
         draft = Draft(
@@ -235,9 +230,9 @@ class Turns:
             target = self._bench.book.find(request.target)
             promotion = self._record.state.settings.promotion
             pen = self._record.pen()
-            compacted = await self._compact_if_due(pen, target, promotion, at_end=True)
+            compacted = await self.compactions.if_due(pen, target, promotion, at_end=True)
             if compacted and compacted.changed:
-                await self._keep_compaction(pen)
+                await self.compactions.keep(pen)
             return said_of(compacted)
         except LaminaError as error:
             pen = self._record.pen()
@@ -292,9 +287,9 @@ class Turns:
         texts = [each.text for each in given]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        compacted = before or await self._compact_if_due(pen, target, promotion, texts)
+        compacted = before or await self.compactions.if_due(pen, target, promotion, texts)
         if compacted and compacted.changed and not before:
-            pen = await self._keep_compaction(pen)
+            pen = await self.compactions.keep(pen)
         added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
         assembler = self._bench.assembler_for(target, promotion)
         draft = Draft(
@@ -357,8 +352,8 @@ class Turns:
                 raise TurnState("a request is open: commit its reply first, then compact")
             target = self._bench.choose(None, state.settings)
             pen = self._record.pen()
-            compacted = await self._compact(pen, target, state.settings.promotion)
-            await self._keep_compaction(pen)
+            compacted = await self.compactions.now(pen, target, state.settings.promotion)
+            await self.compactions.keep(pen)
             return compacted
 
     async def retry_smaller(
@@ -377,11 +372,11 @@ class Turns:
                     f"{problem}; shorten the message", sizes_of(prompt), room.limit
                 )
             pen = pen_beside(self._record, self._bench, request)
-            compacted = await self._compact(pen, target, request.promotion, "overflow")
+            compacted = await self.compactions.now(pen, target, request.promotion, "overflow")
             if not compacted.changed:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
-            pen = await self._keep_compaction(pen, leaving=True)
+            pen = await self.compactions.keep(pen, leaving=True)
             message = self._record.message_of(request)
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
@@ -399,52 +394,6 @@ class Turns:
                 pen, target, question, found, state.envelope.tool_texts,
                 tools=tools, before=compacted,
             )  # fmt: skip
-
-    async def _compact_if_due(
-        self,
-        pen: Pen,
-        target: Target,
-        promotion: Promotion,
-        texts: Sequence[str] = (),
-        items: Sequence[Item] = (),
-        *,
-        at_end: bool = False,
-    ) -> Compacted | None:
-        """Compacts if the next request would be over the threshold. Without anybody who could
-        summarise, pruning does this in a way that spares the cache."""
-        state = pen.state
-        if self.summarizer is None or state.settings.compaction == "off":
-            return None
-        boundary = None if at_end else find_boundary(state, target, pen.at)
-        cold = boundary is not None and boundary.kind != "first_request"
-        compactor = self._compactor(state, target, promotion)
-        if not compactor.is_due(state, texts, items, cold=cold):
-            return None
-        return await self._compact(pen, target, promotion, "threshold")
-
-    async def _compact(
-        self, pen: Pen, target: Target, promotion: Promotion, trigger: Trigger = "manual"
-    ) -> Compacted:
-        return await self._compactor(pen.state, target, promotion).compact(pen, trigger)
-
-    async def _keep_compaction(self, pen: Pen, *, leaving: bool = False) -> Pen:
-        """Keeps a compaction by itself: what a model took its time for is not lost with the request
-        behind it. Not while another request is open, unless that one is to be left."""
-        if self._record.state.open_request is not None and not leaving:
-            return pen
-        await self._record.keep(pen.written, pen.state)
-        return self._record.pen()
-
-    def _compactor(self, state: State, target: Target, promotion: Promotion) -> Compactor:
-        return Compactor(
-            target=target,
-            wire=self._bench.book.wire(target),
-            room=self._bench.room(target, state),
-            assembler=self._bench.assembler_for(target, promotion),
-            summarizer=self.summarizer,
-            blobs=self._blobs,
-            cache_key=self._record.id,
-        )
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -475,20 +424,6 @@ class Turns:
             note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
             await self._record.keep(note.written, note.state)
             raise
-
-    async def _tell_changes(self, state: State, found: Hydrated) -> tuple[str, ...]:
-        """What stands and was changed while the session was closed; once, before anything is
-        asked. What applies to this turn is sent anew by the turn itself."""
-        self._compare_due = False
-        taken = {each.item.id for each in found.attachments} | {e.what for e in found.left_out}
-        compared = await compare_library(state, self._hydrator, but=taken)  # type: ignore[arg-type]
-        hint = "attach it again, or refresh the session, to show it as it is"
-        return tuple(
-            each.change.detail
-            if each.change.change == "deleted"
-            else f"{each.change.detail}; {hint}"
-            for each in compared
-        )
 
     async def _turn_of(
         self,
