@@ -83,6 +83,26 @@ def test_an_export_goes_into_a_folder_and_never_over_a_file(pier: Path) -> None:
     assert made.read_bytes() == before
 
 
+@pytest.mark.parametrize("form", ["markdown", "jsonl", "json"])
+def test_a_slash_at_the_end_means_a_folder_which_is_made(pier: Path, form: str) -> None:
+    for _ in range(2):
+        said = lamina("export", "pier", "-f", form, "-o", "new/chats/", cwd=pier)[1]
+    assert said == ""
+    (made,) = (pier / "new" / "chats").iterdir()
+    names = {"markdown": "When_does_the_pier_open@20261106_212000.md"}
+    assert made.name == names.get(form, f"pier.{form}")
+    # What was meant as a file stays one.
+    output("export", "pier", "-f", form, "-o", "new/chat", cwd=pier)
+    assert (pier / "new" / "chat").is_file()
+
+
+def test_a_folder_that_is_a_file_is_refused(pier: Path) -> None:
+    (pier / "chats").write_text("mine", "utf-8")
+    said = error("export", "pier", "-o", "chats/", cwd=pier)
+    assert said == "error: chats is a file and no folder; nothing was written\n"
+    assert (pier / "chats").read_text("utf-8") == "mine"
+
+
 def test_an_export_to_where_nothing_can_be_written_says_so(pier: Path) -> None:
     assert error("export", "pier", "-o", "nowhere/a.md", cwd=pier) == snapshot(
         "error: nowhere/a.md cannot be written: [Errno 2] No such file or directory: 'nowhere/a.md'\n"

@@ -289,6 +289,23 @@ def test_a_note_with_images_sends_them_and_never_enters_the_library(promotion: P
     run(body())
 
 
+@pytest.mark.parametrize("promotion", ["lazy", "eager"])
+def test_a_note_with_images_that_is_sent_again_is_not_called_left_out(promotion: Promotion) -> None:
+    async def body() -> None:
+        world = World()
+        seen = await with_picture(world)
+        session = await world.open(promotion=promotion)
+        await talk(session, "Q1", attach(seen, shape="active"))
+        world.clock.pass_by(PAUSE)
+        again = await talk(session, "Q2", attach(seen, shape="active"))
+        assert placed(again) == {"seen.md": "message"}
+        assert reported(again) == []
+        world.clock.pass_by(PAUSE)
+        assert reported(await session.prepare("Q3")) == [("note:seen.md", "has_images")]
+
+    run(body())
+
+
 def test_in_eager_a_note_with_images_is_sent_again_with_every_turn_it_is_attached_to() -> None:
     async def body() -> None:
         world = World()

@@ -34,7 +34,7 @@ MARKERS = (
     "\\<!-- lamina-context:",
     '<!-- lamina-context: {"head":{"digest":""},"v":1} -->',
     "<think>", "</think>", "<think>\n", "\n</think>\n\n", "<errorChunk>", "[Interrupted]",
-    "\n[Tool: find {} -> found]", "[Tool: find {}]",
+    "\n[Tool: find {} -> found]", "[Tool: find {}]", "```", "\n```", "~~~py\n", "\n  ```\n",
     "\n", "\n\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\0", "\x7f",
     " ", "  ", "\t", "\ufeff", "]", ", ", " | ", "a", "é", "e\u0301", "👩‍👩‍👧", "שלום", "\u202e",
     '"', "'", "{", "}", "|", ":", "#",

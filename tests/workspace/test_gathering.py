@@ -163,9 +163,38 @@ def test_a_name_that_fits_several_is_left_out_and_they_are_listed(vault: Vault) 
     vault.put("a/plan.md", "A")
     vault.put("b/plan.md", "B")
     left = vault.refused("plan")
-    assert (left.what, left.reason) == ("note:plan", "missing")
+    assert (left.what, left.reason) == ("note:plan", "ambiguous")
     assert left.detail == "'plan' may mean any of 'a/plan.md', 'b/plan.md': give its path"
     assert vault.one("b/plan").item.content == "B"
+    for said in ("[[Plan]]", "[[plan#Aims]]", "plan#L3"):
+        assert vault.refused(said).reason == "ambiguous"
+
+
+def test_a_path_at_which_nothing_is_is_missing_also_where_several_have_its_name(
+    vault: Vault,
+) -> None:
+    for path in ("a/plan.md", "b/plan.md", "a/docs/x.md", "b/docs/x.md"):
+        vault.put(path, "x")
+    for said in ("plan.md", "old/plan.md", "note:plan.md", "folder:docs"):
+        left = vault.refused(said)
+        assert left.reason == "missing"
+        assert "may mean any of 'a/" in left.detail
+
+
+def test_a_folder_name_that_fits_several_is_left_out_and_they_are_listed(vault: Vault) -> None:
+    for path in ("a/docs/x.md", "b/docs/x.md"):
+        vault.put(path, "x")
+    left = vault.refused("docs/")
+    assert (left.what, left.reason) == ("folder:docs", "ambiguous")
+    assert left.detail == "'docs' may mean any of 'a/docs', 'b/docs'"
+
+
+def test_an_embedded_name_that_fits_several_says_so(vault: Vault) -> None:
+    vault.put("home.md", "![[plan]]")
+    vault.put("a/plan.md", "A")
+    vault.put("b/plan.md", "B")
+    (left,) = vault.gather("home.md").left_out
+    assert (left.what, left.reason, left.source) == ("note:plan", "ambiguous", "note:home.md")
 
 
 def test_only_so_many_of_those_that_fit_are_listed(vault: Vault) -> None:

@@ -16,6 +16,7 @@ from lamina.journal import Journal
 from lamina.ports import TargetBook
 from lamina.text import label_of
 from lamina.values.item import ITEM_KINDS
+from lamina.values.note import Hit
 from lamina.values.prompt import LAYERS, Layer, Prompt, Segment
 from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.values.usage import Usage
@@ -152,17 +153,22 @@ def _describe_sources(answer: Answer) -> dict[str, Any]:
     hits = answer.found.hits if answer.found else ()
     return {
         "sources": msgspec.to_builtins(answer.sources),
-        "found": [
-            {
-                "path": hit.path,
-                "heading": hit.heading,
-                "start": hit.start,
-                "end": hit.end,
-                "score": hit.score,
-            }
-            for hit in hits
-        ],
+        "found": describe_hits(hits),
     }
+
+
+def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Where passages are, without their texts."""
+    return [
+        {
+            "path": hit.path,
+            "heading": hit.heading,
+            "start": hit.start,
+            "end": hit.end,
+            "score": hit.score,
+        }
+        for hit in hits
+    ]
 
 
 def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:

@@ -10,7 +10,19 @@ import typer
 from lamina.cli.commands_sessions import SessionName, Workspace
 from lamina.cli.escaping import visible
 from lamina.cli.options import text_or_file
-from lamina.cli.talking import Active, AllowHost, Web, changes_of
+from lamina.cli.talking import (
+    Active,
+    AllowHost,
+    Files,
+    Mode,
+    Since,
+    Until,
+    Web,
+    Within,
+    changes_of,
+    scope_of,
+    wants,
+)
 from lamina.values.settings import Settings
 
 app = typer.Typer()
@@ -38,6 +50,11 @@ def context(
         typer.Option("--essential", help="Like --attach, but never left out for want of room."),
     ] = None,
     active: Active = None,
+    mode: Mode = "agent",
+    files: Files = False,
+    within: Within = None,
+    since: Since = None,
+    until: Until = None,
     web: Web = None,
     allow_host: AllowHost = None,
     system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
@@ -71,8 +88,12 @@ def context(
 ) -> None:
     """Print the envelope of a prepared turn: layers, items, what was left out, and why.
 
-    Nothing is sent to a model; pages that are attached are fetched if you allow it. `ask` and
-    `chat` add a short system prompt if none is given; this does not.
+    Nothing is sent to a model and nothing is kept; pages that are attached are fetched if you
+    allow it. --mode qa shows what is found in the notes, --files the tools. Of --mode plan only the
+    request for the plan can be shown: the other one needs what a model planned.
+
+    `ask` and `chat` add a short system prompt if none is given, and what `lamina memory` holds;
+    this does not.
     """
     from lamina.cli.context import Request, show_context
 
@@ -80,6 +101,7 @@ def context(
         question = sys.stdin.read()
     if question is None and script is None:
         raise typer.BadParameter("give a question, '-' for standard input, or --script")
+    wants(mode, files)
     settings = Settings(
         promotion=promotion,
         window=window,
@@ -98,6 +120,9 @@ def context(
         agent=agent,
         project=project,
         active=active,
+        mode=mode,
+        files=files,
+        scope=scope_of(within, since, until),
     )
     shown = anyio.run(show_context, request, as_json, wire, full)
     typer.echo(shown if as_json or wire else visible(shown))

@@ -142,9 +142,15 @@ def export(
         Literal["markdown", "jsonl", "json"],
         typer.Option("--format", "-f", help="A chat for people, the journal itself, or JSON."),
     ] = "markdown",
+    # Not a Path, which forgets the slash at its end.
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="A file that is not there yet, or a folder."),
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="A file that is not there yet, or a folder; folder/ is made if need be.",
+        ),
     ] = None,
 ) -> None:
     """Write a session as a Markdown chat (Obsidian Copilot's format) or as its journal."""

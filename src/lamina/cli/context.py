@@ -1,33 +1,41 @@
-"""`lamina context`: a prepared turn for people and for machines."""
+"""`lamina context`: a question as a command would send it, prepared and not sent.
+
+Law: nothing is kept. The session is in memory, and searches are made on a copy of the index.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
-from lamina.cli.log import how_included, worth_of
+from lamina.cli.context_showing import describe, describe_plan, render, render_plan
+from lamina.cli.running import Mode, RunOptions, refuse_ignored
 from lamina.cli.script import (
     EditedWorkspace,
+    Script,
     ScriptClock,
     ScriptTurn,
     read_script,
     scripted_reply,
 )
+from lamina.engine.hydrating import Attachable
 from lamina.engine.session import Session
-from lamina.engine.turn import Turn
 from lamina.errors import UsageError
 from lamina.stores.memory import MemoryStore
-from lamina.values.entry import TransformEntry
-from lamina.values.item import Wanted, key_of
-from lamina.values.prompt import Segment
-from lamina.values.request import ContextItem
+from lamina.values.item import Wanted
+from lamina.values.note import Scope
 from lamina.values.settings import Settings
 from lamina.wiring import open_session
+from lamina.wiring.previewing import (
+    PlanPreview,
+    Preview,
+    preview_agent,
+    preview_plan,
+    preview_qa,
+)
+from lamina.wiring.searching import LazyIndex
 from lamina.workspace.folder import FolderWorkspace
-
-SHOWN = 600
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -42,52 +50,111 @@ class Request(Struct, frozen=True, kw_only=True):
     agent: str | None = None
     project: str | None = None
     active: str | None = None
+    mode: Mode = "agent"
+    files: bool = False
+    scope: Scope = Scope()
 
 
 async def show_context(request: Request, as_json: bool, wire: bool, full: bool) -> str:
-    """The text that the command prints."""
-    session, turn = await _prepare(request)
-    if wire:
-        return msgspec.json.format(msgspec.json.encode(turn.request()), indent=2).decode()
-    if as_json:
-        return msgspec.json.format(msgspec.json.encode(describe(turn)), indent=2).decode()
-    return render(session, turn, full=full)
+    """The text that the command prints.
+
+    Raises:
+        UsageError: what was asked for does not go together.
+        BudgetError: it does not fit.
+    """
+    refuse_ignored(RunOptions(mode=request.mode, files=request.files, scope=request.scope))
+    script = read_script(request.script) if request.script else None
+    folder, index = FolderWorkspace(request.workspace, watch=False), LazyIndex(keep=False)
+    stage = _Stage(request, script, folder)
+    try:
+        async with await stage.open(index) as session:
+            preview = await stage.play(session)
+            if isinstance(preview, PlanPreview):
+                if not (wire or as_json):
+                    return render_plan(preview, full=full)
+                return _as_json(preview.body if wire else describe_plan(preview))
+            if not (wire or as_json):
+                return render(session, preview, full=full)
+            return _as_json(preview.turn.request() if wire else describe(preview))
+    finally:
+        await index.aclose()
+        await folder.aclose()
 
 
-async def _prepare(request: Request) -> tuple[Session, Turn]:
-    clock = ScriptClock()
-    turns: list[ScriptTurn] = []
-    system = request.system
-    if request.script:
-        script = read_script(request.script)
-        turns = list(script.turns)
-        system = system or script.system
+def _as_json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+class _Stage:
+    """Where a script is played, and then the question put."""
+
+    def __init__(self, request: Request, script: Script | None, folder: FolderWorkspace) -> None:
+        self._request = request
+        self._script = script or Script(turns=())
+        self._clock = ScriptClock()
+        self._folder = folder
+        # Searches and tools see the folder itself, so there is nothing in between without need.
+        self._edited: EditedWorkspace | None = None
+        if any(turn.edit for turn in self._script.turns):
+            if request.mode != "agent" or request.files:
+                raise UsageError(
+                    "the script edits notes, which searches and tools would not see: leave out "
+                    "its edits, or --mode and --files"
+                )
+            self._edited = EditedWorkspace(folder)
+
+    async def open(self, index: LazyIndex) -> Session:
+        request = self._request
+        session = await open_session(
+            system=request.system or self._script.system, target=request.target,
+            workspace=self._edited or self._folder, index=index,
+            settings=None if request.agent else request.settings, clock=self._clock,
+            store=MemoryStore(), agent=_agent_place(request), project=request.project,
+        )  # fmt: skip
+        if request.agent:
+            # The agent's settings hold, but for what was said here.
+            await session.change(**_said(request.settings))
+        return session
+
+    async def play(self, session: Session) -> Preview | PlanPreview:
+        """Plays the script, and prepares the question, or else the script's last one."""
+        turns = list(self._script.turns)
+        last = turns.pop() if self._request.question is None and turns else None
+        for each in turns:
+            self._begin(each)
+            turn = await session.prepare(each.ask, attach=each.attach)
+            await turn.commit(scripted_reply(each.answer))
+        attach = _attached(self._request)
+        if last is not None:
+            self._begin(last)
+            return await self._preview(session, last.ask, [*last.attach, *attach])
+        if self._request.question is None:
+            raise UsageError("no question was given")
+        self._clock.time += 30.0
+        return await self._preview(session, self._request.question, attach)
+
+    def _begin(self, turn: ScriptTurn) -> None:
+        self._clock.time += turn.pause
+        if self._edited is not None:
+            self._edited.edit(turn.edit)
+
+    async def _preview(
+        self, session: Session, text: str, attach: list[Attachable]
+    ) -> Preview | PlanPreview:
+        files, scope = self._request.files, self._request.scope
+        match self._request.mode:
+            case "agent":
+                return await preview_agent(session, text, attach, files=files, scope=scope)
+            case "qa":
+                return await preview_qa(session, text, attach, scope=scope)
+            case "plan":
+                return await preview_plan(session, text, attach, files=files, scope=scope)
+
+
+def _attached(request: Request) -> list[Attachable]:
     open_note = [Wanted(what=request.active, shape="active")] if request.active else []
-    attach: list[str | Wanted] = [*open_note, *request.attach]
-    attach += [Wanted(what=path, essential=True) for path in request.essential]
-    workspace = EditedWorkspace(FolderWorkspace(request.workspace))
-    session = await open_session(
-        system=system, target=request.target, workspace=workspace,
-        settings=None if request.agent else request.settings, clock=clock, store=MemoryStore(),
-        agent=_agent_place(request), project=request.project,
-    )  # fmt: skip
-    if request.agent:
-        # The agent's settings hold, but for what was said here.
-        await session.change(**_said(request.settings))
-    last = turns.pop() if request.question is None else None
-    for each in turns:
-        clock.time += each.pause
-        workspace.edit(each.edit)
-        turn = await session.prepare(each.ask, attach=each.attach)
-        await turn.commit(scripted_reply(each.answer))
-    if last is not None:
-        clock.time += last.pause
-        workspace.edit(last.edit)
-        return session, await session.prepare(last.ask, attach=[*last.attach, *attach])
-    if request.question is None:
-        raise UsageError("no question was given")
-    clock.time += 30.0
-    return session, await session.prepare(request.question, attach=attach)
+    essential = (Wanted(what=path, essential=True) for path in request.essential)
+    return [*open_note, *request.attach, *essential]
 
 
 def _agent_place(request: Request) -> Path | None:
@@ -106,146 +173,3 @@ def _said(settings: Settings) -> dict[str, Any]:
         for each in msgspec.structs.fields(settings)
         if (value := getattr(settings, each.name)) != each.default
     }
-
-
-def describe(turn: Turn) -> dict[str, Any]:
-    """The turn as plain data."""
-    context = msgspec.to_builtins(turn.context)
-    return {
-        "target": turn.context.target,
-        "layers": [asdict(size) for size in turn.layers],
-        "context": context,
-        "segments": [
-            {
-                "layer": segment.layer,
-                "role": segment.role,
-                "source": segment.source,
-                "tokens": segment.tokens,
-                "cached": segment.cached,
-                "digest": segment.digest,
-                "content": msgspec.to_builtins(segment.content),
-            }
-            for segment in turn.prompt
-        ],
-    }
-
-
-def render(session: Session, turn: Turn, *, full: bool) -> str:
-    """The turn as Markdown."""
-    context, fit = turn.context, turn.context.fit
-    lines = [
-        f"# Request to {context.target}",
-        "",
-        f"{fit.tokens:,} of {fit.window - fit.reserve:,} tokens "
-        f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
-        "",
-        "| layer | tokens | segments | digest |",
-        "|---|--:|--:|---|",
-    ]
-    lines += [
-        f"| {size.layer} | {size.tokens:,} | {size.segments} | `{size.digest[:8]}` |"
-        for size in turn.layers
-        if size.segments
-    ]
-    lines += ["", *_agreement(turn)]
-    lines += _table(
-        "Items",
-        ("item", "stands in", "tokens", "priority", "included", "why"),
-        [_item_row(item) for item in context.items],
-    )
-    lines += _table(
-        "Tools",
-        ("tool", "tokens", "included"),
-        [(key_of(tool.item), f"{tool.tokens:,}", how_included(tool)) for tool in context.tools],
-    )
-    lines += _table(
-        "Left out",
-        ("what", "reason", "detail"),
-        [(each.what, each.reason, each.detail) for each in context.left_out],
-    )
-    for warning in context.warnings:
-        lines += [f"> warning: {warning}", ""]
-    lines += _patches(session)
-    lines += ["## Envelope", ""]
-    for segment in turn.prompt:
-        lines += _segment(segment, full)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _item_row(item: ContextItem) -> tuple[str, ...]:
-    return (
-        item.label,
-        item.placement,
-        f"{item.tokens:,}",
-        worth_of(item),
-        how_included(item),
-        item.reason,
-    )
-
-
-def _agreement(turn: Turn) -> list[str]:
-    agreement = turn.context.agreement
-    lines = [f"Boundary: {boundary.reason}." for boundary in turn.context.boundaries]
-    if not agreement.first:
-        lines.append(
-            f"{agreement.tokens:,} tokens agree with the request before; "
-            f"{agreement.reprocessed:,} are new to the provider."
-        )
-    if agreement.broke:
-        broke = agreement.broke
-        lines.append(f"The prefix moves at {broke.source} ({broke.layer}): {broke.reason}.")
-    return [*lines, ""] if lines else []
-
-
-def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return []
-    lines = [f"## {title}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return [*lines, ""]
-
-
-def _patches(session: Session) -> list[str]:
-    shown = []
-    for entry in session.entries:
-        if isinstance(entry, TransformEntry) and entry.patch.display:
-            display = entry.patch.display
-            shown += [
-                f"### {display.title}",
-                "",
-                f"by `{entry.transformer}` at entry {entry.id}",
-                "",
-            ]
-            if display.summary:
-                shown += [display.summary, ""]
-            if display.markdown:
-                shown += [display.markdown, ""]
-    return ["## Patches", "", *shown] if shown else []
-
-
-def _segment(segment: Segment, full: bool) -> list[str]:
-    kept = "" if segment.cached else ", uncached"
-    text = segment.text or msgspec.json.encode(segment.content).decode()
-    if not full and len(text) > SHOWN:
-        gap = f"\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n"
-        text = text[: SHOWN // 2] + gap + text[-SHOWN // 2 :]
-    # A fence longer than any in the text cannot be closed by it.
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return [
-        f"### {segment.layer} · {segment.role} · {segment.source}",
-        "",
-        f"{segment.tokens:,} tokens{kept}",
-        "",
-        fence,
-        text.strip("\n"),
-        fence,
-        "",
-    ]
-
-
-def _longest_run(text: str) -> int:
-    longest = run = 0
-    for char in text:
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
-    return longest

@@ -1,5 +1,6 @@
 """`lamina export` and `lamina import`."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,10 @@ SHOWN = 20
 
 
 async def export_session(
-    found: Found, form: Literal["markdown", "jsonl", "json"], out: Path | None
+    found: Found, form: Literal["markdown", "jsonl", "json"], out: str | None
 ) -> str:
-    """What the command prints: the session, or where it went.
+    """What the command prints: the session, or where it went. `out` is a folder, if there is one or
+    if it ends as one; it is made then, and the file in it has a name of its own.
 
     Raises:
         UsageError: the file is there already, or cannot be written.
@@ -41,14 +43,26 @@ async def export_session(
         data = describe_log(journal) + b"\n"
     if out is None:
         return data.decode("utf-8", "surrogateescape")
-    place = out / name if await anyio.Path(out).is_dir() else out
+    place = Path(out)
     try:
+        if await _is_folder(out):
+            place /= name
         write_new(place, data)
     except FileExistsError:
         raise UsageError(f"{place} is there already; nothing was written") from None
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error}") from error
     return f"{place}: {len(data):,} bytes"
+
+
+async def _is_folder(out: str) -> bool:
+    """Whether a folder is meant; one that is not there yet is made."""
+    folder = anyio.Path(out)
+    if os.path.basename(out) in ("", ".", "..") and not await folder.is_dir():
+        if await folder.exists():
+            raise UsageError(f"{folder} is a file and no folder; nothing was written")
+        await folder.mkdir(parents=True)
+    return await folder.is_dir()
 
 
 async def import_files(

@@ -75,7 +75,7 @@ async def open_runner(
         ModelMissing: the model cannot be had.
         UsageError: there is no such agent or project.
     """
-    _refuse_ignored(options)
+    refuse_ignored(options)
     session = options.session
     given = await _read_agent(options)
     model = given.agent.model if given else ""
@@ -115,7 +115,7 @@ async def open_runner(
     return runner
 
 
-def _refuse_ignored(options: RunOptions) -> None:
+def refuse_ignored(options: RunOptions) -> None:
     """Refuses what would have no effect, before anything is opened or fetched.
 
     Raises:

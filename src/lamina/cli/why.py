@@ -37,6 +37,8 @@ WIDE = 100
 ABOUT = 120
 BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 NO_LEVEL = "---"
+# What was asked for and not had, for a person to put right.
+ASTRAY = ("missing", "ambiguous")
 # What is said of a row stands behind its priority.
 INDENT = (0, 0, 0, 4)
 
@@ -169,14 +171,14 @@ def _explain(recorded: Recorded, message: MessageEntry, number: int, of: int) ->
 
 
 def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
-    """What is not in the request, once each; what was missing first."""
+    """What is not in the request, once each; what was not to be found first."""
     known = {each.what for each in context.left_out}
     more = [
         LeftOut(what=item.item, reason="window", detail=item.reason, tokens=item.tokens)
         for item in context.items
         if item.placement == "left_out" and item.item not in known
     ]
-    return tuple(sorted((*context.left_out, *more), key=lambda each: each.reason != "missing"))
+    return tuple(sorted((*context.left_out, *more), key=lambda each: each.reason not in ASTRAY))
 
 
 def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
@@ -378,6 +380,6 @@ def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
     for name in ("left out", "reason", "detail"):
         made.add_column(name, overflow="fold")
     for each in left_out:
-        reason = Text(each.reason.replace("_", " "), style="red" * (each.reason == "missing"))
+        reason = Text(each.reason.replace("_", " "), style="red" * (each.reason in ASTRAY))
         made.add_row(Text(one_line(each.what)), reason, Text(one_line(each.detail)))
     return [Text(), made]

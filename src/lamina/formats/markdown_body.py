@@ -1,8 +1,9 @@
 """One message in the visible form, and what reading that form by its own rules gives.
 
 Law: nothing inside a message can begin another one or pass for the hidden comment: the visible
-form puts a backslash in front of it. Reading never strips what stands between a message's mark
-and its last lines.
+form puts a backslash in front of it. A code fence that a message leaves open is closed, so that
+what comes behind it is no code. Reading never strips what stands between a message's mark and its
+last lines, but for what was put there to that end.
 """
 
 import re
@@ -12,6 +13,7 @@ from datetime import datetime, tzinfo
 from msgspec import Struct
 
 from lamina.formats.markdown_context import read_context, render_context, show_line
+from lamina.formats.markdown_fences import UNFENCED, Fencing, fence_in
 from lamina.formats.markdown_values import ChatContext, ChatMessage, ChatRole, ToolMessage
 from lamina.notes.naming import Shelf
 from lamina.values.message import ToolCall, ToolResult
@@ -51,15 +53,29 @@ def opening_role(line: str) -> ChatRole | None:
 
 def render_message(message: ChatMessage, tz: tzinfo) -> str:
     """The visible form of one message."""
-    thinking = f"<think>\n{message.thinking}\n</think>\n\n" if message.thinking else ""
+    text, fencing = _render_text(message), fencing_of(message)
     raw = message.extra.get("timestamp")
     stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
     lines = [
-        escape(thinking + message.text) + render_tail(message),
+        fencing.front + text + fencing.back + render_tail(message),
         render_context(message.context),
         f"[Timestamp: {stamp}]" if stamp else "",
     ]
-    return f"**{message.role}**: " + "\n".join([lines[0], *filter(None, lines[1:])])
+    return _mark(message.role) + "\n".join([lines[0], *filter(None, lines[1:])])
+
+
+def fencing_of(message: ChatMessage) -> Fencing:
+    """What stands around the text of a message for the sake of its fences."""
+    return fence_in(_mark(message.role), _render_text(message))
+
+
+def _render_text(message: ChatMessage) -> str:
+    thinking = f"<think>\n{message.thinking}\n</think>\n\n" if message.thinking else ""
+    return escape(thinking + message.text)
+
+
+def _mark(role: ChatRole) -> str:
+    return f"**{role}**: "
 
 
 def render_tail(message: ChatMessage) -> str:
@@ -80,10 +96,16 @@ def unescape(text: str) -> str:
 
 
 def read_message(
-    chunk: str, role: ChatRole, *, tz: tzinfo, shelf: Shelf, tail: str | None = None
+    chunk: str,
+    role: ChatRole,
+    *,
+    tz: tzinfo,
+    shelf: Shelf,
+    tail: str | None = None,
+    fencing: Fencing = UNFENCED,
 ) -> Seen:
     """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
-    lines behind the text, and that markers inside it are escaped."""
+    lines behind the text, and that markers inside it are escaped; `fencing` is around it."""
     mark = _MARK.match(chunk)
     lines = chunk[mark.end() if mark else 0 :].split("\n")
     while len(lines) > 1 and not lines[-1].strip():
@@ -99,7 +121,8 @@ def read_message(
         context, context_line = seen, lines.pop().rstrip()
     body = text = "\n".join(lines)
     if tail is not None:
-        text = unescape(text.removesuffix(tail))
+        text = text.removesuffix(tail).removesuffix(fencing.back).removeprefix(fencing.front)
+        text = unescape(text)
     thinking = ""
     thought = _THINK.match(text) if role == "ai" else None
     if thought:

@@ -19,11 +19,13 @@ from lamina.errors import UsageError
 from lamina.formats.markdown_body import (
     COMMENT_OPENS,
     Seen,
+    fencing_of,
     read_message,
     render_tail,
     show_moment,
 )
 from lamina.formats.markdown_context import merge_contexts, render_context
+from lamina.formats.markdown_fences import UNFENCED, Fencing
 from lamina.formats.markdown_values import ChatMessage, ChatRole
 from lamina.notes.naming import Shelf
 
@@ -49,6 +51,8 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: ChatRole = "user"
     body: str = ""
     fields: dict[str, Any] = {}
+    # What stands around the text, and is not of it.
+    fencing: Fencing = UNFENCED
 
 
 class Hidden(Struct, frozen=True, kw_only=True):
@@ -118,11 +122,17 @@ def differing(value: Struct, base: Struct, *always: str) -> dict[str, Any]:
 
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> Record:
     """What a reader of `chunk` has to be told to get `message`."""
-    tail = render_tail(message)
-    seen = read_message(chunk, message.role, tz=tz, shelf=NO_PATHS, tail=tail)
+    tail, fencing = render_tail(message), fencing_of(message)
+    seen = read_message(chunk, message.role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
     # Whoever reads may be in another time zone and may know other paths.
     fields = differing(message, seen.message, "at", "context")
-    return Record(digest=digest(chunk), role=message.role, body=digest(seen.body), fields=fields)
+    return Record(
+        digest=digest(chunk),
+        role=message.role,
+        body=digest(seen.body),
+        fields=fields,
+        fencing=fencing,
+    )
 
 
 def pair_records(
@@ -162,12 +172,12 @@ def restore_message(
         UsageError: the record does not hold what it should.
     """
     kept = _apply(ChatMessage(role=role), record.fields)
-    tail = render_tail(kept)
+    tail, fencing = render_tail(kept), record.fencing
     if record.digest == digest(chunk) and record.role == role:
-        seen = read_message(chunk, role, tz=tz, shelf=NO_PATHS, tail=tail)
+        seen = read_message(chunk, role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
         return Restored(message=_apply(seen.message, record.fields))
     # With the paths that are known now: no record tells names from commas in an edited line.
-    seen = read_message(chunk, role, tz=tz, shelf=shelf, tail=tail)
+    seen = read_message(chunk, role, tz=tz, shelf=shelf, tail=tail, fencing=fencing)
     return _restore_edited(record, kept, seen, tail, tz)
 
 

@@ -65,8 +65,8 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     what: str
     reason: Literal[
-        "attachment_limit", "window", "missing", "unreadable", "refused", "superseded",
-        "removed", "has_images", "history", "still_out", "ranked_lower", "room_left",
+        "attachment_limit", "window", "missing", "ambiguous", "unreadable", "refused",
+        "superseded", "removed", "has_images", "history", "still_out", "ranked_lower", "room_left",
     ]  # fmt: skip
     detail: str
     tokens: int = 0

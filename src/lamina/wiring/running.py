@@ -70,7 +70,7 @@ async def open_qa(
     opened = await open_session(session, **opening)
     try:
         await _withdraw_files(opened)
-        runner = QaRunner(opened, clients, _search_of(opened), scope=scope, top=top)
+        runner = QaRunner(opened, clients, search_of(opened), scope=scope, top=top)
     except BaseException:
         await opened.close()
         raise
@@ -131,7 +131,7 @@ async def open_agent(
     clients = providers or Clients()
     opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
     if files and opened.searcher is not None:
-        host = _with_search(opened, host, scope)
+        host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
     return runner
@@ -157,7 +157,7 @@ async def _open_with_tools(
             with suppress(UsageError):
                 hosts += await _agent_hosts(place, ".")
         if files:
-            hosts.append(await _offer_files(opened))
+            hosts.append(await offer_files(opened))
         else:
             await _withdraw_files(opened)
     except BaseException:
@@ -168,7 +168,7 @@ async def _open_with_tools(
     return opened, Toolbox(*hosts)
 
 
-def _with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
+def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
     """The tools, and one that searches the notes in `scope`."""
     from lamina.engine.search_tool import SearchTools
     from lamina.tools.toolbox import Toolbox
@@ -179,7 +179,7 @@ def _with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
     )
 
 
-async def _offer_files(session: Session) -> ToolHost:
+async def offer_files(session: Session) -> ToolHost:
     """The workspace's files as tools, and what the model is told of how to use them.
 
     Raises:
@@ -213,7 +213,12 @@ async def _withdraw_files(session: Session) -> None:
         await session.apply("lamina.files", op)
 
 
-def _search_of(session: Session) -> WorkspaceSearch:
+def search_of(session: Session) -> WorkspaceSearch:
+    """What searches the notes of a session.
+
+    Raises:
+        UsageError: there are none.
+    """
     if session.searcher is None:
         raise UsageError("the workspace of this session has no notes that could be searched")
     return session.searcher

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from lamina.values.selection import Document
 from lamina.wiring.places import data_folder
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from lamina.embed.index import SqliteIndex
 
 INDEX_FILE = "index.sqlite"
@@ -62,10 +65,13 @@ def open_index(
 
 class LazyIndex:
     """The one index, opened when something is searched. A model that is not here is not fetched:
-    whoever may do that does it before."""
+    whoever may do that does it before. With `keep` off a copy is searched, so that the index stays
+    as it is, and what is made goes with the copy."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool = True) -> None:
+        self._keep = keep
         self._index: SqliteIndex | None = None
+        self._copy: TemporaryDirectory[str] | None = None
 
     async def load(
         self,
@@ -74,7 +80,8 @@ class LazyIndex:
         texts: Texts | None = None,
     ) -> Corpus:
         if self._index is None:
-            self._index = open_index()
+            place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
+            self._index = open_index(path=place)
         return await self._index.load(documents, progress, texts)
 
     async def aclose(self) -> None:
@@ -83,3 +90,18 @@ class LazyIndex:
         if self._index is not None:
             # It may wait for the disk.
             await anyio.to_thread.run_sync(self._index.close)
+        if self._copy is not None:
+            await anyio.to_thread.run_sync(self._copy.cleanup)
+            self._index = self._copy = None
+
+    def _copy_index(self) -> Path:
+        import shutil
+        from tempfile import TemporaryDirectory
+
+        self._copy = TemporaryDirectory(prefix="lamina-")
+        place = Path(self._copy.name, INDEX_FILE)
+        # With what was written last and is not in the file itself yet.
+        for suffix in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{index_path()}{suffix}", f"{place}{suffix}")
+        return place

@@ -67,7 +67,11 @@ class Gatherer:
         try:
             return self._gather(reference, embed_depth)
         except Refused as refusal:
-            left = LeftOut(what=_id_of(reference), reason=refusal.reason, detail=refusal.detail)
+            reason = refusal.reason
+            if reason == "ambiguous" and reference.startswith("folder:"):
+                # An item by its id is this one or none, whatever else has its name.
+                reason = "missing"
+            left = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
             return Gathered(left_out=(left,))
 
     def _gather(self, reference: str, embed_depth: int) -> Gathered:
@@ -130,8 +134,10 @@ class Gatherer:
             warnings = (found.warning,) if found.warning else ()
             return Located(path=found.path, anchor=anchor or found.anchor, warnings=warnings)
         if found.matches:
-            listed = _listed(found.matches)
-            raise Refused("missing", f"{name!r} may mean any of {listed}: give its path")
+            detail = f"{name!r} may mean any of {_listed(found.matches)}: give its path"
+            # With its ending it is a path, at which there is nothing.
+            is_path = name.endswith(PurePosixPath(found.matches[0]).suffix)
+            raise Refused("missing" if is_path else "ambiguous", detail)
         if is_folder:
             raise Refused("missing", f"{name} is a folder, and no note has that name")
         raise Refused("missing", f"{name} does not exist in the workspace")
@@ -248,7 +254,7 @@ class Gatherer:
         if found.path is not None:
             return found.path
         if found.matches:
-            raise Refused("missing", f"{name!r} may mean any of {_listed(found.matches)}")
+            raise Refused("ambiguous", f"{name!r} may mean any of {_listed(found.matches)}")
         raise Refused("missing", f"there is no folder {name} in the workspace")
 
     def _tag(self, tag: str) -> Gathered:

@@ -25,10 +25,13 @@ _UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
 
 
+Reason = Literal["missing", "ambiguous", "unreadable", "refused"]
+
+
 class Refused(Exception):
     """A path that may not be opened, or cannot be."""
 
-    def __init__(self, reason: Literal["missing", "unreadable", "refused"], detail: str) -> None:
+    def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
@@ -59,16 +62,12 @@ def clean_path(reference: str) -> PurePosixPath:
         shown = f"{reference[:60]}…"
         raise Refused("refused", f"{shown!r} is longer than a workspace path may be")
     path = PurePosixPath(reference)
-    if len(path.parts) > MOST_PARTS:
+    parts = path.parts
+    if len(parts) > MOST_PARTS:
         raise Refused("refused", f"{reference[:60] + '…'!r} is deeper than {MOST_PARTS} folders")
-    if (
-        path.is_absolute()
-        or ".." in path.parts
-        or not path.parts
-        or _DRIVE.fullmatch(path.parts[0])
-    ):
+    if path.is_absolute() or ".." in parts or not parts or _DRIVE.fullmatch(parts[0]):
         raise Refused("refused", f"{reference!r} is not a path inside the workspace")
-    if os.name == "nt" and any(map(_means_more_on_windows, path.parts)):
+    if os.name == "nt" and any(map(_means_more_on_windows, parts)):
         raise Refused("refused", f"{reference!r} is not a path that Windows takes as it is written")
     return path
 
@@ -83,7 +82,7 @@ def is_sayable(name: str) -> bool:
 
 def is_hidden(path: PurePosixPath) -> bool:
     """Whether it, or a folder that it lies in, is hidden: a program's own data, not a person's."""
-    return any(is_hidden_name(part) for part in path.parts)
+    return any(map(is_hidden_name, path.parts))
 
 
 def is_hidden_name(name: str) -> bool:
@@ -110,20 +109,25 @@ def refusing(path: PurePosixPath) -> Iterator[None]:
     """What the system says against a path, as a refusal."""
     try:
         yield
-    except FileExistsError:
-        raise Taken("refused", f"{path} exists already") from None
-    except (FileNotFoundError, NotADirectoryError):
-        raise Refused("missing", f"{path} does not exist in the workspace") from None
-    except PermissionError:
-        raise Refused("unreadable", f"{path}: permission denied") from None
     except OSError as error:
-        if error.errno == errno.EXDEV:
-            raise OtherDisk("refused", f"{path} lies on another disk") from None
-        if error.errno in (errno.ELOOP, errno.EMLINK):
-            why = "is not opened: links are not followed"
-        else:
-            why = f"cannot be used: {error.strerror or error}"
-        raise Refused("refused", f"{path} {why}") from None
+        raise refusal_of(path, error) from None
+
+
+def refusal_of(path: PurePosixPath, error: OSError) -> Refused:
+    """What the system says against a path, in words."""
+    match error:
+        case FileExistsError():
+            return Taken("refused", f"{path} exists already")
+        case FileNotFoundError() | NotADirectoryError():
+            return Refused("missing", f"{path} does not exist in the workspace")
+        case PermissionError():
+            return Refused("unreadable", f"{path}: permission denied")
+        case _ if error.errno == errno.EXDEV:
+            return OtherDisk("refused", f"{path} lies on another disk")
+        case _ if error.errno in (errno.ELOOP, errno.EMLINK):
+            return Refused("refused", f"{path} is not opened: links are not followed")
+        case _:
+            return Refused("refused", f"{path} cannot be used: {error.strerror or error}")
 
 
 def _means_more_on_windows(part: str) -> bool:
