@@ -148,7 +148,7 @@ async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     folder = FolderWorkspace(notes, kept_in=kept / "catalogue.sqlite")
     embedder = CountingEmbedder(open_embedder())
     index = SqliteIndex(kept / "index.sqlite", embedder)
-    search = WorkspaceSearch(folder, index)
+    search = WorkspaceSearch(folder, index, patience=None)
     start = time.perf_counter()
     found = await search.search(VAULT_QUESTION)
     took = since(start)

@@ -339,6 +339,11 @@ class Corpus(Protocol):
         ...
 
     @property
+    def late(self) -> int:
+        """How many texts are found by their words for now, as there was no time to embed them."""
+        ...
+
+    @property
     def failed(self) -> Sequence[str]:
         """What could not be embedded, and why; it is found by its words, and tried again."""
         ...
@@ -366,10 +371,13 @@ class Index(Protocol):
         documents: Sequence[Document],
         progress: Progress | None = None,
         texts: Texts | None = None,
+        patience: float | None = None,
     ) -> Corpus:
         """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
         those of documents that hold digests only, where nothing is known of them yet; what it does
-        not give is found by nothing, and asked for again."""
+        not give is found by nothing, and asked for again. Embedding stops after `patience` seconds,
+        or sooner if it would not be done by then: what is left is found by its words, and the next
+        load goes on with it."""
         ...
 
 

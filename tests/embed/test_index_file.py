@@ -244,7 +244,7 @@ def test_a_disk_that_is_full_leaves_memory_and_what_it_took(tmp_path: Path) -> N
     )
     assert done.stderr == ""
     first, *warnings = done.stdout.splitlines()
-    assert first == "Counts(new=300, reused=0, failed=0, missing=0) 300"
+    assert first == "Counts(new=300, reused=0, failed=0, missing=0, late=0) 300"
     assert "cannot be written" in "".join(warnings)
 
 

@@ -15,7 +15,7 @@ from tests.fakes.embedder import FakeEmbedder
 from lamina.embed.index import SqliteIndex
 from lamina.embed.index_corpus import Counts, IndexedCorpus
 from lamina.embed.minilm import open_embedder
-from lamina.selection import lexical
+from lamina.selection import packing
 from lamina.selection.scoring import Matrix, Scores
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
@@ -383,7 +383,7 @@ async def test_terms_of_another_version_are_packed_again_and_vectors_stay(
     path = tmp_path / "i"
     await SqliteIndex(path, FakeEmbedder()).load([PIER])
     with closing(sqlite3.connect(path)) as file:
-        file.execute("UPDATE chunks SET terms_version = ?", (lexical.TERMS_VERSION - 1,))
+        file.execute("UPDATE chunks SET terms_version = ?", (packing.TERMS_VERSION - 1,))
         file.commit()
     embedder = FakeEmbedder()
     corpus = await SqliteIndex(path, embedder).load([PIER])

@@ -274,6 +274,38 @@ def test_without_vectors_words_find_and_that_is_said_once() -> None:
     run(body())
 
 
+@pytest.mark.parametrize(
+    ("lexical", "told"),
+    [
+        ("", "7 passages are searched by their words, not embedded yet"),
+        ("7 are not", "notes are searched by their words alone: 7 are not"),
+    ],
+)
+def test_what_there_was_no_time_for_is_said_with_what_to_do(lexical: str, told: str) -> None:
+    async def body() -> None:
+        search, _, index = searching()
+        index.late, index.lexical = 7, lexical
+        found = await search.search("berths of the north quay")
+        assert found.late == 7
+        assert found.warnings == (f"{told}; `lamina notes index` does that, once",)
+        assert merge_found([found, await search.search("ferry")]).late == 7
+
+    run(body())
+
+
+def test_a_search_waits_as_long_as_it_is_told_to() -> None:
+    async def body() -> None:
+        search, _, index = searching()
+        await search.search("berths")
+        search.patience = None
+        await search.search("ferry")
+        await search.prepare()
+        await search.prepare(3)
+        assert index.patience == [10, None, None, 3]
+
+    run(body())
+
+
 def test_searches_at_the_same_time_read_every_text_once() -> None:
     async def body() -> None:
         search, _, index = searching()

@@ -35,6 +35,7 @@ class IndexFake:
         documents: Sequence[Document],
         progress: Progress | None = None,
         texts: Texts | None = None,
+        patience: float | None = None,
     ) -> "CorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:
@@ -44,6 +45,8 @@ class IndexFake:
 
 
 class CorpusFake:
+    late = 0
+
     def __init__(self, index: IndexFake, documents: Sequence[Document]) -> None:
         self._index = index
         self.documents = documents

@@ -81,17 +81,21 @@ class WordIndexFake:
         self.queries: list[Sequence[str]] = []
         self.fails: Exception | None = None
         self.lexical = ""
+        self.late = 0
+        self.patience: list[float | None] = []
 
     async def load(
         self,
         documents: Sequence[Document],
         progress: Progress | None = None,
         texts: Texts | None = None,
+        patience: float | None = None,
     ) -> "WordCorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:
             raise self.fails
         self.loaded.append(documents)
+        self.patience.append(patience)
         digests = dict.fromkeys(digest for each in documents for digest in each.digests)
         unknown = [digest for digest in digests if digest not in self.texts]
         if unknown and texts is not None:
@@ -108,6 +112,7 @@ class WordCorpusFake:
         self._index = index
         self.documents = documents
         self.lexical = index.lexical
+        self.late = index.late
 
     async def graph(self, threshold: float, top: int) -> Graph:
         return {}

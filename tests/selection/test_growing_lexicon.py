@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.lexical import NO_POSTINGS, Lexicon, gather, pack_terms
+from lamina.selection.lexical import NO_POSTINGS, Lexicon, gather
+from lamina.selection.packing import pack_terms
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["read", "file", "stock", "price"]), max_size=6).map(" ".join),

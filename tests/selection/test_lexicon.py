@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.selection.lexical import (
-    LENGTH_SHARE,
-    SATURATION,
-    TERMS_VERSION,
-    Lexicon,
-    gather,
-    pack_terms,
-)
+from lamina.selection.lexical import LENGTH_SHARE, SATURATION, Lexicon, gather
+from lamina.selection.packing import TERMS_VERSION, pack_terms
 from lamina.selection.terms import find_terms
 
 WORDS = st.lists(st.sampled_from(["read", "file", "stock", "price", "mail"]), max_size=12)

@@ -41,7 +41,9 @@ def search(
     """Find the passages that fit, each with its note, heading and lines.
 
     As `ask --mode qa` does it: by meaning and by words. What is new or changed is indexed first,
-    with a progress bar. An embedding model that is not here is fetched (84 MB, once).
+    with a progress bar; if embedding would take longer than ten seconds, it goes by words for now
+    (`lamina notes index` does the rest). An embedding model that is not here is fetched (84 MB,
+    once).
     """
     from lamina.cli.notes import Wanted, search_notes
 
@@ -54,7 +56,10 @@ def search(
 
 @notes.command()
 def index(workspace: Workspace = Path(), lexical: Lexical = False) -> None:
-    """Index the notes now, instead of when they are first searched; only what changed is made."""
+    """Index the notes now, all of them, with a progress bar; only what changed is made.
+
+    A search by itself does not wait longer than ten seconds for it.
+    """
     from lamina.cli.notes import index_notes
 
     typer.echo(anyio.run(index_notes, workspace, lexical, _console()))

@@ -33,6 +33,9 @@ REMEMBERED_CHUNKS = 500_000
 # because a few tools were searched in between.
 REMEMBERED, IN_USE = 8, 3
 REMEMBERED_QUESTIONS = 512
+# While more than this share waits to be embedded, all are found by their words: else what happens
+# to have a vector would stand in front of what has none.
+MOSTLY_EMBEDDED = 0.1
 SWITCHED_OFF = "embeddings are switched off"
 REFUSED = (
     "{count:,} of the texts that the index was given are others than it asked for; they are not "
@@ -66,12 +69,13 @@ class SqliteIndex:
         documents: Sequence[Document],
         progress: Progress | None = None,
         texts: Texts | None = None,
+        patience: float | None = None,
     ) -> IndexedCorpus:
-        """The documents, ready to be searched; what is new of them is embedded first, and `texts`
-        asked for what they hold only digests of. `progress` is told only if there is something to
-        make."""
+        """The documents, ready to be searched; what is new of them is embedded first, for as long
+        as `patience` says, and `texts` asked for what they hold only digests of. `progress` is told
+        only if there is something to make."""
         wanted = tuple(documents)
-        making = Making(self._embedder, self._file, self._turn, progress, texts)
+        making = Making(self._embedder, self._file, self._turn, progress, texts, patience)
         standing = self._find(wanted)
         if standing is None or standing.lacking:
             standing = await self._stand(wanted, standing, making)
@@ -143,6 +147,8 @@ class SqliteIndex:
         if not lexical and making.failed and standing.shelf.vectors is None:
             _, why = next(iter(making.failed.values()))
             lexical = f"no text could be embedded: {why}"
+        if not lexical and making.late > MOSTLY_EMBEDDED * standing.texts:
+            lexical = f"{making.late:,} of {standing.texts:,} passages are not embedded yet"
         warnings = self._file.notes()
         if making.refused:
             warnings += (REFUSED.format(count=making.refused),)
@@ -158,6 +164,7 @@ class SqliteIndex:
                 reused=standing.texts - making.made - len(making.failed),
                 failed=len(making.failed),
                 missing=standing.missing,
+                late=making.late,
             ),
         )
 

@@ -35,12 +35,14 @@ NOTHING = numpy.float32(0)
 
 class Counts(Struct, frozen=True, kw_only=True):
     """Of the different texts of a corpus: how many were made for it, known before, or failed; and
-    how many are missing, as nothing is known of them and nobody gave them."""
+    how many are missing, as nothing is known of them and nobody gave them. For the `late` ones
+    there was no time: they are found by their words for now."""
 
     new: int = 0
     reused: int = 0
     failed: int = 0
     missing: int = 0
+    late: int = 0
 
 
 class Standing(Arrangement, frozen=True, kw_only=True):
@@ -107,6 +109,10 @@ class IndexedCorpus:
     @property
     def lexical(self) -> str:
         return self._lexical
+
+    @property
+    def late(self) -> int:
+        return self.counts.late
 
     @property
     def failed(self) -> Sequence[str]:

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.selection.lexical import TERMS_VERSION
+from lamina.selection.packing import TERMS_VERSION
 
 T = TypeVar("T")
 

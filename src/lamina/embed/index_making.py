@@ -15,21 +15,24 @@ from lamina.embed.index_file import ChunkFile, Made
 from lamina.embed.index_shelf import Shelf, pack_vectors
 from lamina.errors import ModelMissing
 from lamina.ports import Embedder, Progress, Texts
-from lamina.selection.lexical import pack_terms
+from lamina.selection.packing import pack_all
 
 # So many texts are made between two writes; two tenths of a second on a slow machine.
 BATCH = 64
 # The same where only their words are taken, which is faster.
-WORDS_BATCH = 256
+WORDS_BATCH = 2048
 # Who made rows that have terms and no vector.
 WORDS_ALONE = ""
+# Of the time there is, so much is spent on what will not be done in all of it.
+HOPELESS = 0.2
 NO_VECTOR = "the embedder gave no vector"
 OTHER_LENGTH = "its vector is of another length than the others"
 
 
 class Making:
     """One load's share of the work, and what came of it. `turn` is held for one batch at a time;
-    `ask` gives texts that are not at hand."""
+    `ask` gives texts that are not at hand; embedding stops after `patience` seconds, or
+    sooner if it would not be done by then."""
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Making:
         turn: anyio.Lock,
         progress: Progress | None,
         ask: Texts | None = None,
+        patience: float | None = None,
     ) -> None:
         # Of how many texts something was made, and how many that were given are others than those
         # that were asked for.
@@ -47,6 +51,9 @@ class Making:
         self.failed: dict[bytes, tuple[str, str]] = {}
         # Why there is no embedder after all.
         self.missing = ""
+        # Texts that were not embedded for want of time: they are, by the loads that follow.
+        self.late = 0
+        self._patience = patience
         self._embedder = embedder
         self._maker = embedder.name if embedder else WORDS_ALONE
         self._file = file
@@ -65,8 +72,16 @@ class Making:
         if self._ask is None:
             waiting = tuple(digest for digest in waiting if digest in lacking.at_hand)
         total, start = len(waiting), 0
+        began = anyio.current_time()
         while start < len(waiting):
             there = self._embedder is not None
+            if there and start and self._is_too_long(began, start / len(waiting)):
+                # Of the rest the words are taken, which is a matter of seconds.
+                self.late = len(waiting) - start
+                self._embedder = None
+                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                start = 0
+                continue
             batch = waiting[start : start + (BATCH if there else WORDS_BATCH)]
             done = total - len(waiting) + start
             async with self._turn:
@@ -77,6 +92,17 @@ class Making:
                 waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
+        if self.late:
+            self._report(total, total)
+
+    def _is_too_long(self, began: float, share: float) -> bool:
+        """Whether to leave the rest for later: it takes too long, or is going to."""
+        if self._patience is None:
+            return False
+        taken = anyio.current_time() - began
+        if taken > self._patience:
+            return True
+        return taken > HOPELESS * self._patience and taken / share > self._patience
 
     async def _make(self, shelf: Shelf, batch: Sequence[bytes], done: int, total: int) -> None:
         """What can be made of a batch, kept already; with what another made meanwhile."""
@@ -138,13 +164,15 @@ class Making:
         """Packs terms, keeps what is new, and puts all on the shelf."""
         settled: dict[bytes, Made] = {}
         bare: dict[bytes, Made] = {}
-        for digest, text in texts.items():
+        for (digest, text), terms in zip(
+            texts.items(), pack_all(list(texts.values())), strict=True
+        ):
             vector = vectors.get(digest, b"")
             # What is blank has no vector to be had, and is kept as such.
             if vector or (self._embedder is not None and not text.strip()):
-                settled[digest] = Made(vector, pack_terms(text))
+                settled[digest] = Made(vector, terms)
             elif shelf.row(digest) < 0:
-                bare[digest] = Made(b"", pack_terms(text))
+                bare[digest] = Made(b"", terms)
         for maker, rows in ((self._maker, settled), (WORDS_ALONE, bare)):
             if rows:
                 self._file.keep(maker, rows)

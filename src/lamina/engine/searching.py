@@ -28,6 +28,9 @@ FLOOR = SearchSettings().floor
 EVERYWHERE = Scope()
 # How many times as many are looked at first: some say the same.
 AHEAD = 3
+# How long a search waits for passages to be embedded; the first one of a large folder would take
+# minutes.
+PATIENCE = 10.0
 # Of files that could not be read, so many are named.
 NAMED = 3
 
@@ -53,9 +56,13 @@ class Stretch(Struct, frozen=True, kw_only=True):
 
 class WorkspaceSearch:
     """Searches one workspace on an index that it may share with others. What it knows of the notes
-    is kept from one search to the next, so that only what changed costs anything."""
+    is kept from one search to the next, so that only what changed costs anything. A search waits
+    `patience` seconds for what is new to be embedded; None waits for all of it."""
 
-    def __init__(self, source: NoteSource, index: Index) -> None:
+    def __init__(
+        self, source: NoteSource, index: Index, *, patience: float | None = PATIENCE
+    ) -> None:
+        self.patience = patience
         self._source = source
         self._index = index
         self._shelf = _Shelf(Catalogue())
@@ -94,14 +101,15 @@ class WorkspaceSearch:
             said = f"{type(error).__name__}: {error}"
             return Found(warnings=(f"the notes were not searched: {said}",))
 
-    async def prepare(self) -> Found:
-        """Makes what searches need, now; says how many notes there are, and finds nothing."""
+    async def prepare(self, patience: float | None = None) -> Found:
+        """Makes what searches need, now, or for so many seconds; says how many notes there are and
+        how much is left to do, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
-            corpus = await self._load(shelf)
+            corpus = await self._load(shelf, patience)
             told = (*self._source.told(), *_unreadable(shelf.catalogue), *told_by(corpus))
             warnings = self._news(told)
-            return Found(searched=len(shelf.catalogue.notes), warnings=warnings)
+            return Found(searched=len(shelf.catalogue.notes), warnings=warnings, late=corpus.late)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -120,7 +128,7 @@ class WorkspaceSearch:
         query = read_query(wanted.question, recent=wanted.recent)
         if not query.parts:
             return Found(searched=searched, warnings=warnings)
-        corpus = await self._load(shelf)
+        corpus = await self._load(shelf, self.patience)
         scores = await corpus.score([part.text for part in query.parts])
         chosen = choose_passages(
             shelf.documents, scores, query,
@@ -136,7 +144,7 @@ class WorkspaceSearch:
         warnings += self._news(told_by(corpus))
         if changed:
             warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
-        return Found(hits=hits, searched=searched, warnings=warnings)
+        return Found(hits=hits, searched=searched, warnings=warnings, late=corpus.late)
 
     async def _take_up(self) -> "_Shelf":
         catalogue = await self._source.catalogue(self.reading)
@@ -144,9 +152,9 @@ class WorkspaceSearch:
             self._shelf = _Shelf(catalogue, self._shelf)
         return self._shelf
 
-    async def _load(self, shelf: "_Shelf") -> Corpus:
+    async def _load(self, shelf: "_Shelf", patience: float | None) -> Corpus:
         try:
-            return await self._index.load(shelf.documents, self.indexing, self._texts)
+            return await self._index.load(shelf.documents, self.indexing, self._texts, patience)
         finally:
             shelf.rest()
 
@@ -328,7 +336,13 @@ def _between(before: Passage, after: Passage) -> str:
 
 def told_by(corpus: Corpus) -> list[str]:
     """What a corpus says of itself, once it was searched."""
-    told = [f"notes are searched by their words alone: {corpus.lexical}"] if corpus.lexical else []
+    told = []
+    rest = "; `lamina notes index` does that, once"
+    if corpus.lexical:
+        why = f"{corpus.lexical}{rest if corpus.late else ''}"
+        told.append(f"notes are searched by their words alone: {why}")
+    elif corpus.late:
+        told.append(f"{corpus.late:,} passages are searched by their words, not embedded yet{rest}")
     told += [f"not embedded: {each}" for each in corpus.failed]
     return told + [f"index: {each}" for each in corpus.warnings]
 
@@ -355,4 +369,5 @@ def merge_found(founds: Sequence[Found]) -> Found:
         hits=tuple(hits.values()),
         searched=max((each.searched for each in founds), default=0),
         warnings=tuple(dict.fromkeys(told for each in founds for told in each.warnings)),
+        late=max((each.late for each in founds), default=0),
     )

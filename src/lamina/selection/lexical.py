@@ -6,52 +6,23 @@ indexed. What is kept of a chunk is a function of its text alone and can be stor
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from math import log1p
-from zlib import crc32
 
 import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.terms import find_runs, find_terms, is_paired, pairs, word_terms
-
-# Of what `pack_terms` gives: packed chunks of another version have to be packed again.
-TERMS_VERSION = 1
+from lamina.selection.packing import PACKED, hash_term
+from lamina.selection.terms import find_terms
 
 # A whole number for each chunk.
 Times = NDArray[numpy.int64]
 
-# A term by its hash and how often it occurs in the chunk, five bytes.
-_PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
-_MOST_OFTEN = 255
 MOST_CHUNKS = 1 << 24
 # Chunks that are sorted together: some 3 million terms of passages, 25 MB.
 PART = 1 << 15
 # How soon repetition stops to count, and how much long chunks are held back.
 SATURATION, LENGTH_SHARE = 1.5, 0.75
-
-
-def pack_terms(text: str) -> bytes:
-    """The terms of a chunk, sorted by their hashes, each with its count."""
-    hashes: list[int] = []
-    for run in find_runs(text):
-        hashes += map(_hashed, pairs(run)) if is_paired(run) else _hashes_of_word(run)
-    terms, counts = numpy.unique(numpy.array(hashes, numpy.uint32), return_counts=True)
-    packed = numpy.empty(len(terms), _PACKED)
-    packed["term"] = terms
-    packed["count"] = numpy.minimum(counts, _MOST_OFTEN)
-    return packed.tobytes()
-
-
-@lru_cache(maxsize=1 << 16)
-def _hashes_of_word(run: str) -> tuple[int, ...]:
-    return tuple(map(_hashed, word_terms(run)))
-
-
-@lru_cache(maxsize=1 << 16)
-def _hashed(term: str) -> int:
-    return crc32(term.encode("utf-8", "surrogatepass"))
 
 
 class _Part(Struct, frozen=True):
@@ -115,8 +86,8 @@ def gather(packed: Sequence[bytes]) -> Postings:
 
 def _gather(packed: Sequence[bytes], first: int) -> tuple[_Part, Times]:
     """A part of chunks, of which the first has the number `first`; and their lengths."""
-    sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // _PACKED.itemsize
-    records = numpy.frombuffer(b"".join(packed), _PACKED)
+    sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // PACKED.itemsize
+    records = numpy.frombuffer(b"".join(packed), PACKED)
     chunks = numpy.repeat(numpy.arange(len(packed), dtype=numpy.int32), sizes)
     lengths = numpy.bincount(chunks, records["count"], len(packed)).astype(numpy.int64)
     chunks += numpy.int32(first)
@@ -168,7 +139,7 @@ class Lexicon:
     def score(self, text: str) -> NDArray[numpy.float32]:
         """The score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(len(self), numpy.float32)
-        for term, count in Counter(_hashed(each) for each in find_terms(text)).items():
+        for term, count in Counter(hash_term(each) for each in find_terms(text)).items():
             found = [(part, at) for part in self._parts if (at := part.of(term)).stop]
             often = sum(int(self._times[part.chunks[at]].sum()) for part, at in found)
             rarity = numpy.float32(log1p((self._count - often + 0.5) / (often + 0.5)))

@@ -86,3 +86,5 @@ class Found(Struct, frozen=True, kw_only=True):
     # How many notes were searched, and what a person should know.
     searched: int = 0
     warnings: tuple[str, ...] = ()
+    # How many passages were searched by their words alone, as there was no time to embed them.
+    late: int = 0

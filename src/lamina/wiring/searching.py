@@ -78,11 +78,12 @@ class LazyIndex:
         documents: Sequence[Document],
         progress: Progress | None = None,
         texts: Texts | None = None,
+        patience: float | None = None,
     ) -> Corpus:
         if self._index is None:
             place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
             self._index = open_index(path=place)
-        return await self._index.load(documents, progress, texts)
+        return await self._index.load(documents, progress, texts, patience)
 
     async def aclose(self) -> None:
         """Closes what was opened; whoever searches again opens it again, and remembers what was

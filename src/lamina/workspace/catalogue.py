@@ -132,13 +132,15 @@ class NoteCatalogue:
     ) -> tuple[str | None, ...]:
         """The text of passages, each with the path of its note: as the note holds it, or as it is
         `searched`. None where the note is not as it was."""
-        lines: dict[str, list[str]] = {}
-        found: list[str | None] = []
-        for path, passage in wanted:
-            if path not in lines:
-                lines[path] = self._lines(path)
-            title = self._title(path)
-            found.append(_cut(title, passage, lines[path], searched=searched))
+        found: list[str | None] = [None] * len(wanted)
+        places: dict[str, list[int]] = {}
+        for place, (path, _) in enumerate(wanted):
+            places.setdefault(path, []).append(place)
+        # One note after the other: no more than one is in memory.
+        for path, inside in places.items():
+            title, lines = self._title(path), self._lines(path)
+            for place in inside:
+                found[place] = _cut(title, wanted[place][1], lines, searched=searched)
         return tuple(found)
 
     def names(self, catalogue: Catalogue) -> Shelf:

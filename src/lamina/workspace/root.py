@@ -14,7 +14,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,7 @@ from lamina.workspace.paths import (
     is_hidden,
     is_hidden_name,
     is_sayable,
+    refusal_of,
     refusing,
     too_large,
 )
@@ -84,8 +85,9 @@ class Root:
             is_folder = False
         if not is_folder:
             raise UsageError(f"workspace {os.fspath(folder)!r} is not a folder")
+        self._spelled = str(self.path)
         self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
-        digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(self._spelled.encode("utf-8", "surrogatepass")).hexdigest()
         # The same folder has the same id, by whatever way it was named.
         self.id = f"{self.name}-{digest[:12]}"
 
@@ -94,10 +96,11 @@ class Root:
     ) -> tuple[bytes, os.stat_result]:
         """A file's bytes, and its status from before they were read."""
         wanted = self._wanted(path, hidden)
-        with self._place(wanted) as place:
-            # Looking first: opening a pipe or a device can have effects of its own.
-            check_file(wanted, place.status())
-            handle = os.open(place.name, _OPEN, dir_fd=place.folder)
+        # Without `_place`, which takes a quarter longer: notes are read by the thousand.
+        try:
+            handle = self._open_file(wanted)
+        except OSError as error:
+            raise refusal_of(wanted, error) from None
         try:
             status = os.fstat(handle)
             check_file(wanted, status)
@@ -287,7 +290,7 @@ class Root:
 
     def _entries(self, folder: PurePosixPath) -> Names:
         """Names in a folder, with what the system knows of each."""
-        handle = self._open_folder(folder) if _has_handles() else None
+        handle = self._open_folder(folder.parts) if _has_handles() else None
         found = []
         try:
             with os.scandir(self._resolved(folder) if handle is None else handle) as entries:
@@ -326,15 +329,29 @@ class Root:
             if not _has_handles():
                 yield Place(str(self._resolved(path)), None)
                 return
-            handle = self._open_folder(path.parent)
+            handle = self._open_folder(path.parts[:-1])
             try:
                 yield Place(path.name, handle)
             finally:
                 os.close(handle)
 
-    def _open_folder(self, path: PurePosixPath) -> int:
-        handle = os.open(self.path, _OPEN_FOLDER)
-        for part in path.parts:
+    def _open_file(self, path: PurePosixPath) -> int:
+        if not _has_handles():
+            full = self._resolved(path)
+            check_file(path, os.lstat(full))
+            return os.open(full, _OPEN)
+        *folders, name = path.parts
+        handle = self._open_folder(folders)
+        try:
+            # Looking first: opening a pipe or a device can have effects of its own.
+            check_file(path, os.stat(name, dir_fd=handle, follow_symlinks=False))
+            return os.open(name, _OPEN, dir_fd=handle)
+        finally:
+            os.close(handle)
+
+    def _open_folder(self, parts: Sequence[str]) -> int:
+        handle = os.open(self._spelled, _OPEN_FOLDER)
+        for part in parts:
             try:
                 inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
             except NotADirectoryError:

@@ -18,6 +18,7 @@ from lamina.cli.chatting.drawing import Drawing
 from lamina.cli.chatting.members import Members
 from lamina.cli.chatting.mentions import find_mentions
 from lamina.cli.chatting.opening import greet
+from lamina.cli.chatting.preparing import Meanwhile
 from lamina.cli.chatting.screen import Screen, quiet_keys
 from lamina.cli.chatting.showing import questions_of
 from lamina.cli.chatting.source import Interrupted, Silence, Source
@@ -84,6 +85,9 @@ class Chat:
         self._source: Source = Silence()
         # Made once per prompt, for it is drawn at every key.
         self._toolbar = ""
+        self._meanwhile: Meanwhile | None = None
+        if screen.live and isinstance(runner, QaRunner) and self.session.searcher is not None:
+            self._meanwhile = Meanwhile(self.session.searcher)
 
     # -- from outside ----------------------------------------------------------------------------
 
@@ -134,7 +138,8 @@ class Chat:
 
     def toolbar(self) -> str:
         """What stands below the line that is typed."""
-        return self._toolbar
+        told = self._meanwhile.told if self._meanwhile else ""
+        return f"{self._toolbar} · {told}" if told else self._toolbar
 
     def _describe(self) -> str:
         session = self.session
@@ -160,7 +165,7 @@ class Chat:
                 await self.members.look_up()
             self._toolbar = self._describe()
             try:
-                line = await self._source.read(offered)
+                line = await self._read(offered)
             except EOFError:
                 return
             except Interrupted:
@@ -172,6 +177,12 @@ class Chat:
             warned = False
             if line.strip():
                 await self.take(line)
+
+    async def _read(self, offered: str) -> str:
+        if self._meanwhile is None:
+            return await self._source.read(offered)
+        async with self._meanwhile.working():
+            return await self._source.read(offered)
 
     async def take(self, line: str) -> None:
         """Does what a line says: a command, or a message."""

@@ -1,0 +1,45 @@
+"""What a chat over notes does while nobody asks anything: it gets them ready to be searched.
+
+Law: it stops as soon as somebody asks, and loses nothing by it. What goes wrong is said by the next
+search, which tries the same.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from lamina.engine.grouping import single_errors
+from lamina.engine.searching import WorkspaceSearch
+
+
+class Meanwhile:
+    """Embeds what is new in the notes while a message is typed; `told` is how far it is."""
+
+    def __init__(self, search: WorkspaceSearch) -> None:
+        self._search = search
+        self.told = ""
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        search = self._search
+        drawn = search.reading, search.indexing
+        # A bar would be drawn across the line that is typed.
+        search.reading, search.indexing = None, self._tell
+        try:
+            with single_errors():
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._prepare)
+                    yield
+                    group.cancel_scope.cancel()
+        finally:
+            search.reading, search.indexing = drawn
+
+    async def _prepare(self) -> None:
+        try:
+            await self._search.prepare()
+        except Exception:  # noqa: BLE001
+            return
+
+    def _tell(self, done: int, total: int) -> None:
+        self.told = f"notes {done / total:.0%} embedded" if done < total else ""
