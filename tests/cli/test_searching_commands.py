@@ -442,12 +442,12 @@ def test_what_is_about_the_whole_index_goes_alone(arguments: tuple[str, ...]) ->
 
 
 def test_a_long_indexing_says_how_far_it_is(tmp_path: Path) -> None:
-    many = [{"name": f"tool_{n}", "description": f"Does {n}."} for n in range(1000)]
+    many = [{"name": f"tool_{n}", "description": f"Does {n}."} for n in range(10_000)]
     ran = Ran("index", written(tmp_path, many), "--lexical")
     lines = ran.error.splitlines()
-    assert lines[0] == "indexing 1,000 chunks"
+    assert lines[0] == "indexing 10,000 chunks"
     assert lines[1:4] == ["25%", "50%", "75%"]
-    assert ran.out.startswith("1,000 items, 1,000 chunks: 1,000 new, 0 known.")
+    assert ran.out.startswith("10,000 items, 10,000 chunks: 10,000 new, 0 known.")
 
 
 # -- graphs --------------------------------------------------------------------------------------
