@@ -1,15 +1,13 @@
 """The file behind the index: what was made of texts, by the digest of the text.
 
-Laws: it is a cache, and losing it loses nothing. A file that is damaged is put aside under another
-name and begun anew; one that is not ours is left alone. What the disk does not take is held in
-memory and offered to it again. Texts themselves are never in it.
+Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk does not take is held
+in memory and offered to it again. Texts themselves are never in it.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, NamedTuple, TypeVar
@@ -17,14 +15,20 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from lamina.cachefile import TROUBLE, CacheFile, Kind, is_busy, writing
 from lamina.selection.packing import TERMS_VERSION
 
 T = TypeVar("T")
 
-# "LAMX", in the header of every SQLite file that is one of ours.
-APPLICATION = 0x4C414D58
-VERSION = 1
-SCHEMA = """
+# Whose rows are no chunks but graphs of documents, which stand where vectors do.
+GRAPHS = "graphs"
+COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
+INDEX = Kind(
+    name="index",
+    one="an index",
+    application=0x4C414D58,  # "LAMX"
+    version=1,
+    schema="""
 CREATE TABLE IF NOT EXISTS makers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS chunks (
   maker INTEGER NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, terms BLOB NOT NULL,
@@ -32,10 +36,15 @@ CREATE TABLE IF NOT EXISTS chunks (
   UNIQUE (maker, digest)
 );
 CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
-"""
-# Whose rows are no chunks but graphs of documents, which stand where vectors do.
-GRAPHS = "graphs"
-COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
+""",
+    answers=(
+        f"SELECT {COLUMNS} FROM chunks LIMIT 1",
+        "SELECT id, name FROM makers LIMIT 1",
+        "SELECT day FROM sweeps LIMIT 1",
+    ),
+    faults=("SELECT 1 FROM makers WHERE typeof(id) <> 'integer' LIMIT 1",),
+    cache_kib=32_768,
+)
 # What nobody asked for in so many days goes; that a row was asked for is noted once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
 # How long another process may hold the file, in seconds; once it did, it is no longer waited for.
@@ -47,15 +56,6 @@ TAKEN = 4096
 # From so many on it may pay to read all there is; if that is not more than so many times as many.
 MANY, MANY_SHARE = 5_000, 3
 DAY = 86_400
-
-# What is wrong with the content. Nothing that is written here breaks a constraint of a sound table.
-DAMAGED = (
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CONSTRAINT,
-)
-READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 class Made(NamedTuple):
@@ -79,14 +79,6 @@ class Stats(Struct, frozen=True, kw_only=True):
     set_aside: tuple[str, ...] = ()
 
 
-class _NotOurs(Exception):
-    """The file is a database of something else, or of another version."""
-
-
-# A damaged schema makes messages that are no text.
-_TROUBLE = (sqlite3.Error, UnicodeDecodeError, OSError, _NotOurs)
-
-
 class ChunkFile:
     """Safe to use from several threads, and from several processes on the same path."""
 
@@ -94,12 +86,12 @@ class ChunkFile:
         self.path = path
         self._now = now
         self._lock = RLock()
-        self._connection: sqlite3.Connection | None = None
         self._makers: dict[str, int] = {}
+        # Numbers of makers are those of one file; the next may have others.
+        self._cache = CacheFile(path, INDEX, patience=PATIENCE, closed=self._makers.clear)
         # What the disk has not taken.
         self._unwritten: dict[tuple[str, bytes], Made] = {}
         self._readable = self._writable = True
-        self._patience = PATIENCE
         self._telling = Lock()
         self._notes: list[str] = []
         self._said: set[str] = set()
@@ -110,9 +102,7 @@ class ChunkFile:
         """What failed the last time is tried again from here on."""
         with self._lock:
             self._readable = self._writable = True
-            if self._connection is not None and not self.path.exists():
-                # Deleted under our hands: what is written there would be for nobody.
-                self.close()
+            self._cache.close_if_deleted()
 
     def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, Made]:
         """What is known of texts; rows that do not prove themselves are as good as none."""
@@ -132,7 +122,7 @@ class ChunkFile:
             old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
             if old:
                 # Only so that it is not dropped one day; nothing is lost if the disk refuses.
-                with suppress(sqlite3.Error), self._writing(self._open()) as file:
+                with suppress(sqlite3.Error), writing(self._cache.open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
             held = {
@@ -161,14 +151,13 @@ class ChunkFile:
         with self._lock:
             nothing: dict[str, int] = {}
             counted = self._read(self._count, nothing)
-            aside = sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
             return Stats(
                 path=str(self.path),
-                bytes=sum(_size(each) for each in _files(self.path)),
+                bytes=self._cache.size(),
                 chunks={name: count for name, count in counted.items() if name != GRAPHS},
                 graphs=counted.get(GRAPHS, 0),
                 unwritten=len(self._unwritten),
-                set_aside=tuple(str(each) for each in aside),
+                set_aside=tuple(str(each) for each in self._cache.damaged_ones()),
             )
 
     def clear(self) -> bool:
@@ -188,15 +177,7 @@ class ChunkFile:
 
     def close(self) -> None:
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
-            self._makers.clear()
-
-    def __del__(self) -> None:
-        # Nobody uses it any more; a lock that was never made is no matter either.
-        if connection := getattr(self, "_connection", None):
-            connection.close()
+            self._cache.close()
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -229,7 +210,7 @@ class ChunkFile:
 
     def _keep_unwritten(self, file: sqlite3.Connection) -> None:
         today = self._today()
-        with self._writing(file):
+        with writing(file):
             names = {maker for maker, _ in self._unwritten}
             for name in names - self._makers.keys():
                 file.execute("INSERT OR IGNORE INTO makers (name) VALUES (?)", (name,))
@@ -255,7 +236,7 @@ class ChunkFile:
             file.execute("DELETE FROM chunks WHERE day < ?", (today - KEPT_DAYS,))
 
     def _forget(self, file: sqlite3.Connection) -> None:
-        with self._writing(file):
+        with writing(file):
             for table in ("chunks", "makers", "sweeps"):
                 file.execute(f"DELETE FROM {table}")
 
@@ -289,7 +270,7 @@ class ChunkFile:
             return otherwise
         try:
             return self._attempt(act)
-        except _TROUBLE as error:
+        except TROUBLE as error:
             self._readable = self._writable = False
             self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
             return otherwise
@@ -299,7 +280,7 @@ class ChunkFile:
             return False
         try:
             self._attempt(act)
-        except _TROUBLE as error:
+        except TROUBLE as error:
             self._writable = False
             self._say(
                 f"the index {self.path} cannot be written ({error}); what is new is kept in memory "
@@ -309,104 +290,14 @@ class ChunkFile:
         return True
 
     def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """Does it; if the file proves damaged, with a new one."""
+        """Does it; who was waited for in vain is not waited for again."""
         try:
-            return act(self._open())
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                self._patience = IMPATIENCE
-                self.close()
-            if _code(error) not in DAMAGED:
-                raise
-            self._set_aside(error)
-        return act(self._open())
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._connection = self._connect(f"{self.path.absolute().as_uri()}?mode=rwc")
-            except sqlite3.OperationalError as error:
-                # A finished file on a disk that takes nothing: it can be read as it is.
-                finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
-                if _code(error) not in READ_ONLY or not finished:
-                    raise
-                place = f"{self.path.absolute().as_uri()}?immutable=1"
-                self._connection = self._connect(place)
-        return self._connection
-
-    def _connect(self, place: str) -> sqlite3.Connection:
-        file = sqlite3.connect(
-            place,
-            uri=True,
-            timeout=self._patience,
-            isolation_level=None,
-            # One thread at a time is what the lock is for.
-            check_same_thread=False,
-        )
-        # Text that is none is found out by its checksum, not by an error.
-        file.text_factory = bytes
-        try:
-            # A crash of the machine may cost the last batches, never the file.
-            file.execute("PRAGMA synchronous = NORMAL")
-            file.execute("PRAGMA cache_size = -32768")
-            # A file that somebody cuts off must not take this process with it.
-            file.execute("PRAGMA mmap_size = 0")
-            self._claim(file)
-        except BaseException:
-            file.close()
+            return self._cache.attempt(act, self._say)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                self._cache.patience = IMPATIENCE
+                self._cache.close()
             raise
-        return file
-
-    def _claim(self, file: sqlite3.Connection) -> None:
-        """Makes sure that the file is ours; a new one is made so."""
-        (application,) = file.execute("PRAGMA application_id").fetchone()
-        (version,) = file.execute("PRAGMA user_version").fetchone()
-        if (application, version) == (APPLICATION, VERSION):
-            return
-        (tables,) = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if application or version or tables:
-            raise _NotOurs(
-                f"it is a database of another program, or version {version} of an index instead of "
-                f"{VERSION}, and is left as it is; move it away to have one here"
-            )
-        with suppress(sqlite3.OperationalError):
-            # Where it cannot be had (a network's disk, another process just there), it works
-            # without.
-            file.execute("PRAGMA journal_mode = WAL")
-        with self._writing(file):
-            for statement in SCHEMA.split(";"):
-                file.execute(statement)
-            file.execute(f"PRAGMA application_id = {APPLICATION}")
-            file.execute(f"PRAGMA user_version = {VERSION}")
-
-    @contextmanager
-    def _writing(self, file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-        """All of it or nothing."""
-        file.execute("BEGIN IMMEDIATE")
-        try:
-            yield file
-            file.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                file.execute("ROLLBACK")
-            raise
-
-    def _set_aside(self, error: Exception) -> None:
-        """Gives the damaged file another name, unless another process did so already."""
-        self.close()
-        if not self.path.exists() or not _is_damaged(self.path):
-            return
-        number = 1
-        while (aside := Path(f"{self.path}.damaged-{number}")).exists():
-            number += 1
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                os.rename(f"{self.path}{suffix}", f"{aside}{suffix}")
-        self._say(
-            f"the index {self.path} was damaged ({error}); it is now {aside.name}, and was begun "
-            "anew: nothing is lost but time"
-        )
 
     def _say(self, note: str) -> None:
         with self._telling:
@@ -439,37 +330,6 @@ def _rows(
         )
 
 
-def _code(error: Exception) -> int:
-    """What kind of error it is, without SQLite's finer distinctions. What has no number comes from
-    content that cannot be read."""
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
-
-
 def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
     # Of the key, too: a damaged index leads to sound rows of other texts.
     return crc32(terms, crc32(vector, crc32(digest)))
-
-
-def _is_damaged(path: Path) -> bool:
-    """Whether a file that made trouble still does, read anew."""
-    try:
-        with closing(sqlite3.connect(path)) as file:
-            if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                return True
-            for columns in (f"{COLUMNS} FROM chunks", "id, name FROM makers", "day FROM sweeps"):
-                file.execute(f"SELECT {columns} LIMIT 1").fetchall()
-            numbered = "SELECT count(*) FROM makers WHERE typeof(id) <> 'integer'"
-            return bool(file.execute(numbered).fetchone() != (0,))
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return _code(error) in DAMAGED
-
-
-def _files(path: Path) -> tuple[Path, ...]:
-    return tuple(Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm"))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

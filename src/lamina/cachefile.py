@@ -1,0 +1,241 @@
+"""A SQLite file that is only a cache: how it is opened, claimed, written, and got rid of.
+
+Laws: losing it loses nothing. A file that is damaged is put aside under another name and begun
+anew; one that is not ours is left alone; one on a disk that takes nothing is read as it is. What
+its rows mean, and what happens when the disk fails, is for its owner, who also holds a lock: one
+thread at a time.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+# What is wrong with the content. Nothing that is written here breaks a constraint of a sound table.
+DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+)
+READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """What sort of file it is, and how it is told from others."""
+
+    # In messages: "index", "an index".
+    name: str
+    one: str
+    # In the header of every file of this kind.
+    application: int
+    version: int
+    # Statements that do no harm where they were run already.
+    schema: str
+    # Queries that a sound file answers, and such as find nothing in it.
+    answers: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    # How much of it SQLite may hold in memory; None is what SQLite thinks right.
+    cache_kib: int | None = None
+
+
+class NotOurs(Exception):
+    """The file is a database of something else, or of another version."""
+
+
+# What may come of any use of the file. A damaged schema makes messages that are no text.
+TROUBLE = (sqlite3.Error, UnicodeDecodeError, OSError, NotOurs)
+
+
+class CacheFile:
+    """For one thread at a time; safe to use from several processes on the same path."""
+
+    def __init__(
+        self,
+        path: Path,
+        kind: Kind,
+        *,
+        patience: float,
+        closed: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`patience`: how long another process may hold the file, in seconds, from the next opening
+        on; `closed` is called whenever what is known of the file may no longer be so."""
+        self.path = path
+        self.patience = patience
+        self._kind = kind
+        self._closed = closed
+        self._connection: sqlite3.Connection | None = None
+
+    def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
+        """Does it; if the file proves damaged, says so and does it with a new one.
+
+        Raises: what is in `TROUBLE`.
+        """
+        try:
+            return act(self.open())
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if _code(error) not in DAMAGED:
+                raise
+            self._set_aside(error, say)
+        return act(self.open())
+
+    def open(self) -> sqlite3.Connection:
+        """The connection, which stays until it is closed."""
+        if self._connection is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            place = self.path.absolute().as_uri()
+            try:
+                self._connection = self._connect(f"{place}?mode=rwc")
+            except sqlite3.OperationalError as error:
+                # A finished file on a disk that takes nothing: it can be read as it is.
+                finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
+                if _code(error) not in READ_ONLY or not finished:
+                    raise
+                self._connection = self._connect(f"{place}?immutable=1")
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        self._closed()
+
+    def close_if_deleted(self) -> None:
+        """Deleted under our hands: what is written there would be for nobody."""
+        if self._connection is not None and not self.path.exists():
+            self.close()
+
+    def size(self) -> int:
+        """How many bytes it takes, with what SQLite puts beside it."""
+        return sum(_size(each) for each in _files(self.path))
+
+    def damaged_ones(self) -> list[Path]:
+        """Files that were put aside."""
+        return sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
+
+    def __del__(self) -> None:
+        # Nobody uses it any more; one that was never made is no matter either.
+        if connection := getattr(self, "_connection", None):
+            connection.close()
+
+    def _connect(self, place: str) -> sqlite3.Connection:
+        file = sqlite3.connect(
+            place,
+            uri=True,
+            timeout=self.patience,
+            isolation_level=None,
+            # One thread at a time is what the owner's lock is for.
+            check_same_thread=False,
+        )
+        # Text that is none is found out by its checksum, not by an error.
+        file.text_factory = bytes
+        try:
+            # A crash of the machine may cost the last batches, never the file.
+            file.execute("PRAGMA synchronous = NORMAL")
+            if self._kind.cache_kib is not None:
+                file.execute(f"PRAGMA cache_size = -{self._kind.cache_kib}")
+            # A file that somebody cuts off must not take this process with it.
+            file.execute("PRAGMA mmap_size = 0")
+            _claim(file, self._kind)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _set_aside(self, error: Exception, say: Callable[[str], object]) -> None:
+        """Gives the damaged file another name, unless another process did so already."""
+        self.close()
+        if not self.path.exists() or not _is_damaged(self.path, self._kind):
+            return
+        number = 1
+        while (aside := Path(f"{self.path}.damaged-{number}")).exists():
+            number += 1
+        for old, new in zip(_files(self.path), _files(aside), strict=True):
+            with suppress(FileNotFoundError):
+                os.rename(old, new)
+        say(
+            f"the {self._kind.name} {self.path} was damaged ({error}); it is now {aside.name}, and "
+            "was begun anew: nothing is lost but time"
+        )
+
+
+@contextmanager
+def writing(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All of it or nothing."""
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        yield file
+        file.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            file.execute("ROLLBACK")
+        raise
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether it is only that another process is just there."""
+    return _code(error) in BUSY
+
+
+def _claim(file: sqlite3.Connection, kind: Kind) -> None:
+    """Makes sure that the file is ours; a new one is made so."""
+    # As they are at one moment: another process may be making the file just now.
+    file.execute("BEGIN")
+    (application,) = file.execute("PRAGMA application_id").fetchone()
+    (version,) = file.execute("PRAGMA user_version").fetchone()
+    (tables,) = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    file.execute("COMMIT")
+    if (application, version) == (kind.application, kind.version):
+        return
+    if application or version or tables:
+        raise NotOurs(
+            f"it is a database of another program, or version {version} of {kind.one} instead of "
+            f"{kind.version}, and is left as it is; move it away to have one here"
+        )
+    with suppress(sqlite3.OperationalError):
+        # Where it cannot be had (a network's disk, another process just there), it works without.
+        file.execute("PRAGMA journal_mode = WAL")
+    with writing(file):
+        for statement in kind.schema.split(";"):
+            file.execute(statement)
+        file.execute(f"PRAGMA application_id = {kind.application}")
+        file.execute(f"PRAGMA user_version = {kind.version}")
+
+
+def _is_damaged(path: Path, kind: Kind) -> bool:
+    """Whether a file that made trouble still does, read anew."""
+    try:
+        with closing(sqlite3.connect(path)) as file:
+            if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                return True
+            for query in kind.answers:
+                file.execute(query).fetchall()
+            return any(file.execute(query).fetchone() is not None for query in kind.faults)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return _code(error) in DAMAGED
+
+
+def _code(error: Exception) -> int:
+    """What kind of error it is, without SQLite's finer distinctions; 0 if it is none of SQLite's.
+    What has no number comes from content that cannot be read."""
+    if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
+        return 0
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    return tuple(Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
