@@ -77,7 +77,7 @@ def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> A
             segment=shared,
             source=place.source,
             before=old.source if old else "",
-            reason="; ".join(reason for reason in reasons if reason.strip()),
+            reason="; ".join(dict.fromkeys(reason for reason in reasons if reason.strip())),
         )
     return Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens, broke=broke)
 

@@ -1,6 +1,6 @@
 """What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lamina.journal import Journal
@@ -372,12 +372,14 @@ class Index(Protocol):
         progress: Progress | None = None,
         texts: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> Corpus:
         """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
         those of documents that hold digests only, where nothing is known of them yet; what it does
         not give is found by nothing, and asked for again. Embedding stops after `patience` seconds,
         or sooner if it would not be done by then: what is left is found by its words, and the next
-        load goes on with it."""
+        load goes on with it. Texts `among` these digests come first, and are all that is waited
+        for."""
         ...
 
 

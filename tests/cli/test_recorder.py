@@ -425,7 +425,7 @@ def test_a_changed_system_part_is_shown_line_by_line(notes: Path) -> None:
     assert difference(notes, "--request", "2") == snapshot("""\
 ## Against request 1 (000003)
 
-! the prefix moves here (L1 system, system:system): too many words; too many words
+! the prefix moves here (L1 system, system:system): too many words
 - L1 system   system     system:system              12  Answer from the notes. …(+1 line)
 - L3 turn     user       note:plan.md@88e95158      60  <note_context> …(+12 lines)
 - L3 turn     user       frame:000002                6  --- …(+2 lines)

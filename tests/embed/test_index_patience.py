@@ -7,6 +7,7 @@ from tests.embed.test_index_loading import documents, equal, scores
 from tests.fakes.embedder import FakeEmbedder
 
 from lamina.embed.index import SqliteIndex
+from lamina.embed.index_arranging import digest_text
 from lamina.embed.index_corpus import Counts
 from lamina.embed.index_making import BATCH
 from lamina.values.selection import Document
@@ -87,3 +88,24 @@ async def test_patience_is_for_embedding_alone(tmp_path: Path) -> None:
     corpus = await SqliteIndex(tmp_path / "index.sqlite", None).load(notes(), patience=HASTE)
     assert corpus.late == 0
     assert corpus.counts == Counts(new=MANY)
+
+
+async def test_what_is_asked_for_comes_first_and_is_all_that_is_waited_for(tmp_path: Path) -> None:
+    embedder = FakeEmbedder()
+    index = opened(tmp_path, embedder)
+    asked = notes()[-20:]
+    among = frozenset(digest_text(each.chunks[0]) for each in asked)
+    corpus = await index.load(notes(), patience=60, among=among)
+    assert {each.chunks[0] for each in asked} <= set(embedder.texts)
+    assert len(embedder.texts) == BATCH
+    assert (corpus.late, corpus.lexical) == (0, "")
+    found = await scores(corpus, f"boat{MANY - 1}")
+    assert found.cosine is not None
+    assert found.cosine[0, -20:].argmax() == 19
+
+
+async def test_of_what_is_asked_for_the_share_is_counted(tmp_path: Path) -> None:
+    index = opened(tmp_path, FakeEmbedder())
+    among = frozenset(digest_text(each.chunks[0]) for each in notes()[: 2 * BATCH])
+    corpus = await index.load(notes(), patience=HASTE, among=among)
+    assert corpus.lexical == f"{BATCH} of {2 * BATCH} passages are not embedded yet"

@@ -66,6 +66,29 @@ def test_moving_bytes_without_a_reason_is_impossible(op: PatchOp) -> None:
     run(body())
 
 
+WRONG: tuple[PatchOp, ...] = (
+    SystemPartSet(name="system", text=None, reason="why"),  # type: ignore[arg-type]
+    ToolsRemove(names=(3,), reason="why"),  # type: ignore[arg-type]
+    MessagesCachedReplace(messages=({"role": "user"},), reason="why"),  # type: ignore[arg-type]
+    ResultsReplace(message="m", results=({"text": 1},), reason="why"),  # type: ignore[arg-type]
+)
+
+
+@pytest.mark.parametrize("op", WRONG, ids=lambda op: str(op.__struct_config__.tag))
+def test_what_could_not_be_read_back_is_not_written(op: PatchOp) -> None:
+    async def body() -> None:
+        session = await World().open(system="S", tools=[ToolDefinition(name="find")])
+        await talk(session, "Q1")
+        state, entries = session.state, session.entries
+        with pytest.raises(InvalidPatch) as caught:
+            await session.apply("test", op)
+        assert caught.value.op == str(op.__struct_config__.tag)
+        assert session.state is state
+        assert session.entries == entries
+
+    run(body())
+
+
 async def three_turns(**given: Any) -> Session:
     session = await World().open(system="S", **given)
     for number in range(3):

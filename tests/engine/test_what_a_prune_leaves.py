@@ -1,5 +1,7 @@
 """A prune takes what it has to, and no more than it said: large results are shortened, not lost."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.test_tool_loops import loop
@@ -9,6 +11,7 @@ from tests.strategies import modest
 
 from lamina.engine.turn import Turn
 from lamina.engine.verifying import verify
+from lamina.values.message import ToolResult
 
 LIMIT = 20_000
 
@@ -73,6 +76,54 @@ def test_requests_with_shortened_results_are_rebuilt_from_the_journal() -> None:
         going = await again.current_turn()
         assert going is not None
         assert messages_of(going) == last
+
+    run(body())
+
+
+def test_a_result_that_is_shortened_twice_says_all_that_is_missing() -> None:
+    async def body() -> None:
+        # Shortened before it is sent, for want of room, and once more by a prune.
+        turn = (await grown(26_000, 3_000))[-1]
+        first, _ = (m["content"] for m in messages_of(turn) if m["role"] == "tool")
+        gaps = re.findall(r"\[\.\.\. ([\d,]+) tokens removed", first)
+        assert len(gaps) == 1
+        left = first.count("found0")
+        assert abs(int(gaps[0].replace(",", "")) - (26_000 - left)) < 100
+        assert [what for what, _ in reported(turn)].count("result:c0") == 1
+
+    run(body())
+
+
+def test_what_a_prune_took_out_of_a_result_can_be_read_back() -> None:
+    async def body() -> None:
+        world = World()
+        await grown(19_000, 1_900, world=world)
+        session = await world.open("s")
+        (gone,) = session.compactions
+        assert gone.reason == "over the window"
+        (message,) = gone.messages
+        (result,) = message.blocks
+        assert isinstance(result, ToolResult)
+        assert result.text == words(19_000, "found0")
+        assert "tokens removed to fit" in gone.summary
+
+    run(body())
+
+
+def test_of_results_that_are_gone_nothing_is_said_any_more() -> None:
+    async def body() -> None:
+        *_, last = await grown(30_000, 30_000, 30_000)
+        assert [what for what, _ in reported(last) if what.startswith("result:")] == ["result:c2"]
+
+    run(body())
+
+
+def test_what_was_done_is_told_even_if_the_next_result_fills_the_window() -> None:
+    async def body() -> None:
+        *_, last = await grown(30_000, 30_000)
+        first = messages_of(last)[0]
+        assert "Which berth is free?" in first["content"]
+        assert "called read" in first["content"]
 
     run(body())
 

@@ -1,6 +1,6 @@
 """An index that knows how alike things are because a test says so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import numpy
@@ -36,6 +36,7 @@ class IndexFake:
         progress: Progress | None = None,
         texts: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> "CorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:

@@ -1,6 +1,6 @@
 """A workspace of notes to be searched, and an index that goes by their words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import numpy
@@ -90,6 +90,7 @@ class WordIndexFake:
         progress: Progress | None = None,
         texts: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> "WordCorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:

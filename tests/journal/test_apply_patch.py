@@ -176,6 +176,24 @@ def test_results_that_are_not_there_are_not_replaced(message: str, call: str) ->
     assert caught.value.op == "results_replace"
 
 
+@pytest.mark.parametrize(
+    ("results", "problem"),
+    [
+        ((), "one result for each call"),
+        (("c", "c"), "one result for each call"),
+        (("other tool",), "one of 'find', not of 'read'"),
+    ],
+)
+def test_results_are_replaced_by_one_of_the_same_tool(results: Sequence[str], problem: str) -> None:
+    answer = Message(role="tool", blocks=(found("c", "many lines"),), id="t")
+    envelope = replace(ENVELOPE, cached=Chain((*MESSAGES, answer)))
+    given = [found("c", text) for text in results]
+    if results == ("other tool",):
+        given = [replace(found("c", "lines"), name="read")]
+    with pytest.raises(InvalidPatch, match=problem):
+        after(results_of("t", *given), envelope=envelope)
+
+
 def found(call: str, text: str) -> ToolResult:
     return ToolResult(call_id=call, name="find", text=text)
 

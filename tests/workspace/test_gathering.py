@@ -178,7 +178,7 @@ def test_a_path_at_which_nothing_is_is_missing_also_where_several_have_its_name(
     for said in ("plan.md", "old/plan.md", "note:plan.md", "folder:docs"):
         left = vault.refused(said)
         assert left.reason == "missing"
-        assert "may mean any of 'a/" in left.detail
+        assert "'a/" in left.detail
 
 
 def test_a_folder_name_that_fits_several_is_left_out_and_they_are_listed(vault: Vault) -> None:
@@ -477,7 +477,7 @@ def test_an_embed_of_several_notes_is_reported(vault: Vault) -> None:
     vault.put("p/x.md", "1")
     vault.put("q/x.md", "2")
     (left,) = vault.gather("a").left_out
-    assert "may mean any of 'p/x.md', 'q/x.md'" in left.detail
+    assert "'p/x.md', 'q/x.md'" in left.detail
 
 
 def test_a_section_that_is_embedded_is_its_lines(vault: Vault) -> None:

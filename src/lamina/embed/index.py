@@ -7,7 +7,7 @@ not begin anew. What cannot be embedded is found by its words, said, and tried a
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import anyio
@@ -70,17 +70,18 @@ class SqliteIndex:
         progress: Progress | None = None,
         texts: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> IndexedCorpus:
         """The documents, ready to be searched; what is new of them is embedded first, for as long
-        as `patience` says, and `texts` asked for what they hold only digests of. `progress` is told
-        only if there is something to make."""
+        as `patience` says and those `among` these digests first, and `texts` asked for what they
+        hold only digests of. `progress` is told only if there is something to make."""
         wanted = tuple(documents)
-        making = Making(self._embedder, self._file, self._turn, progress, texts, patience)
+        making = Making(self._embedder, self._file, self._turn, progress, texts, patience, among)
         standing = self._find(wanted)
         if standing is None or standing.lacking:
             standing = await self._stand(wanted, standing, making)
         self._remember(standing)
-        return self._corpus(standing, making)
+        return self._corpus(standing, making, standing.texts if among is None else len(among))
 
     def stats(self) -> Stats:
         """What the file holds; waits for the disk, as `clear` does."""
@@ -141,14 +142,14 @@ class SqliteIndex:
         arranged = find_again(arranged)
         return arranged, find_lacking(arranged, vectors=embeds)
 
-    def _corpus(self, standing: Standing, making: Making) -> IndexedCorpus:
+    def _corpus(self, standing: Standing, making: Making, wanted: int) -> IndexedCorpus:
         lexical = making.missing or ("" if self._embedder else self._off)
         failed = describe_failed(making.failed.values())
         if not lexical and making.failed and standing.shelf.vectors is None:
             _, why = next(iter(making.failed.values()))
             lexical = f"no text could be embedded: {why}"
-        if not lexical and making.late > MOSTLY_EMBEDDED * standing.texts:
-            lexical = f"{making.late:,} of {standing.texts:,} passages are not embedded yet"
+        if not lexical and making.late > MOSTLY_EMBEDDED * wanted:
+            lexical = f"{making.late:,} of {wanted:,} passages are not embedded yet"
         warnings = self._file.notes()
         if making.refused:
             warnings += (REFUSED.format(count=making.refused),)

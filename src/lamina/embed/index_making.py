@@ -5,7 +5,7 @@ fails takes no other with it, and nothing is kept of it that could be taken for 
 taken for what it is: one that is not of the digest it was given for is refused.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import anyio
 import anyio.to_thread
@@ -32,7 +32,8 @@ OTHER_LENGTH = "its vector is of another length than the others"
 class Making:
     """One load's share of the work, and what came of it. `turn` is held for one batch at a time;
     `ask` gives texts that are not at hand; embedding stops after `patience` seconds, or
-    sooner if it would not be done by then."""
+    sooner if it would not be done by then. Those `among` these come first, and are all that is
+    waited for."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Making:
         progress: Progress | None,
         ask: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> None:
         # Of how many texts something was made, and how many that were given are others than those
         # that were asked for.
@@ -54,6 +56,7 @@ class Making:
         # Texts that were not embedded for want of time: they are, by the loads that follow.
         self.late = 0
         self._patience = patience
+        self._among = among
         self._embedder = embedder
         self._maker = embedder.name if embedder else WORDS_ALONE
         self._file = file
@@ -71,13 +74,17 @@ class Making:
         waiting = lacking.digests
         if self._ask is None:
             waiting = tuple(digest for digest in waiting if digest in lacking.at_hand)
+        wanted = len(waiting)
+        if (among := self._among) is not None:
+            waiting = tuple(sorted(waiting, key=lambda digest: digest not in among))
+            wanted = sum(digest in among for digest in waiting)
         total, start = len(waiting), 0
         began = anyio.current_time()
         while start < len(waiting):
             there = self._embedder is not None
-            if there and start and self._is_too_long(began, start / len(waiting)):
+            if there and start and self._is_too_long(began, start, wanted):
                 # Of the rest the words are taken, which is a matter of seconds.
-                self.late = len(waiting) - start
+                self.late = max(0, wanted - start)
                 self._embedder = None
                 waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
                 start = 0
@@ -92,17 +99,17 @@ class Making:
                 waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
-        if self.late:
+        if total:
             self._report(total, total)
 
-    def _is_too_long(self, began: float, share: float) -> bool:
-        """Whether to leave the rest for later: it takes too long, or is going to."""
+    def _is_too_long(self, began: float, done: int, wanted: int) -> bool:
+        """Whether to leave the rest for later: it is not wanted now, or takes too long, or will."""
         if self._patience is None:
             return False
         taken = anyio.current_time() - began
-        if taken > self._patience:
+        if taken > self._patience or done >= wanted:
             return True
-        return taken > HOPELESS * self._patience and taken / share > self._patience
+        return taken > HOPELESS * self._patience and taken / done * wanted > self._patience
 
     async def _make(self, shelf: Shelf, batch: Sequence[bytes], done: int, total: int) -> None:
         """What can be made of a batch, kept already; with what another made meanwhile."""

@@ -40,7 +40,7 @@ from lamina.values.damage import Damage
 from lamina.values.entry import Entry, TransformEntry
 from lamina.values.item import Item
 from lamina.values.message import Message, Text
-from lamina.values.patch import CompactionApply
+from lamina.values.patch import CompactionApply, ResultsReplace
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target
@@ -298,6 +298,16 @@ def find_gone(path: Sequence[Entry]) -> Iterator[Gone]:
             continue
         if isinstance(entry, TransformEntry):
             for op in entry.patch.ops:
+                if isinstance(op, ResultsReplace):
+                    yield Gone(
+                        entry=entry.id,
+                        at=entry.at,
+                        by=entry.transformer,
+                        reason=op.reason,
+                        summary="What stands in its place:\n\n"
+                        + "\n\n".join(result.text for result in op.results),
+                        messages=tuple(m for m in state.envelope.cached if m.id == op.message),
+                    )
                 if isinstance(op, CompactionApply):
                     end = max(0, min(op.first_kept, len(state.envelope.cached)))
                     yield Gone(

@@ -210,7 +210,7 @@ async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
         if not isinstance(each, PatchOp | Mapping):
             raise HookError(hook.name, f"returned {each!r}, which is no patch operation")
         with _naming(hook):
-            ops.append(_read_op(each))
+            ops.append(read_op(each))
     if not ops:
         return None
     try:
@@ -221,7 +221,12 @@ async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
     return patch
 
 
-def _read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
+def read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
+    """An op from outside, of which only the annotations say that it holds what it should.
+
+    Raises:
+        InvalidPatch: it does not.
+    """
     if isinstance(op, Mapping):
         return parse_op(op)
     try:

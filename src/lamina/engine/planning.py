@@ -28,7 +28,7 @@ from lamina.engine.fitting import (
     split_still_out,
 )
 from lamina.engine.recording import Plan, record_request
-from lamina.engine.shortening import shorten_results
+from lamina.engine.shortening import is_result, result_name, shorten_results
 from lamina.engine.shrinking import shrink
 from lamina.engine.writing import Pen
 from lamina.journal import State
@@ -238,6 +238,10 @@ def plan_results(
             slack += over + SEAMS
         else:
             too_long += over + SEAMS
+            if pruned.dropped_messages > 1 and not reports:
+                # With room for a summary: what was done before must not be done again.
+                too_long += min(pen.state.settings.summary_tokens, limit // 20)
+                slack = 0
             given, reports = shorten_results(results, too_long, assembler.count_text)
             page, prompt = _with_results(pen, given, draft, assembler)
             pruned = Pruned()
@@ -252,7 +256,7 @@ def plan_results(
     return record_request(
         page, draft, prompt, sent, assembler,
         kept=kept,
-        left_out=(*draft.reports, *reports, *_still_without(left_out)),
+        left_out=(*draft.reports, *reports, *_still_without(left_out, page.state, reports)),
         boundaries=(*draft.boundaries, *((boundary,) if pruned.changed else ())),
     )  # fmt: skip
 
@@ -261,8 +265,22 @@ def _while_cold(boundary: Boundary) -> str:
     return f"{boundary.reason}; pruned while the cache is cold"
 
 
-def _still_without(left_out: Sequence[LeftOut]) -> list[LeftOut]:
-    return [each for each in left_out if each.reason in TOLD or each.reason == "still_out"]
+def _still_without(
+    left_out: Sequence[LeftOut], state: State, reports: Sequence[LeftOut]
+) -> list[LeftOut]:
+    """What the turn went without before and still does: not of results that are gone, or that were
+    shortened once more."""
+    told = {each.what for each in reports}
+    turn = state.envelope.cached.since(state.turn_start or 0)
+    blocks = [block for message in turn for block in message.blocks]
+    there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
+    return [
+        each
+        for each in left_out
+        if (each.reason in TOLD or each.reason == "still_out")
+        and each.what not in told
+        and (each.what in there or not is_result(each.what))
+    ]
 
 
 def _with_results(

@@ -5,7 +5,7 @@ Passages that follow one another under one heading are one hit. What goes wrong 
 with what it found, and never stops a question.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,7 @@ class WorkspaceSearch:
         self._lock = anyio.Lock()
         # What was said once is not news with every search.
         self._said: set[str] = set()
+        self._told_late = False
         # Told how far it is with reading notes, and with making what is searched of them.
         self.reading: Progress | None = None
         self.indexing: Progress | None = None
@@ -107,8 +108,8 @@ class WorkspaceSearch:
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
-            told = (*self._source.told(), *_unreadable(shelf.catalogue), *told_by(corpus))
-            warnings = self._news(told)
+            warnings = self._news((*self._source.told(), *_unreadable(shelf.catalogue)))
+            warnings += self._news_of(corpus)
             return Found(searched=len(shelf.catalogue.notes), warnings=warnings, late=corpus.late)
 
     # -- inside ----------------------------------------------------------------------------------
@@ -128,7 +129,8 @@ class WorkspaceSearch:
         query = read_query(wanted.question, recent=wanted.recent)
         if not query.parts:
             return Found(searched=searched, warnings=warnings)
-        corpus = await self._load(shelf, self.patience)
+        among = _digests_in(notes, allowed)
+        corpus = await self._load(shelf, self.patience, among)
         scores = await corpus.score([part.text for part in query.parts])
         chosen = choose_passages(
             shelf.documents, scores, query,
@@ -141,7 +143,7 @@ class WorkspaceSearch:
             return None
         kept = take_distinct(chosen, texts)[: wanted.top]
         hits = tuple(_hit(each, texts) for each in join_neighbours(kept, notes))
-        warnings += self._news(told_by(corpus))
+        warnings += self._news_of(corpus)
         if changed:
             warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
         return Found(hits=hits, searched=searched, warnings=warnings, late=corpus.late)
@@ -152,9 +154,13 @@ class WorkspaceSearch:
             self._shelf = _Shelf(catalogue, self._shelf)
         return self._shelf
 
-    async def _load(self, shelf: "_Shelf", patience: float | None) -> Corpus:
+    async def _load(
+        self, shelf: "_Shelf", patience: float | None, among: Collection[bytes] | None = None
+    ) -> Corpus:
         try:
-            return await self._index.load(shelf.documents, self.indexing, self._texts, patience)
+            return await self._index.load(
+                shelf.documents, self.indexing, self._texts, patience, among
+            )
         finally:
             shelf.rest()
 
@@ -179,6 +185,15 @@ class WorkspaceSearch:
         fresh = tuple(each for each in dict.fromkeys(said) if each not in self._said)
         self._said.update(fresh)
         return fresh
+
+    def _news_of(self, corpus: Corpus) -> tuple[str, ...]:
+        """What a corpus says of itself. That it is not done is said once, and not again with every
+        number."""
+        told = told_by(corpus)
+        if corpus.late and self._told_late:
+            told = told[1:]
+        self._told_late = self._told_late or bool(corpus.late)
+        return self._news(told)
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
@@ -268,6 +283,14 @@ def _mask(notes: Sequence[Note], scope: Scope) -> tuple["Allowed | None", int]:
 
     mask = numpy.fromiter((is_in_scope(note, scope) for note in notes), bool, len(notes))
     return mask, int(mask.sum())
+
+
+def _digests_in(notes: Sequence[Note], allowed: "Allowed | None") -> frozenset[bytes] | None:
+    """The passages of the notes that may be searched; None for all there are."""
+    if allowed is None:
+        return None
+    pairs = zip(notes, allowed.tolist(), strict=True)
+    return frozenset(each.digest for note, ok in pairs if ok for each in note.passages)
 
 
 def take_distinct(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lamina.engine import members, tree, waiting
 from lamina.engine.compacting import Compacted, Gone, find_gone
 from lamina.engine.consolidating import consolidate
+from lamina.engine.hooking import read_op
 from lamina.engine.hooks import Hooks
 from lamina.engine.hydrating import Attachable, Hydrated, Hydrator
 from lamina.engine.keeping import Record
@@ -374,7 +375,7 @@ class Session:
         """
         async with self._turns.lock:
             pen = self._record.pen()
-            pen.transform(transformer, Patch(ops=ops, display=display))
+            pen.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
             await self._record.keep(pen.written, pen.state)
 
     async def consolidate(self, reason: str) -> bool:

@@ -1,5 +1,6 @@
 """Texts with their middle taken out, and said to be."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ Count = Callable[[str], int]
 
 # What the line about a removed middle costs.
 NOTICE_TOKENS = 24
+_GAP = re.compile(r"\[\.\.\. ([\d,]+) tokens removed to fit the context window \.\.\.\]")
 # Less than this of an exchange is not worth keeping.
 LEAST_RESULTS = 500
 
@@ -24,8 +26,11 @@ def shorten_text(text: str, limit: int, count: Count) -> str:
     if size <= limit:
         return text
     half = len(text) * limit // size // 2
-    gap = f"\n[... {size - limit:,} tokens removed to fit the context window ...]\n"
-    return f"{text[:half]}{gap}{text[len(text) - half :]}"
+    end = len(text) - half
+    # A gap that was there before goes with the middle, and its tokens are still missing.
+    before = sum(int(each.replace(",", "")) for each in _GAP.findall(text, half, end))
+    gap = f"\n[... {size - limit + before:,} tokens removed to fit the context window ...]\n"
+    return f"{text[:half]}{gap}{text[end:]}"
 
 
 def shorten_results(
@@ -48,11 +53,18 @@ def shorten_results(
         shortened.append(replace(result, text=shorten_text(result.text, level, count)))
         detail = f"the result of {result.name} lost {size - level:,} of its {size:,} tokens"
         reports.append(
-            LeftOut(
-                what=f"result:{result.call_id}", reason="window", detail=detail, tokens=size - level
-            )
+            LeftOut(what=result_name(result), reason="window", detail=detail, tokens=size - level)
         )
     return shortened, reports
+
+
+def result_name(result: ToolResult) -> str:
+    """What a result is called where it is said that something of it is missing."""
+    return f"result:{result.call_id}"
+
+
+def is_result(what: str) -> bool:
+    return what.startswith("result:")
 
 
 class Exchange(Struct, frozen=True, kw_only=True):

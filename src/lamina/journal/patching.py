@@ -209,12 +209,23 @@ def _check_replaced(
                 raise InvalidPatch(op_name(op), f"the call {each.id!r} {problem}")
 
 
+def _check_answers(op: ResultsReplace, before: ToolResult, after: ToolResult) -> None:
+    if before.name != after.name:
+        problem = f"call {before.call_id!r} is one of {before.name!r}, not of {after.name!r}"
+        raise InvalidPatch(op_name(op), problem)
+
+
 def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
     messages = list(cached)
     place = next((i for i, each in enumerate(messages) if each.id == op.message), None)
     if place is None:
         raise InvalidPatch(op_name(op), f"no message {op.message!r} in history")
     given = {result.call_id: result for result in op.results}
+    if not given or len(given) < len(op.results):
+        raise InvalidPatch(op_name(op), "needs one result for each call that it is about")
+    for block in messages[place].blocks:
+        if isinstance(block, ToolResult) and block.call_id in given:
+            _check_answers(op, block, given[block.call_id])
     blocks = tuple(
         given.pop(block.call_id, block) if isinstance(block, ToolResult) else block
         for block in messages[place].blocks

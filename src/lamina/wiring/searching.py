@@ -1,7 +1,7 @@
 """The one index with its embedder: where it is, and whether there are vectors."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,11 +79,12 @@ class LazyIndex:
         progress: Progress | None = None,
         texts: Texts | None = None,
         patience: float | None = None,
+        among: Collection[bytes] | None = None,
     ) -> Corpus:
         if self._index is None:
             place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
             self._index = open_index(path=place)
-        return await self._index.load(documents, progress, texts, patience)
+        return await self._index.load(documents, progress, texts, patience, among)
 
     async def aclose(self) -> None:
         """Closes what was opened; whoever searches again opens it again, and remembers what was
@@ -101,8 +102,9 @@ class LazyIndex:
 
         self._copy = TemporaryDirectory(prefix="lamina-")
         place = Path(self._copy.name, INDEX_FILE)
-        # With what was written last and is not in the file itself yet.
+        # With what was written last and is not in the file itself yet. SQLite's own way of copying
+        # would write beside the original; a copy that is torn is found out, and made anew.
         for suffix in ("", "-wal"):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 shutil.copyfile(f"{index_path()}{suffix}", f"{place}{suffix}")
         return place

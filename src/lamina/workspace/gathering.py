@@ -134,10 +134,13 @@ class Gatherer:
             warnings = (found.warning,) if found.warning else ()
             return Located(path=found.path, anchor=anchor or found.anchor, warnings=warnings)
         if found.matches:
-            detail = f"{name!r} may mean any of {_listed(found.matches)}: give its path"
+            listed = _listed(found.matches)
             # With its ending it is a path, at which there is nothing.
-            is_path = name.endswith(PurePosixPath(found.matches[0]).suffix)
-            raise Refused("missing" if is_path else "ambiguous", detail)
+            if name.endswith(PurePosixPath(found.matches[0]).suffix):
+                raise Refused(
+                    "missing", f"{name!r} is not there; there are {listed}: give its path"
+                )
+            raise Refused("ambiguous", f"{name!r} may mean any of {listed}: give its path")
         if is_folder:
             raise Refused("missing", f"{name} is a folder, and no note has that name")
         raise Refused("missing", f"{name} does not exist in the workspace")

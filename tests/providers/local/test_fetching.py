@@ -226,8 +226,9 @@ def test_folders_that_pip_takes_away_meanwhile_are_no_matter(
     scan = os.scandir
 
     def scan_later(place: Any) -> Any:
-        if Path(place).name == "gone":
-            shutil.rmtree(place)
+        if not isinstance(place, int) and Path(place).name == "gone":
+            (Path(place) / "wheel").unlink()
+            Path(place).rmdir()
         return scan(place)
 
     monkeypatch.setattr(os, "scandir", scan_later)

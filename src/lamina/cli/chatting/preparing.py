@@ -19,6 +19,8 @@ class Meanwhile:
     def __init__(self, search: WorkspaceSearch) -> None:
         self._search = search
         self.told = ""
+        # What was to be done when it began, over all rounds.
+        self._most = 0
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -39,7 +41,9 @@ class Meanwhile:
         try:
             await self._search.prepare()
         except Exception:  # noqa: BLE001
-            return
+            self.told = ""
 
     def _tell(self, done: int, total: int) -> None:
-        self.told = f"notes {done / total:.0%} embedded" if done < total else ""
+        self._most = max(self._most, total)
+        left = total - done
+        self.told = f"{left:,} passages to embed ({1 - left / self._most:.0%})" if left else ""
