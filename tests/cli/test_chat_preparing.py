@@ -10,6 +10,7 @@ from tests.fakes.notes import NoteSourceFake
 from lamina.cli.chatting.preparing import Meanwhile
 from lamina.embed.index import SqliteIndex
 from lamina.engine.searching import WorkspaceSearch
+from lamina.values.note import Found
 
 pytestmark = pytest.mark.anyio
 
@@ -23,11 +24,19 @@ async def test_notes_are_embedded_while_a_message_is_typed(tmp_path: Path) -> No
     embedder = FakeEmbedder()
     search = searching(tmp_path, embedder)
     assert (await search.search("boat7")).late > 0
-    meanwhile = Meanwhile(search)
+    done = anyio.Event()
+    prepare = search.prepare
+
+    async def prepare_and_tell() -> Found:
+        found = await prepare()
+        done.set()
+        return found
+
+    search.prepare = prepare_and_tell  # type: ignore[method-assign, assignment]
     with anyio.fail_after(20):
-        async with meanwhile.working():
-            while len(embedder.texts) < 200:  # noqa: ASYNC110
-                await anyio.sleep(0.01)
+        async with Meanwhile(search).working():
+            await done.wait()
+    assert len(embedder.texts) == 200
     assert (await search.search("boat7")).late == 0
 
 
@@ -66,6 +75,11 @@ async def test_whoever_leaves_leaves_as_without_it(tmp_path: Path, leaving: Exce
 async def test_what_goes_wrong_meanwhile_is_left_to_the_search(tmp_path: Path) -> None:
     search = searching(tmp_path, FakeEmbedder())
     search._source.fails = OSError("the disk is gone")  # type: ignore[attr-defined]
-    async with Meanwhile(search).working():
-        await anyio.sleep(0.05)
+    meanwhile = Meanwhile(search)
+    meanwhile.told = "7 passages to embed (30%)"
+    with anyio.fail_after(20):
+        async with meanwhile.working():
+            # It says that there is nothing to wait for any more.
+            await anyio.wait_all_tasks_blocked()
+            assert meanwhile.told == ""
     assert "the disk is gone" in (await search.search("boat7")).warnings[0]

@@ -57,7 +57,7 @@ ITEMS = items_of(*WORLD)
 
 
 def links_of(prompt: Prompt) -> list[Link]:
-    return [link for part in prompt.parts if isinstance(part, Chain) for link in part]
+    return [*prompt.front, *prompt.history, *prompt.steps]
 
 
 def assert_same(left: Prompt, right: Prompt) -> None:

@@ -279,7 +279,7 @@ def _gone(gone: Gone, full: bool) -> str:
     lines = [
         f"## {gone.entry} · {moment} · {gone.reason} (by {gone.by})",
         "",
-        f"{len(gone.messages)} messages gave way to:",
+        f"{len(gone.messages)} message{'s' * (len(gone.messages) != 1)} gave way to:",
         "",
         *(f"> {line}" for line in (gone.summary or "(nothing)").splitlines()),
         "",

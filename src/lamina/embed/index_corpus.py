@@ -1,7 +1,7 @@
 """Documents that are ready to be searched.
 
-Law: scores depend on the documents and the question alone, not on what else is indexed, nor on
-whether a vector was just made or read again.
+Law: once all is embedded, scores depend on the documents and the question alone, not on what else
+is indexed, nor on whether a vector was just made or read again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -304,8 +304,7 @@ def find_gone(path: Sequence[Entry]) -> Iterator[Gone]:
                         at=entry.at,
                         by=entry.transformer,
                         reason=op.reason,
-                        summary="What stands in its place:\n\n"
-                        + "\n\n".join(result.text for result in op.results),
+                        summary="The same results, shortened.",
                         messages=tuple(m for m in state.envelope.cached if m.id == op.message),
                     )
                 if isinstance(op, CompactionApply):

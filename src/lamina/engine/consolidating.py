@@ -69,8 +69,7 @@ def consolidate(
     gone = {each.item for each in evicted}
     in_place = _in_place(state, first_kept)
     library, reports = _plan_library(state, gone | set(in_place))
-    ops: list[PatchOp] = [*short.ops] if short else []
-    reports += short.reports if short else ()
+    ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
     if library != state.envelope.library or stale:
         # First, so that what a cut leaves of the question under way can name what was laid down.
@@ -95,6 +94,9 @@ def consolidate(
             )
         )
         reports.append(report_history(dropped, assembler))
+    if short and short.start >= first_kept:
+        ops += short.ops
+        reports += short.reports
     if ops:
         pen.transform(
             transformer,

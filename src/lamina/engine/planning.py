@@ -271,16 +271,18 @@ def _still_without(
     """What the turn went without before and still does: not of results that are gone, or that were
     shortened once more."""
     told = {each.what for each in reports}
+    without = [
+        each
+        for each in left_out
+        if (each.reason in TOLD or each.reason == "still_out") and each.what not in told
+    ]
+    # A turn may have very many steps: they are looked through only if there is something to find.
+    if not any(is_result(each.what) for each in without):
+        return without
     turn = state.envelope.cached.since(state.turn_start or 0)
     blocks = [block for message in turn for block in message.blocks]
     there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
-    return [
-        each
-        for each in left_out
-        if (each.reason in TOLD or each.reason == "still_out")
-        and each.what not in told
-        and (each.what in there or not is_result(each.what))
-    ]
+    return [each for each in without if each.what in there or not is_result(each.what)]
 
 
 def _with_results(

@@ -98,10 +98,6 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return self.ends[-1]
 
     @property
-    def parts(self) -> tuple[Chain[Link] | tuple[Segment, ...], ...]:
-        return (self.front, self.history, self.asked, self.steps, self.tail)
-
-    @property
     def segments(self) -> tuple[Segment, ...]:
         return tuple(self)
 
