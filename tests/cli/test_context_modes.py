@@ -103,6 +103,9 @@ def test_what_is_found_is_listed_with_the_numbers_it_would_be_cited_by(folder: P
     assert "words alone" in described["warnings"][0]
     nothing = output("context", QUESTION, "--mode", "qa", "--until", "2001-01-01", cwd=folder)
     assert "Nothing was found in 0 notes." in nothing
+    tight = output("context", QUESTION, "--mode", "qa", "--window", "100", cwd=folder)
+    assert "Nothing that was found in 4 notes goes along." in tight
+    assert "> warning: there is no room for any of the " in tight
 
 
 def test_tools_are_listed_only_if_they_are_offered(folder: Path) -> None:

@@ -10,7 +10,6 @@ from lamina.cli.answers import describe_hits
 from lamina.cli.log import how_included, worth_of
 from lamina.engine.citing import list_sources
 from lamina.engine.session import Session
-from lamina.engine.spacing import NO_ROOM
 from lamina.engine.turn import Turn
 from lamina.layers import measure_layers
 from lamina.values.entry import TransformEntry
@@ -97,7 +96,7 @@ def render(session: Session, preview: Preview, *, full: bool) -> str:
             for tool in context.tools
         ],
     )
-    lines += _found(preview.found, preview.warnings)
+    lines += _found(preview.found)
     lines += _left_out(context.left_out)
     lines += _warnings((*context.warnings, *preview.warnings))
     lines += _patches(session)
@@ -137,7 +136,7 @@ def _layers(prompt: Prompt) -> list[str]:
     return ["| layer | tokens | segments | digest |", "|---|--:|--:|---|", *rows, ""]
 
 
-def _found(found: Found | None, warnings: Sequence[str]) -> list[str]:
+def _found(found: Found | None) -> list[str]:
     """The sources that went along, each with the number it would be cited by."""
     if found is None:
         return []
@@ -146,11 +145,9 @@ def _found(found: Found | None, warnings: Sequence[str]) -> list[str]:
         for each in list_sources(found.hits)
     ]
     if not rows:
-        # What was found and has no room is said by a warning.
-        without_room = any(each.startswith(NO_ROOM) for each in warnings)
-        goes = " goes along" if without_room else ""
-        what = "Nothing that was found" if without_room else "Nothing was found"
-        return [f"{what} in {found.searched:,} notes{goes}.", ""]
+        if found.without_room:
+            return [f"Nothing that was found in {found.searched:,} notes goes along.", ""]
+        return [f"Nothing was found in {found.searched:,} notes.", ""]
     return _table(f"Found in {found.searched:,} notes", ("number", "source", "lines"), rows)
 
 

@@ -244,7 +244,7 @@ class PlanRunner(AgentRunner):
             shown = shown if kept else ()
             if len(shown) < len(hits):
                 await self._emit(Warned(text=say_without_room(len(hits), len(shown))))
-            self._found = replace(found, hits=shown)
+            self._found = replace(found, hits=shown, without_room=len(hits) - len(shown))
             self._sources = list_sources(shown)
             scope = self._searching.scope if self._searching else EVERYWHERE
             self._notes[SEARCHED] = record_search("", scope, found, shown, self._sources)

@@ -111,7 +111,7 @@ class QaRunner(ChatRunner):
             turn, kept = await self._prepare(text, (), target, (), hydrated), 0
         if kept < len(hits):
             await self._emit(Warned(text=say_without_room(len(hits), kept)))
-        self._found = replace(found, hits=hits[:kept])
+        self._found = replace(found, hits=hits[:kept], without_room=len(hits) - kept)
         self._sources = list_sources(hits[:kept])
         self._record = record_search(turn.id, scope, found, hits[:kept], self._sources)
         await self.session.note(SEARCHED, self._record)

@@ -117,11 +117,8 @@ async def prepare_smaller(
             kept = kept[: len(kept) // 2]
 
 
-NO_ROOM = "there is no room for any"
-
-
 def say_without_room(found: int, kept: int) -> str:
     """What a person is told of passages that were found and not sent."""
     if not kept:
-        return f"{NO_ROOM} of the {found} passages that were found"
+        return f"there is no room for any of the {found} passages that were found"
     return f"there is room for {kept} of the {found} passages that were found"

@@ -88,3 +88,5 @@ class Found(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # How many passages were searched by their words alone, as there was no time to embed them.
     late: int = 0
+    # How many more hits there were, for which a request had no room.
+    without_room: int = 0
