@@ -1,0 +1,174 @@
+"""Digests of drawn sessions: every request on its wire, and every byte of their journals.
+
+    python -m tests.golden.digests --check [--count N]
+    python -m tests.golden.digests --write
+
+Law: what happens in a session decides the bytes that it sends and keeps, and nothing else does.
+`digests.jsonl` was written by the code before it was moved about. Writing it anew is right only
+when a change of bytes is meant, and then the commit says why; all else is a regression.
+
+`--show SEED` prints the requests and the journal of one session, to be compared with what another
+version of the code prints.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+from msgspec import Struct
+from tests.golden.draw import Draw
+from tests.golden.folder import FolderTalk
+from tests.golden.runs import Run
+from tests.golden.steps import Steps
+from tests.golden.talk import Talk
+from tests.golden.tape import Tape, journal_lines
+from tests.golden.wires import TARGETS
+
+from lamina import JsonlStore, MemoryStore
+from lamina.engine.verifying import verify
+
+T = TypeVar("T")
+
+DIGESTS = Path(__file__).with_name("digests.jsonl")
+COUNT = 2_400
+# Hexadecimal digits of a digest that are kept: enough that no change hides.
+LENGTH = 20
+
+
+class Digest(Struct, frozen=True, array_like=True):
+    seed: int
+    target: str
+    requests: str
+    journal: str
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    digest: Digest
+    lines: Sequence[str]
+    journal: Sequence[bytes]
+
+
+class StillLoop(asyncio.SelectorEventLoop):
+    """A loop in which no time passes: what a journal says of seconds is the same in every run."""
+
+    def time(self) -> float:
+        return 0.0
+
+
+def run(body: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
+    return anyio.run(body, *given, backend_options={"loop_factory": StillLoop})
+
+
+async def play(seed: int) -> Played:
+    """Plays the session of a seed."""
+    draw, tape = Draw(seed), Tape()
+    target = draw.pick(TARGETS)
+    kind = draw.number(1, 10)
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        store = JsonlStore(place) if kind == 1 else MemoryStore()
+        if kind <= 5:
+            talk = Talk(draw, tape, store, target)
+        elif kind == 6:
+            talk = FolderTalk(draw, tape, store, target, place / "notes")
+        else:
+            talk = Run(draw, tape, store, target)
+        await lead(talk)
+        lines = await journal_lines(store)
+        lines += file_lines(place)
+    hashed = sha256(b"\n".join(lines)).hexdigest()
+    digest = Digest(seed, target.name, tape.digest[:LENGTH], hashed[:LENGTH])
+    return Played(digest=digest, lines=tape.lines, journal=lines)
+
+
+def file_lines(place: Path) -> list[bytes]:
+    """The lines of all journals as their files hold them, with their checksums."""
+    files = sorted(place.glob("sessions/*.jsonl"))
+    return [line for file in files for line in file.read_bytes().splitlines()]
+
+
+async def lead(talk: Talk) -> None:
+    """Some questions, and what a person does between them."""
+    await talk.begin()
+    steps = Steps(talk)
+    for _ in range(talk.draw.number(3, 9)):
+        while talk.draw.chance(0.45):
+            await steps.take()
+        await talk.attempt(talk.ask)
+    await talk.session.close()
+    if talk.draw.chance(0.3):
+        verdict = verify(await talk.store.read(talk.name), talk.world.book)
+        talk.tape.outcome(verdict.sound, len(verdict.checked))
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def read_digests() -> dict[int, Digest]:
+    lines = DIGESTS.read_bytes().splitlines()
+    return {digest.seed: digest for digest in map(_decode, lines)}
+
+
+def _decode(line: bytes) -> Digest:
+    return msgspec.json.decode(line, type=Digest)
+
+
+def differing(seeds: Iterable[int]) -> list[int]:
+    """Those of the seeds whose session gives other bytes than the file says."""
+    known = read_digests()
+    return [seed for seed in seeds if run(play, seed).digest != known[seed]]
+
+
+def write(count: int) -> str:
+    encoder = msgspec.json.Encoder()
+    lines = [encoder.encode(run(play, seed).digest) for seed in range(count)]
+    DIGESTS.write_bytes(b"\n".join(lines) + b"\n")
+    return f"{DIGESTS}: {count:,} sessions"
+
+
+def check(count: int) -> str:
+    found = differing(range(count))
+    if found:
+        return f"{len(found):,} of {count:,} sessions differ, the first ones: {found[:20]}"
+    return ""
+
+
+def show(seed: int) -> str:
+    played = run(play, seed)
+    journal = [line.decode() for line in played.journal]
+    return "\n".join([str(played.digest), *played.lines, *journal])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.golden.digests",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--check", action="store_true", help="compare with the file")
+    action.add_argument("--write", action="store_true", help="write the file anew")
+    action.add_argument("--show", type=int, metavar="SEED", help="print one session")
+    parser.add_argument("--count", type=int, default=COUNT, help=f"sessions, {COUNT:,} if not said")
+    given = parser.parse_args(arguments)
+    problem = check(given.count) if given.check else ""
+    said = problem or (
+        write(given.count)
+        if given.write
+        else "All sessions give the bytes of the file."
+        if given.check
+        else show(given.show)
+    )
+    sys.stdout.write(f"{said}\n")
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Golden sessions that a runner leads, or that come from elsewhere; and some that are drawn."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from tests.fakes.notes import NoteSourceFake, WordIndexFake
+from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
+from tests.fakes.tools import ApproverFake, ToolHostFake, tool
+from tests.formats.samples import PI_OBJECTS, lines
+from tests.golden.draw import Draw
+from tests.golden.runs import NOTES
+from tests.golden.samples import USAGE, Sample
+from tests.golden.wires import ANTHROPIC, CHAT, COMPATIBLE
+from tests.golden.world import GUIDES, RELATIONS
+
+from lamina import AgentRunner, JsonlStore, PlanRunner, QaRunner
+from lamina.engine.searching import WorkspaceSearch
+from lamina.engine.selecting import Selector
+from lamina.errors import ProviderError
+from lamina.values.entry import UnknownEntry
+from lamina.values.selection import SearchSettings
+from lamina.values.tool import ToolOutput
+from lamina.wiring.porting import import_data
+
+
+def craft(name: str) -> Any:
+    return replace(tool(name), include="agent", about="A server of crafts.")
+
+
+async def agent(folder: Path, name: str) -> None:
+    """An agent with rules, references and tools: chosen by search, added and removed by hand."""
+    sample = Sample(
+        folder, name, ANTHROPIC, tool_joins=1, tool_search=SearchSettings(top_n=1),
+        expand_results=True,
+    )  # fmt: skip
+    session = await sample.open()
+    world = sample.world
+    world.guides.listed = GUIDES
+    session.turns.selector = Selector(world.index, world.guides, relations=RELATIONS)
+    names = ("read", "write", "send", "paint", "sing", "cook", "sew")
+    host = ToolHostFake(tool("find"), tool("ask", "required"), *map(craft, names))
+    host.outputs["read"] = ToolOutput(text="The tide table: rope, crane.", is_error=True)
+    given = {"name": "sew", "arguments": {"path": "sail.md"}}
+    provider = ProviderFake(
+        calling(("k1", "find", {"q": 1}), ("k2", "ask", {}), text="Let me see.", usage=USAGE),
+        saying("Found.", usage=USAGE),
+        calling(("k3", "read", {"path": "a.md"}), ("k4", "absent", "{broken"), usage=USAGE),
+        saying("Read.", usage=USAGE),
+        saying("Painted.", usage=USAGE),
+        calling(("k5", "use_tool", given), usage=USAGE),
+        saying("Sewn.", usage=USAGE),
+    )
+    approver = ApproverFake("allow_session", "deny")
+    runner = AgentRunner(session, ProvidersFake(provider), host, approver=approver)
+    await runner.run("Where does the tide go?", attach=["a.md", "src/g.py"])
+    await session.add("rule:units")
+    await session.remove("reference:glossary")
+    await runner.run("Which crane? @ref:ropes")
+    await runner.run("A lantern.")
+    await session.add("reference:glossary")
+    await runner.run("A rope, please; then the tide.")
+    host.tools = host.tools[1:]
+    world.clock.pass_by(9_000.0)
+    provider.scripts = [[ProviderError("it fell over")]]
+    try:
+        await runner.run("@composer write it down")
+    except ProviderError:
+        provider.scripts = [saying("Written.", usage=USAGE)]
+        await runner.go_on()
+    await session.close()
+
+
+async def plan(folder: Path, name: str) -> None:
+    """Plans, what was run for them, and searches."""
+    sample = Sample(folder, name, COMPATIBLE)
+    session = await sample.open()
+    host = ToolHostFake(tool("find"), tool("ask", "required"))
+    search = WorkspaceSearch(NoteSourceFake(NOTES), WordIndexFake())
+    provider = ProviderFake(
+        calling(("p1", "localSearch", {"query": "berths of the quay"}), ("p2", "find", {}),
+                ("p3", "find", {}), ("p4", "absent", {}), ("p5", "ask", {}), usage=USAGE),
+        saying("Nine [^1].", usage=USAGE),
+        saying("No tools.", usage=USAGE),
+        saying("Gladly.", usage=USAGE),
+    )  # fmt: skip
+    runner = PlanRunner(session, ProvidersFake(provider), host, search=search)
+    await runner.run("How many berths?", attach=["b.md"])
+    await runner.run("Thanks!")
+    await session.close()
+
+
+async def questions(folder: Path, name: str) -> None:
+    """Questions about notes."""
+    sample = Sample(folder, name, CHAT)
+    session = await sample.open()
+    search = WorkspaceSearch(NoteSourceFake(NOTES), WordIndexFake())
+    provider = ProviderFake(saying("Nine [^1].", usage=USAGE), saying("At noon [^2].", usage=USAGE))
+    runner = QaRunner(session, ProvidersFake(provider), search, top=3)
+    await runner.run("How many berths does the north quay have?")
+    await runner.run("When does the ferry sail?", attach=["a.md"])
+    await session.close()
+
+
+async def imported(folder: Path, name: str) -> None:
+    """A session of another system."""
+    await import_data(
+        lines(*PI_OBJECTS),
+        name="pi.jsonl",
+        session=name,
+        workspace=folder,
+        store=JsonlStore(folder),
+        target=CHAT.name,
+    )
+
+
+async def unknown(folder: Path, name: str) -> None:
+    """An entry of a kind that a later version may know."""
+    sample = Sample(folder, name)
+    session = await sample.open()
+    await sample.ask("First?", "a.md")
+    leaf = session.path[-1]
+    await session.close()
+    opened = await sample.store.open(name)
+    number = f"{int(leaf.id, 16) + 1:06x}"
+    entry = UnknownEntry(
+        id=number, parent=leaf.id, at=leaf.at, kind="hologram", fields={"depth": [1, 2.5]}
+    )
+    await opened.append([entry])
+    await opened.close()
+
+
+async def long(folder: Path, name: str) -> None:
+    """Enough of a session that an index is kept beside its file."""
+    sample = Sample(folder, name)
+    session = await sample.open()
+    draw = Draw(3)
+    for number in range(32):
+        attach = ("a.md", "c.md", "d.md")[: number % 4]
+        await sample.ask(draw.words(60, f"q{number}"), *attach, answer=draw.words(120))
+    await session.close()

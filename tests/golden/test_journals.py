@@ -1,0 +1,79 @@
+"""Journals that were written once open, verify and go on, to the byte."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from tests.golden.digests import run
+from tests.golden.journals import FOLDER, examine_copy, main, names, read_expected
+from tests.golden.wires import TARGETS
+
+from lamina import JsonlStore
+from lamina.values.damage import DamageKind
+from lamina.values.entry import CustomEntry, Entry, RequestEntry, TransformEntry
+from lamina.values.patch import PatchOp
+
+# Of sessions that cannot be opened at all, nothing is known.
+REFUSED = "damaged-later-format"
+
+
+def entries() -> Iterator[Entry]:
+    """Every entry of every golden journal."""
+    for name in names():
+        if name != REFUSED:
+            yield from run(JsonlStore(FOLDER).read, name).entries.values()
+
+
+def tags(union: Any) -> set[str]:
+    return {str(each.__struct_config__.tag) for each in get_args(union)}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_golden_journal_opens_verifies_and_goes_on_as_it_did(name: str, tmp_path: Path) -> None:
+    assert examine_copy(name, tmp_path / "copy") == read_expected()[name]
+
+
+def test_golden_journals_hold_every_kind_of_entry() -> None:
+    found = {str(entry.__struct_config__.tag) for entry in entries()}
+    assert found == tags(Entry)
+
+
+def test_golden_journals_hold_every_op_of_a_patch() -> None:
+    ops = {
+        str(op.__struct_config__.tag)
+        for entry in entries()
+        if isinstance(entry, TransformEntry)
+        for op in entry.patch.ops
+    }
+    assert ops == tags(PatchOp)
+
+
+def test_golden_journals_hold_requests_on_every_wire() -> None:
+    found = {entry.target for entry in entries() if isinstance(entry, RequestEntry)}
+    assert found >= {target.name for target in TARGETS}
+
+
+def test_golden_journals_hold_plans_searches_and_problems() -> None:
+    kinds = {entry.kind for entry in entries() if isinstance(entry, CustomEntry)}
+    assert kinds >= {"lamina.plan", "lamina.planned", "lamina.search", "lamina.problem"}
+
+
+def test_golden_journals_are_damaged_in_every_way_there_is() -> None:
+    found = {kind for expected in read_expected().values() for kind in expected.found}
+    assert found == set(get_args(DamageKind))
+
+
+def test_every_golden_journal_has_its_record_and_the_undamaged_ones_are_sound() -> None:
+    expected = read_expected()
+    assert sorted(expected) == names()
+    unsound = {name for name, record in expected.items() if not record.sound}
+    assert unsound == {name for name in names() if name.startswith("damaged-")} | {"unknown"}
+
+
+def test_no_golden_journal_is_written_unless_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main([])
+    assert "--write" in capsys.readouterr().err
