@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.providers.book import load_book
-from lamina.providers.emulators.anthropic import AnthropicEmulator
-from lamina.providers.emulators.anthropic_cache import Block, read_blocks
-from lamina.providers.emulators.frame import Emulator
-from lamina.providers.emulators.gemini import GeminiEmulator
-from lamina.providers.emulators.gemini_cache import Piece, split
-from lamina.providers.emulators.gemini_wire import GenerateBody, read_body
-from lamina.providers.emulators.openai import OpenAIEmulator
-from lamina.providers.emulators.openai_render import render
+from lamina.providers.emulators.anthropic.cache import PrefixBlock, read_blocks
+from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.providers.emulators.emulator import Emulator
+from lamina.providers.emulators.gemini.bodies import GenerateBody, read_body
+from lamina.providers.emulators.gemini.cache import GeminiPromptPart, split_body
+from lamina.providers.emulators.gemini.emulator import GeminiEmulator
+from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.providers.emulators.openai.rendered_prompt import render_prompt
+from lamina.providers.model_book import load_book
 from lamina.values.settings import CacheRules, Target
 
 _ASKING = ("/chat/completions", "/v1/messages", ":generateContent", ":streamGenerateContent")
@@ -101,7 +101,7 @@ def count_markers(value: Any) -> int:
 
 class _OpenAI:
     def __init__(self, body: Mapping[str, Any], target: Target) -> None:
-        ids = render(body, target.encoding).ids
+        ids = render_prompt(body, target.encoding).ids
         self.tokens = len(ids)
         self._size = ids.itemsize
         self._bytes = ids.tobytes()
@@ -112,7 +112,7 @@ class _OpenAI:
 
 class _Anthropic:
     def __init__(self, body: Mapping[str, Any], target: Target) -> None:
-        self._blocks: tuple[Block, ...] = tuple(read_blocks(body, target))
+        self._blocks: tuple[PrefixBlock, ...] = tuple(read_blocks(body, target))
         self.tokens = self._blocks[-1].until
 
     def shared(self, earlier: "_Anthropic") -> int:
@@ -127,7 +127,9 @@ class _Anthropic:
 class _Gemini:
     def __init__(self, body: Mapping[str, Any], target: Target) -> None:
         self._count = load_book().counter(target).count
-        self._pieces: tuple[Piece, ...] = tuple(split(read_body(body, GenerateBody), self._count))
+        self._pieces: tuple[GeminiPromptPart, ...] = tuple(
+            split_body(read_body(body, GenerateBody), self._count)
+        )
         self.tokens = sum(piece.tokens for piece in self._pieces)
 
     def shared(self, earlier: "_Gemini") -> int:

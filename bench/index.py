@@ -39,8 +39,8 @@ import anyio
 import numpy
 
 from index_peer import unpack
-from lamina.embed.pulling import pull_embedding
-from lamina.embed.weights import MINILM
+from lamina.embed.download import pull_embedding
+from lamina.embed.model import MINILM
 
 HERE = Path(__file__).parent
 LAMINA, PEER = "Lamina", "sentence-transformers"

@@ -16,8 +16,8 @@ import anyio
 import numpy
 from numpy.typing import NDArray
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_corpus import IndexedCorpus
+from lamina.embed.index.corpus import IndexedCorpus
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import MiniLM, open_embedder
 from lamina.ports import Progress
 from lamina.values.item import note_id

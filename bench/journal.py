@@ -28,8 +28,8 @@ from msgspec import Struct
 
 import lamina
 from journal_peers import Message, Peer, everyone, make_messages
-from lamina.engine.session import start_entry
 from lamina.journal.lines import mint_id
+from lamina.session.session import start_entry
 from lamina.values import message as values
 from lamina.values.entry import Entry, MessageEntry
 from lamina.values.settings import Settings
@@ -254,7 +254,7 @@ def main() -> None:
                 f"{found.worst_append:>9,.1f}{found.appends:>9}",
                 flush=True,
             )
-        _ratios([each for each in figures if each.size == size])
+        _ratios([figure for figure in figures if figure.size == size])
     _growth(figures, rows)
     print("\nWhat an acknowledged append survives:")
     for row in rows:
@@ -264,22 +264,22 @@ def main() -> None:
 
 
 def _ratios(figures: Sequence[Figures]) -> None:
-    peers = [each for each in figures if not each.row.startswith("Lamina")]
+    peers = [figure for figure in figures if not figure.row.startswith("Lamina")]
     if not peers:
         return
-    fastest = min(peers, key=lambda each: each.reload)
-    for each in figures:
-        if each.row.startswith("Lamina"):
-            times = fastest.reload / each.reload
+    fastest = min(peers, key=lambda peer: peer.reload)
+    for figure in figures:
+        if figure.row.startswith("Lamina"):
+            times = fastest.reload / figure.reload
             print(
-                f"  {each.row}: reload {times:.2f}x as fast as {fastest.row}, the fastest of them"
+                f"  {figure.row}: reload {times:.2f}x as fast as {fastest.row}, the fastest of them"
             )
 
 
 def _growth(figures: Sequence[Figures], rows: Sequence[Peer | LaminaRow]) -> None:
     print("\nmedian append, largest session over smallest:")
     for row in rows:
-        own = [each for each in figures if each.row == row.name]
+        own = [figure for figure in figures if figure.row == row.name]
         if len(own) > 1:
             print(f"  {row.name:<34}{own[-1].append / own[0].append:.2f}x")
 

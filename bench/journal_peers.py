@@ -441,7 +441,7 @@ class LlamaIndexJson:
 
 @final
 class LlamaIndexSQLite:
-    """`SQLAlchemyChatStore` on a SQLite file: the store below `Memory`, a row for each message.
+    """`SQLAlchemyChatStore` on a SQLite file: the store below `SlotFiles`, a row for each message.
 
     The store itself is the cheap way: `Memory.put` adds a message to it, then reads all of them
     back and counts their tokens. `add_messages` binds five values a row in one statement, and

@@ -2,7 +2,7 @@
 
 The demo's conversation, or one of --turns turns (a new note on every third, all stay attached);
 with --sessions also as many conversations at once on one model, whose answers can be told apart and
-whose cached tokens the ledger predicts. What is fair is said in lamina.cli.demo_ways.
+whose cached tokens the ledger predicts. What is fair is said in lamina.cli.demo.ways.
 """
 
 import argparse
@@ -16,17 +16,17 @@ from typing import Any
 
 import anyio
 
-from lamina.cli.demo import SAMPLE_WRITTEN, sample_folder, sample_script
-from lamina.cli.demo_ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
+from lamina.cli.demo.model_run import SAMPLE_WRITTEN, sample_folder, sample_script
+from lamina.cli.demo.ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
 from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.ports import WorkspaceSource
-from lamina.providers.book import DEFAULT_TARGET, load_book
+from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.stores.memory import MemoryStore
 from lamina.values.envelope import Options
 from lamina.values.event import Event
 from lamina.values.item import Item, note_id
 from lamina.values.settings import Settings
-from lamina.wiring.running import Clients, open_chat
+from lamina.wiring.runners import Clients, open_chat
 from lamina.workspace.folder import FolderWorkspace
 
 # A slot's memory is its window's: ten small ones are as large as two and a half whole ones.

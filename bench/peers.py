@@ -142,7 +142,7 @@ class LangChainTrim:
 
 @final
 class LlamaIndexContext:
-    """`Memory` with the ContextChatEngine prompt: this turn's notes stand in the system message.
+    """`SlotFiles` with the ContextChatEngine prompt: this turn's notes stand in the system message.
 
     The engine's own helper builds the prompt; it puts the context *in front of* the system text.
     Memory keeps 70% of its limit for chat history and never sees the system message, the notes or

@@ -28,8 +28,8 @@ from typing import Any
 import anyio
 
 import lamina
-from lamina.providers.book import load_book
-from lamina.providers.emulators.frame import serving
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.model_book import load_book
 from lamina.values.settings import Settings
 from thirty_turns import (
     COMPACTED_AFTER,
@@ -86,7 +86,7 @@ async def play_peer(
     emulator, sent = make_emulator(target, plan)
     notes = await rendered_notes(plan)
     script = Path(__file__).with_name("providers_peers.py")
-    async with serving(emulator) as url:
+    async with serve_emulator(emulator) as url:
         given: dict[str, Any] = {
             "vendor": target.wire,
             "model": target.model,
@@ -98,8 +98,8 @@ async def play_peer(
             "compacted_after": COMPACTED_AFTER,
             "kept_turns": KEPT_TURNS,
             "turns": [
-                {"number": turn.number, "idle": turn.idle, "question": turn.question, "notes": each}
-                for turn, each in zip(plan.turns, notes, strict=True)
+                {"number": turn.number, "idle": turn.idle, "question": turn.question, "notes": note}
+                for turn, note in zip(plan.turns, notes, strict=True)
             ],
         }
         done = await anyio.run_process(

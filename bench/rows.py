@@ -9,9 +9,9 @@ from typing import Protocol
 import anyio
 
 import lamina
-from lamina.engine.turn import Turn
 from lamina.layers import MESSAGE_TOKENS
 from lamina.providers.tokens import EncodingCounter
+from lamina.session.turn import Turn
 from lamina.text import render_item
 from lamina.values.item import Item, note_id
 from lamina.values.message import ToolText

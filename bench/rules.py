@@ -74,10 +74,11 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     """Which of the files that each question should bring are among those selected, with the
     settings that everybody has, and where they stand in the ranking: of `every` rule, or of those
     that say that they are searched for."""
-    from lamina.embed.index import SqliteIndex
-    from lamina.selection.choosing import read_query, select
-    from lamina.selection.chunking import chunk_item
-    from lamina.selection.ranking import rank
+    from lamina.embed.index.sqlite_index import SqliteIndex
+    from lamina.selection.chunks import chunk_item
+    from lamina.selection.items import choose_items
+    from lamina.selection.question import split_question
+    from lamina.selection.rank import rank_documents
 
     documents = tuple(
         Document(guide.id, chunk_item(guide.name, guide.description, guide.text))
@@ -90,10 +91,15 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
         index = SqliteIndex(Path(folder) / "index.sqlite", embedder)
         corpus = await index.load(documents)
         for question in QUESTIONS:
-            query = read_query(question.text)
+            query = split_question(question.text)
             scores = await corpus.score([part.text for part in query.parts])
-            chosen = [key_of(each.item) for each in select(documents, scores, query, settings)]
-            ranked = [key_of(each.item) for each in rank(documents, scores, query, settings)]
+            chosen = [
+                key_of(item.item) for item in choose_items(documents, scores, query, settings)
+            ]
+            ranked = [
+                key_of(document.item)
+                for document in rank_documents(documents, scores, query, settings)
+            ]
             places = {
                 name: ranked.index(name) + 1 if name in ranked else None for name in question.files
             }
@@ -106,7 +112,7 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
         "embedder": embedder.name if embedder and not corpus.lexical else "none",
         "rules": "every rule" if every else "rules with include: agent",
         "documents": len(documents),
-        "chunks": sum(len(each.chunks) for each in documents),
+        "chunks": sum(len(document.chunks) for document in documents),
         "files_wanted": wanted,
         "files_brought": brought,
         "questions": len(rows),
@@ -159,8 +165,10 @@ def main() -> int:
         "seconds": round(seconds, 2),
         "include": dict(Counter(guide.include for guide in agent.guides).most_common()),
         "with_globs": sum(bool(guide.globs) for guide in agent.guides),
-        "oddities": dict(Counter(kind_of(each.problem) for each in agent.problems).most_common()),
-        "levels": dict(Counter(each.level for each in agent.problems)),
+        "oddities": dict(
+            Counter(kind_of(problem.problem) for problem in agent.problems).most_common()
+        ),
+        "levels": dict(Counter(problem.level for problem in agent.problems)),
     }
     from lamina.embed.minilm import open_embedder
 

@@ -123,8 +123,8 @@ async def measure(path: Path) -> dict[str, Any]:
         "set": path.stem,
         "tools": len(data.tools),
         "queries": len(data.queries),
-        "ways": {name: mean(each) for name, each in rows.items()},
-        "halves": {name: [mean(each[0::2]), mean(each[1::2])] for name, each in rows.items()},
+        "ways": {name: mean(row) for name, row in rows.items()},
+        "halves": {name: [mean(row[0::2]), mean(row[1::2])] for name, row in rows.items()},
         "choice": about_choice(data, found),
     }
     if by_server := with_servers(data, found):

@@ -8,11 +8,12 @@ from typing import Any
 import numpy
 from msgspec import Struct
 
-from lamina.embed.index import SqliteIndex
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import open_embedder
-from lamina.selection.choosing import read_query, select
-from lamina.selection.chunking import chunk_tool, name_in_words
-from lamina.selection.ranking import rank
+from lamina.selection.chunks import chunk_tool, name_in_words
+from lamina.selection.items import choose_items
+from lamina.selection.question import split_question
+from lamina.selection.rank import rank_documents
 from lamina.values.item import ItemId, tool_id
 from lamina.values.selection import Document, SearchSettings
 
@@ -65,7 +66,7 @@ def rank_by_words(data: ToolSet, *, in_words: bool = False) -> list[Ranking]:
 
     retriever = bm25s.BM25()
     retriever.index(tokens([text(tool) for tool in data.tools]), show_progress=False)
-    asked = tokens([each.query for each in data.queries])
+    asked = tokens([query.query for query in data.queries])
     found, _ = retriever.retrieve(asked, k=min(100, len(data.tools)), show_progress=False)
     return [[int(place) for place in row] for row in found]
 
@@ -74,7 +75,7 @@ async def rank_by_vectors(data: ToolSet) -> list[Ranking]:
     """MiniLM: the whole question against name and description."""
     embedder = open_embedder()
     tools = await embedder.embed([f"{tool.name}: {tool.description}" for tool in data.tools])
-    asked = await embedder.embed([each.query for each in data.queries])
+    asked = await embedder.embed([query.query for query in data.queries])
     order = numpy.argsort(-(asked @ tools.T), axis=1, kind="stable")
     return [[int(place) for place in row[:100]] for row in order]
 
@@ -108,18 +109,18 @@ async def find_by_lamina(data: ToolSet) -> list[Found]:
         index = SqliteIndex(Path(folder) / "index.db", open_embedder())
         corpus = await index.load(documents)
         for each in data.queries:
-            query = read_query(each.query)
+            query = split_question(each.query)
             scores = await corpus.score([part.text for part in query.parts])
-            ranked = rank(documents, scores, query)
+            ranked = rank_documents(documents, scores, query)
             found.append(
                 Found(
                     ranking=[places[one.item] for one in ranked],
                     taken=[
                         places[one.item]
-                        for one in select(documents, scores, query, SearchSettings())
+                        for one in choose_items(documents, scores, query, SearchSettings())
                     ],
                     taken_of_ten=[
-                        places[one.item] for one in select(documents, scores, query, ten)
+                        places[one.item] for one in choose_items(documents, scores, query, ten)
                     ],
                     scores={places[one.item]: one.score or 0.0 for one in ranked},
                 )

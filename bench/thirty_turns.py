@@ -16,19 +16,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from allowed import Sent, allowed, count_markers, recording
-from lamina.engine.runner import AgentRunner
 from lamina.ports import Provider
-from lamina.providers.book import load_book
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.frame import Emulator, MovableClock, serving
-from lamina.providers.emulators.report import Row
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.cost_report import CostRow
+from lamina.providers.emulators.emulator import Emulator, MovableClock, serve_emulator
+from lamina.providers.model_book import load_book
+from lamina.runners.runner import AgentRunner
 from lamina.stores.memory import MemoryStore
 from lamina.text import render_item
-from lamina.values.event import Event, Reported
-from lamina.values.item import Reading
+from lamina.values.event import Event, UsageReported
+from lamina.values.item import LoadedItem
 from lamina.values.request import CacheVerdict
 from lamina.values.settings import Settings, Target, cache_rules
-from lamina.wiring.running import open_agent
+from lamina.wiring.runners import open_agent
 from lamina.workspace.folder import FolderWorkspace
 from played import Writer
 
@@ -57,7 +57,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     question: str
     attached: tuple[str, ...]
     written: dict[str, str]
-    answers: tuple[Said, ...]
+    answers: tuple[EmulatedAnswer, ...]
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -67,13 +67,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     entries: dict[str, str]
     summary: str
 
-    def answers(self) -> list[Said]:
+    def answers(self) -> list[EmulatedAnswer]:
         """Everything the model says, in order."""
-        said: list[Said] = []
+        said: list[EmulatedAnswer] = []
         for turn in self.turns:
             said += turn.answers
             if turn.number == COMPACTED_AFTER:
-                said.append(Said(text=self.summary))
+                said.append(EmulatedAnswer(text=self.summary))
         return said
 
 
@@ -97,9 +97,9 @@ def make_plan(answer_tokens: int = ANSWER_TOKENS) -> Plan:
             count, size = CALLS[number]
             asked = [f"entry {number}-{index}" for index in range(count)]
             entries |= {each: writer.text(size) for each in asked}
-            calls = [SaidCall(name="look_up", arguments={"entry": each}) for each in asked]
-            answers.append(Said(text="Let me look that up.", calls=tuple(calls)))
-        answers.append(Said(text=writer.text(answer_tokens)))
+            calls = [EmulatedCall(name="look_up", arguments={"entry": each}) for each in asked]
+            answers.append(EmulatedAnswer(text="Let me look that up.", calls=tuple(calls)))
+        answers.append(EmulatedAnswer(text=writer.text(answer_tokens)))
         made.append(
             Turn(
                 number=number,
@@ -131,7 +131,7 @@ async def rendered_notes(plan: Plan) -> list[dict[str, str]]:
             texts = {}
             for path in turn.attached:
                 reading = await source.read(path, "attached")
-                assert isinstance(reading, Reading), reading
+                assert isinstance(reading, LoadedItem), reading
                 texts[path] = render_item(reading.item)
             found.append(texts)
     return found
@@ -146,7 +146,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     target: str
     way: str
-    rows: tuple[Row, ...]
+    rows: tuple[CostRow, ...]
     allowed: tuple[int, ...]
     markers: int
     verdicts: tuple[CacheVerdict | None, ...] = ()
@@ -236,7 +236,7 @@ class _One:
 
 def make_emulator(target: Target, plan: Plan) -> tuple[Emulator, list[Sent]]:
     """An emulated vendor that says what the plan has it say, and what it will be sent."""
-    return recording(target.wire, answers=Scripted(plan.answers()), clock=MovableClock())
+    return recording(target.wire, answers=ScriptedAnswers(plan.answers()), clock=MovableClock())
 
 
 def connect(target: Target, url: str, clock: MovableClock) -> Any:
@@ -264,7 +264,7 @@ async def play_lamina(
     verdicts: list[CacheVerdict | None] = []
 
     def listen(event: Event) -> None:
-        if isinstance(event, Reported):
+        if isinstance(event, UsageReported):
             verdicts.append(event.verdict)
 
     async with _agent(emulator, target, settings, plan, folder) as agent:
@@ -287,7 +287,7 @@ async def play_lamina(
 async def _agent(
     emulator: Emulator, target: Target, settings: Settings, plan: Plan, folder: Path
 ) -> AsyncIterator[AgentRunner]:
-    async with serving(emulator) as url:
+    async with serve_emulator(emulator) as url:
         client = connect(target, url, emulator.clock)
         try:
             async with await open_agent(

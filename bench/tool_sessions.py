@@ -26,7 +26,7 @@ import anyio
 
 from lamina.embed.minilm import open_embedder
 from lamina.values.settings import Settings
-from lamina.wiring.searching import open_index
+from lamina.wiring.index import open_index
 from tool_sessions_played import (
     MOST_TOOLS_OPENAI,
     Outcome,
@@ -82,7 +82,7 @@ def show(played: Sequence[Outcome]) -> None:
 
 def verdict(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
     """The claims for the default, and where each is missed."""
-    by = {(each.target, each.order, each.way): each for each in outcomes}
+    by = {(outcome.target, outcome.order, outcome.way): outcome for outcome in outcomes}
     claims: dict[str, list[str]] = {
         f"at most {MOST_BREAKS} breaks of the prefix": [],
         "cheaper than sending all tools": [],
@@ -116,10 +116,10 @@ def show_verdict(claims: Mapping[str, Sequence[str]], sessions: int) -> None:
 def unexplained(outcomes: Sequence[Outcome]) -> list[str]:
     """Sessions in which the ledger told of other breaks than the wire shows."""
     return [
-        f"{each.target} {each.order}, {each.way}: {each.breaks} on the wire, "
-        f"{len(each.reasons)} in the ledger"
-        for each in outcomes
-        if each.breaks != len(each.reasons)
+        f"{outcome.target} {outcome.order}, {outcome.way}: {outcome.breaks} on the wire, "
+        f"{len(outcome.reasons)} in the ledger"
+        for outcome in outcomes
+        if outcome.breaks != len(outcome.reasons)
     ]
 
 

@@ -16,27 +16,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from allowed import recording
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 from lamina.ports import Index, Provider, TargetBook, TokenCounter, Wire
-from lamina.providers.book import load_book
-from lamina.providers.emulators import openai_wire
-from lamina.providers.emulators.answers import Asked, Said, SaidCall
-from lamina.providers.emulators.frame import MovableClock, serving
-from lamina.providers.emulators.report import Row
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, EmulatedRequest
+from lamina.providers.emulators.cost_report import CostRow
+from lamina.providers.emulators.emulator import MovableClock, serve_emulator
+from lamina.providers.emulators.openai import checks
+from lamina.providers.model_book import load_book
 from lamina.stores.memory import MemoryStore
-from lamina.tools.naming import exposed_name
-from lamina.tools.offering import offer_tool
-from lamina.values.event import Event, Ran, Requested
+from lamina.tools.names import exposed_name
+from lamina.tools.offered_tool import offer_tool
+from lamina.values.event import Event, RequestStarted, ToolFinished
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
-from lamina.wiring.running import open_agent
+from lamina.wiring.runners import open_agent
 from played import Writer
 from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect
 
 RESULT_TOKENS, ANSWER_TOKENS = 200, 300
 SEED = 20_260
 USE_TOOL = "use_tool"
-MOST_TOOLS_OPENAI = openai_wire._MOST_TOOLS
+MOST_TOOLS_OPENAI = checks._MOST_TOOLS
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -68,18 +68,18 @@ class ToolSet(Struct, frozen=True):
 def read_tools(path: Path) -> ToolSet:
     """Tools and questions; those that need no tool are left out."""
     data = msgspec.json.decode(path.read_bytes(), type=ToolSet)
-    return replace(data, queries=tuple(each for each in data.queries if each.gold))
+    return replace(data, queries=tuple(query for query in data.queries if query.gold))
 
 
 def orders(questions: Sequence[Question]) -> dict[str, list[Question]]:
     """The same questions as they come, in any order, and by somebody who stays with a topic."""
     shuffled = list(questions)
     random.Random(SEED).shuffle(shuffled)
-    topics = list(dict.fromkeys(each.category for each in questions))
+    topics = list(dict.fromkeys(question.category for question in questions))
     return {
         "as written": list(questions),
         "shuffled": shuffled,
-        "by topic": sorted(questions, key=lambda each: topics.index(each.category)),
+        "by topic": sorted(questions, key=lambda question: topics.index(question.category)),
     }
 
 
@@ -99,7 +99,7 @@ class ManyTools:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.turn = 0
         self.ran: list[str] = []
-        self.params = {exposed_name(each.server, each.name): each.params for each in tools}
+        self.params = {exposed_name(tool.server, tool.name): tool.params for tool in tools}
         self._offered = tuple(map(_offer, tools))
 
     async def toolset(self) -> Toolset:
@@ -111,7 +111,7 @@ class ManyTools:
 
 
 def _offer(tool: Tool) -> OfferedTool:
-    schema = {"type": "object", "properties": {each: {"type": "string"} for each in tool.params}}
+    schema = {"type": "object", "properties": {param: {"type": "string"} for param in tool.params}}
     offered = offer_tool(tool.server, tool.name, tool.description, schema, "free", "agent")
     assert isinstance(offered, OfferedTool), offered
     return offered
@@ -130,38 +130,38 @@ class KnowingModel:
     def expect(self, turn: int, question: Question) -> None:
         self._turn, self._question = turn, question
 
-    async def answer(self, asked: Asked) -> Said:
+    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
         role, text = asked.messages[-1]
         if role == "tool":
-            return Said(text=self.final)
+            return EmulatedAnswer(text=self.final)
         if self._question.query not in text:
             # Somebody wants a summary of it all.
-            return Said(text=Writer(f"summary {self._turn}").text(RESULT_TOKENS))
+            return EmulatedAnswer(text=Writer(f"summary {self._turn}").text(RESULT_TOKENS))
         calls = self._calls(asked)
         self.wanted += len(self._question.gold)
         self.callable += len(calls)
         self.described += sum(call.name == USE_TOOL for call in calls)
         if not calls:
-            return Said(text=self.final)
-        return Said(text="Let me see.", calls=tuple(calls))
+            return EmulatedAnswer(text=self.final)
+        return EmulatedAnswer(text="Let me see.", calls=tuple(calls))
 
     @property
     def final(self) -> str:
         return Writer(f"answer {self._turn}").text(ANSWER_TOKENS)
 
-    def _calls(self, asked: Asked) -> list[SaidCall]:
+    def _calls(self, asked: EmulatedRequest) -> list[EmulatedCall]:
         told = "\n".join(text for role, text in asked.messages if role in ("system", "user"))
         calls = []
         for gold in self._question.gold:
-            names = [exposed_name(each, gold) for each in self._question.gold_servers[gold]]
+            names = [exposed_name(server, gold) for server in self._question.gold_servers[gold]]
             listed = [name for name in names if name in asked.tools]
             described = [name for name in names if f"<tool_context>\n{name}: " in told]
             if listed:
-                calls.append(SaidCall(name=listed[0], arguments=self._arguments(listed[0])))
+                calls.append(EmulatedCall(name=listed[0], arguments=self._arguments(listed[0])))
             elif described and USE_TOOL in asked.tools:
                 name = described[0]
                 given = {"name": name, "arguments": self._arguments(name)}
-                calls.append(SaidCall(name=USE_TOOL, arguments=given))
+                calls.append(EmulatedCall(name=USE_TOOL, arguments=given))
         return calls
 
     def _arguments(self, name: str) -> dict[str, str]:
@@ -197,11 +197,11 @@ class _LongLists:
 @contextmanager
 def _any_number_of_tools() -> Iterator[None]:
     """OpenAI refuses long lists; what they would cost is asked all the same, and marked."""
-    openai_wire._MOST_TOOLS = 1_000_000
+    checks._MOST_TOOLS = 1_000_000
     try:
         yield
     finally:
-        openai_wire._MOST_TOOLS = MOST_TOOLS_OPENAI
+        checks._MOST_TOOLS = MOST_TOOLS_OPENAI
 
 
 # -- what came of it -------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     order: str
     way: str
     turns: int
-    rows: tuple[Row, ...]
+    rows: tuple[CostRow, ...]
     breaks: int
     reasons: tuple[str, ...]
     wanted: int
@@ -300,13 +300,13 @@ async def play(
     reasons: list[str] = []
 
     def listen(event: Event) -> None:
-        if isinstance(event, Requested) and (broke := event.context.agreement.broke):
+        if isinstance(event, RequestStarted) and (broke := event.context.agreement.broke):
             reasons.append(broke.reason)
-        if isinstance(event, Ran):
+        if isinstance(event, ToolFinished):
             assert not event.result.is_error, event.result
 
     with _any_number_of_tools():
-        async with serving(emulator) as url:
+        async with serve_emulator(emulator) as url:
             client = connect(target, url, clock)
             try:
                 async with await open_agent(

@@ -21,14 +21,14 @@ import anyio
 import numpy
 from numpy.typing import NDArray
 
-from lamina.embed.index import SqliteIndex
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import open_embedder
-from lamina.engine.searching import WorkspaceSearch
 from lamina.ports import Embedder, Progress
+from lamina.sources.note_search import WorkspaceSearch
 from lamina.workspace.catalogue import NoteCatalogue
 from lamina.workspace.folder import FolderWorkspace
+from lamina.workspace.folder_watcher import FolderWatcher
 from lamina.workspace.root import Root
-from lamina.workspace.watching import Watcher
 from workspace_notes import questions
 
 AGAIN = 5
@@ -61,7 +61,7 @@ def refresh(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """Looking whether something changed, and then one edit; by a walk, and watched."""
     root = Root(notes)
     figures: dict[str, Any] = {}
-    for way, watcher in (("walked", None), ("watched", Watcher(root.path))):
+    for way, watcher in (("walked", None), ("watched", FolderWatcher(root.path))):
         opened = NoteCatalogue(root, kept / "catalogue.sqlite", watcher=watcher, always_walked=0)
         first = opened.refresh()
         # What was young is settled, and what is to be watched is.
@@ -171,7 +171,7 @@ async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     return {
         "notes": len(first.notes),
         "unreadable": len(first.unreadable),
-        "passages": len({each.digest for note in first.notes for each in note.passages}),
+        "passages": len({passage.digest for note in first.notes for passage in note.passages}),
         "embedded": embedded,
         "search_ms": took,
         "again_ms": again,

@@ -10,10 +10,10 @@ import anyio
 import pytest
 from hypothesis import settings
 
-from lamina.embed.pulling import pull_embedding
-from lamina.fetching.places import cache_folder
-from lamina.providers.local.catalogue import DEFAULT_MODEL
-from lamina.providers.local.fetching import pull
+from lamina.downloads.folders import cache_folder
+from lamina.embed.download import pull_embedding
+from lamina.providers.local.model_download import pull_local_model
+from lamina.providers.local.models import DEFAULT_MODEL
 
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
@@ -37,7 +37,7 @@ def embedded_model(_cache_folder: Path) -> Path:
     """The real model: the one that is kept on this machine, or else pulled and kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", str(KEPT))
-        return anyio.run(partial(pull, DEFAULT_MODEL, verify=True))
+        return anyio.run(partial(pull_local_model, DEFAULT_MODEL, verify=True))
 
 
 @pytest.fixture(scope="session")

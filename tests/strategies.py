@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch
-from lamina.journal import State, begin, fold
+from lamina.journal import State, fold_entry, initial_state
 from lamina.layers import Assembler, Layout
 from lamina.values.chain import Chain
 from lamina.values.entry import (
@@ -31,7 +31,7 @@ from lamina.values.entry import (
     SettingsEntry,
     TransformEntry,
 )
-from lamina.values.envelope import Envelope, Laid, Options, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart
 from lamina.values.item import Item, ItemId, Picture, note_id
 from lamina.values.message import (
     Context,
@@ -130,7 +130,7 @@ def values_of(kind: Any) -> Any_:
     if origin is Literal:
         return st.sampled_from(args)
     if origin in (Union, UnionType):
-        return st.one_of([values_of(each) for each in args])
+        return st.one_of([values_of(arg) for arg in args])
     if origin is tuple:
         return st.lists(values_of(args[0]), max_size=2).map(tuple)
     if origin is dict:
@@ -165,7 +165,7 @@ TOOLS = tuple(
 words = st.sampled_from(["", "hello", " spaced ", "two\nlines", "é"])
 reasons = st.sampled_from(["because", " a reason "])
 known_items = st.sampled_from(WORLD)
-laid = known_items.map(lambda item: Laid(item=item.id, version=item.version))
+laid = known_items.map(lambda item: LaidItem(item=item.id, version=item.version))
 parts = st.builds(SystemPart, name=st.sampled_from(["persona", "project"]), text=words)
 
 
@@ -294,7 +294,7 @@ def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) ->
                 ]
                 entry = draw(st.sampled_from(other))
         try:
-            state = fold(state, entry)
+            state = fold_entry(state, entry)
         except InvalidPatch:
             continue  # an item cannot be laid down while calls wait
         made.append(entry)
@@ -313,9 +313,9 @@ def opening() -> list[Entry]:
 def states_along(entries: Sequence[Entry]) -> list[State]:
     """The state after each entry."""
     assert isinstance(entries[0], SessionEntry)
-    states = [begin(entries[0])]
+    states = [initial_state(entries[0])]
     for entry in entries[1:]:
-        states.append(fold(states[-1], entry))
+        states.append(fold_entry(states[-1], entry))
     return states
 
 

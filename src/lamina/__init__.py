@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from lamina.engine.hooks import Drop, Hooks
-    from lamina.engine.planned import PlanRunner
-    from lamina.engine.qa import QaRunner
-    from lamina.engine.runner import AgentRunner, Answer, ChatRunner
-    from lamina.engine.session import Session
-    from lamina.engine.turn import Turn
     from lamina.errors import BudgetError, LaminaError, PrefixMoved
+    from lamina.runners.plan import PlanRunner
+    from lamina.runners.qa import QaRunner
+    from lamina.runners.runner import AgentRunner, Answer, ChatRunner
+    from lamina.session.session import Session
+    from lamina.session.turn import Turn
+    from lamina.sources.hooks import Drop, Hooks
     from lamina.stores.jsonl import JsonlStore
     from lamina.stores.memory import MemoryStore
     from lamina.tools.functions import tool
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from lamina.values.request import LeftOut
     from lamina.values.settings import Settings
     from lamina.wiring import attach, open_session
-    from lamina.wiring.running import open_agent, open_chat, open_plan, open_qa
+    from lamina.wiring.runners import open_agent, open_chat, open_plan, open_qa
 
 # Resolved on first use: `import lamina` stays cheap.
 _HOMES = {
-    "AgentRunner": "lamina.engine.runner",
-    "PlanRunner": "lamina.engine.planned",
-    "QaRunner": "lamina.engine.qa",
+    "AgentRunner": "lamina.runners.runner",
+    "PlanRunner": "lamina.runners.plan",
+    "QaRunner": "lamina.runners.qa",
     "LeftOut": "lamina.values.request",
     "Scope": "lamina.values.note",
-    "Answer": "lamina.engine.runner",
-    "ChatRunner": "lamina.engine.runner",
-    "Session": "lamina.engine.session",
-    "Turn": "lamina.engine.turn",
+    "Answer": "lamina.runners.runner",
+    "ChatRunner": "lamina.runners.runner",
+    "Session": "lamina.session.session",
+    "Turn": "lamina.session.turn",
     "BudgetError": "lamina.errors",
     "LaminaError": "lamina.errors",
     "PrefixMoved": "lamina.errors",
     "JsonlStore": "lamina.stores.jsonl",
     "MemoryStore": "lamina.stores.memory",
-    "Drop": "lamina.engine.hooks",
-    "Hooks": "lamina.engine.hooks",
+    "Drop": "lamina.sources.hooks",
+    "Hooks": "lamina.sources.hooks",
     "Options": "lamina.values.envelope",
     "Item": "lamina.values.item",
     "item_id": "lamina.values.item",
@@ -68,10 +68,10 @@ _HOMES = {
     "ToolText": "lamina.values.message",
     "Settings": "lamina.values.settings",
     "attach": "lamina.wiring",
-    "open_agent": "lamina.wiring.running",
-    "open_chat": "lamina.wiring.running",
-    "open_plan": "lamina.wiring.running",
-    "open_qa": "lamina.wiring.running",
+    "open_agent": "lamina.wiring.runners",
+    "open_chat": "lamina.wiring.runners",
+    "open_plan": "lamina.wiring.runners",
+    "open_qa": "lamina.wiring.runners",
     "tool": "lamina.tools.functions",
     "open_session": "lamina.wiring",
 }

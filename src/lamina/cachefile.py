@@ -28,7 +28,7 @@ READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class Kind(Struct, frozen=True, kw_only=True):
+class CacheFileKind(Struct, frozen=True, kw_only=True):
     """What sort of file it is, and how it is told from others."""
 
     # In messages: "index", "an index".
@@ -46,12 +46,12 @@ class Kind(Struct, frozen=True, kw_only=True):
     cache_kib: int | None = None
 
 
-class NotOurs(Exception):
+class ForeignDatabase(Exception):
     """The file is a database of something else, or of another version."""
 
 
 # What may come of any use of the file. A damaged schema makes messages that are no text.
-TROUBLE = (sqlite3.Error, UnicodeDecodeError, OSError, NotOurs)
+CACHE_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError, ForeignDatabase)
 
 
 class CacheFile:
@@ -60,7 +60,7 @@ class CacheFile:
     def __init__(
         self,
         path: Path,
-        kind: Kind,
+        kind: CacheFileKind,
         *,
         patience: float,
         closed: Callable[[], object] = lambda: None,
@@ -76,7 +76,7 @@ class CacheFile:
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
         """Does it; if the file proves damaged, says so and does it with a new one.
 
-        Raises: what is in `TROUBLE`.
+        Raises: what is in `CACHE_ERRORS`.
         """
         try:
             return act(self.open())
@@ -114,7 +114,7 @@ class CacheFile:
 
     def size(self) -> int:
         """How many bytes it takes, with what SQLite puts beside it."""
-        return sum(_size(each) for each in _files(self.path))
+        return sum(_size(path) for path in _files(self.path))
 
     def damaged_ones(self) -> list[Path]:
         """Files that were put aside."""
@@ -167,7 +167,7 @@ class CacheFile:
 
 
 @contextmanager
-def writing(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """All of it or nothing."""
     file.execute("BEGIN IMMEDIATE")
     try:
@@ -184,7 +184,7 @@ def is_busy(error: Exception) -> bool:
     return _code(error) in BUSY
 
 
-def _claim(file: sqlite3.Connection, kind: Kind) -> None:
+def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
     """Makes sure that the file is ours; a new one is made so."""
     # As they are at one moment: another process may be making the file just now.
     file.execute("BEGIN")
@@ -195,21 +195,21 @@ def _claim(file: sqlite3.Connection, kind: Kind) -> None:
     if (application, version) == (kind.application, kind.version):
         return
     if application or version or tables:
-        raise NotOurs(
+        raise ForeignDatabase(
             f"it is a database of another program, or version {version} of {kind.one} instead of "
             f"{kind.version}, and is left as it is; move it away to have one here"
         )
     with suppress(sqlite3.OperationalError):
         # Where it cannot be had (a network's disk, another process just there), it works without.
         file.execute("PRAGMA journal_mode = WAL")
-    with writing(file):
+    with transaction(file):
         for statement in kind.schema.split(";"):
             file.execute(statement)
         file.execute(f"PRAGMA application_id = {kind.application}")
         file.execute(f"PRAGMA user_version = {kind.version}")
 
 
-def _is_damaged(path: Path, kind: Kind) -> bool:
+def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
     """Whether a file that made trouble still does, read anew."""
     try:
         with closing(sqlite3.connect(path)) as file:

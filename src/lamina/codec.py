@@ -29,15 +29,15 @@ class _Shape(msgspec.Struct):
 _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
 _shapes = msgspec.json.Decoder(_Shape)
-_OPS: dict[str, Any] = {str(each.__struct_config__.tag): each for each in get_args(PatchOp)}
+_OPS: dict[str, Any] = {str(arg.__struct_config__.tag): arg for arg in get_args(PatchOp)}
 # Options stand in no prefix; all other ops are about what is cached.
 _SCOPES: dict[Any, str | None] = {MessagesUncachedAppend: "uncached", OptionsSet: None}
 # What an entry has from its place in the tree, or from the line that holds it.
 _PLACE = ("id", "parent", "at", "type", "more", "skip", "sum")
-_TYPES = {str(each.__struct_config__.tag) for each in get_args(Entry)}
+_TYPES = {str(arg.__struct_config__.tag) for arg in get_args(Entry)}
 
 
-def canonical(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     """Canonical JSON bytes.
 
     Raises:
@@ -78,8 +78,8 @@ def encode_entry(entry: Entry) -> bytes:
     """One journal entry in canonical form; one that is not known here as it came."""
     if isinstance(entry, UnknownEntry):
         place = {"id": entry.id, "parent": entry.parent, "at": entry.at, "type": entry.kind}
-        return canonical(entry.fields | place)
-    return canonical(entry)
+        return canonical_bytes(entry.fields | place)
+    return canonical_bytes(entry)
 
 
 def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
@@ -150,7 +150,7 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest_value(value: Any) -> str:
-    return digest_bytes(canonical(value))
+    return digest_bytes(canonical_bytes(value))
 
 
 def digest_texts(parts: Iterable[str]) -> str:

@@ -107,7 +107,7 @@ class UnknownModel(UnknownTarget):
         self.target = target
 
 
-class TurnState(UsageError):
+class TurnStateError(UsageError):
     code = "turn_state"
 
 

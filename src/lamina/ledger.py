@@ -6,7 +6,7 @@ one, unless a reason was recorded. The check is the last act before encoding.
 
 from lamina.errors import PrefixMoved
 from lamina.values.chain import Chain
-from lamina.values.prompt import Link, Prompt
+from lamina.values.prompt import Prompt, SegmentLink
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules, Target
 from lamina.values.usage import Usage
@@ -22,7 +22,7 @@ def cost_of(usage: Usage, target: Target) -> float:
     return paid / 1_000_000
 
 
-def shared_links(before: Chain[Link], after: Chain[Link]) -> int:
+def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
     """How many leading segments agree: at once where the buffer is shared, else by halving on
     the running digests."""
     if known := before.shared_with(after):
@@ -98,7 +98,7 @@ def require_reason(agreement: Agreement) -> None:
         )
 
 
-def expected_cached(tokens: int, written: int, rules: CacheRules) -> int:
+def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
     """Tokens a provider should find in its cache: what agrees and was written, in its steps, and
     nothing below its minimum."""
     reachable = min(tokens, written) if rules.explicit else tokens
@@ -118,7 +118,9 @@ def judge_cache(
     has of the request before and its answer, as it counted them itself. Of a cache made by hand at
     least its tokens are read; `explicit_before` says that the request before had one."""
     expired = elapsed is not None and rules.lifetime_s is not None and elapsed > rules.lifetime_s
-    scaled = expected_cached(round(agreement.tokens * factor), round(written * factor), rules)
+    scaled = expected_cached_tokens(
+        round(agreement.tokens * factor), round(written * factor), rules
+    )
     expected = 0 if agreement.first or expired or not same_cache else scaled
     reported = usage.cached
     surely = expected

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from lamina.journal import Journal
 from lamina.values.agent import Guides
 from lamina.values.entry import Entry, SessionEntry
-from lamina.values.item import Item, Reading, Shape
+from lamina.values.item import Item, LoadedItem, Shape
 from lamina.values.message import Message, ToolCall
 from lamina.values.note import Catalogue, Passage
 from lamina.values.piece import Piece
-from lamina.values.request import Gathered, LeftOut
+from lamina.values.request import GatheredItems, LeftOut
 from lamina.values.selection import Document
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool, ToolOutput, Toolset
-from lamina.values.web import Fetched, NotFetched, WebRules
+from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 from lamina.values.wire import Reply, WireRequest
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-    from lamina.selection.expanding import Graph
-    from lamina.selection.scoring import Scores
+    from lamina.selection.expansion import SimilarityGraph
+    from lamina.selection.scores import Scores
 
     Vectors = NDArray[numpy.float32]
 
 # Called with how many chunks are done, of how many.
 Progress = Callable[[int, int], None]
 # Texts by their digests; some may be missing.
-Texts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
+ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 class Clock(Protocol):
@@ -177,17 +177,17 @@ class WorkspaceSource(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         """The item that `reference` names, or why it cannot be had."""
         ...
 
 
 # Bytes of a picture on the web, up to a size; or why they cannot be had.
-FetchPicture = Callable[[str, int], Awaitable[Fetched | NotFetched]]
+FetchPicture = Callable[[str, int], Awaitable[FetchedResource | UnfetchedResource]]
 
 
 @runtime_checkable
-class Gathering(Protocol):
+class BundleSource(Protocol):
     """A workspace in which one reference may bring several items: a folder its notes, a note what
     it embeds."""
 
@@ -203,7 +203,7 @@ class Gathering(Protocol):
         *,
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
-    ) -> Gathered:
+    ) -> GatheredItems:
         """The item that `reference` names, and what comes along with it."""
         ...
 
@@ -236,11 +236,13 @@ class NoteSource(Protocol):
 class WebSource(Protocol):
     """Fetches what rules allow, and nothing else."""
 
-    async def page(self, url: str, rules: WebRules) -> Reading | LeftOut:
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
         """The page as an item: its main text, under its one address."""
         ...
 
-    async def picture(self, url: str, rules: WebRules, limit: int) -> Fetched | NotFetched:
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
         """The bytes of a picture, up to `limit`."""
         ...
 
@@ -277,7 +279,7 @@ class Provider(Protocol):
 
 
 @runtime_checkable
-class KeepsSessions(Protocol):
+class SessionKeeper(Protocol):
     """A provider, or several, that keep something of a session while it is open."""
 
     async def let_go(self, session: str) -> None:
@@ -357,7 +359,7 @@ class Corpus(Protocol):
         """How well each chunk fits each part of a query."""
         ...
 
-    async def graph(self, threshold: float, top: int) -> "Graph":
+    async def graph(self, threshold: float, top: int) -> "SimilarityGraph":
         """Which documents are like which: of each, up to `top` others that are at least as alike as
         `threshold`. Built once and kept; empty where there are no vectors."""
         ...
@@ -370,7 +372,7 @@ class Index(Protocol):
         self,
         documents: Sequence[Document],
         progress: Progress | None = None,
-        texts: Texts | None = None,
+        texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> Corpus:

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.agents.writing import write
+from tests.agents.files import write
 
 from lamina.agents import read_agent
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 
 FILES = (
     "agent.yaml", "tsagent.yaml", "tsagent.json", "mcp.json", "AGENTS.md", "CLAUDE.md", "r.mdc",
@@ -40,10 +40,10 @@ def test_any_bytes_are_an_agent_or_a_problem(name: str, data: bytes) -> None:
                 continue
             agent = read_agent(place)
             # What was read can be kept and sent.
-            canonical(msgspec.to_builtins(agent.guides))
-            canonical([agent.persona, agent.name, agent.description])
-            assert all(each.problem and each.path for each in agent.problems)
-            assert len({each.id for each in agent.guides}) == len(agent.guides)
+            canonical_bytes(msgspec.to_builtins(agent.guides))
+            canonical_bytes([agent.persona, agent.name, agent.description])
+            assert all(problem.problem and problem.path for problem in agent.problems)
+            assert len({guide.id for guide in agent.guides}) == len(agent.guides)
 
 
 def test_names_of_files_that_are_no_text_are_read(tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_names_of_files_that_are_no_text_are_read(tmp_path: Path) -> None:
     os.makedirs(bytes(tmp_path / "rules"))
     Path(os.fsdecode(bytes(tmp_path / "rules") + b"/caf\xe9.md")).write_text("---\n---\nText")
     agent = read_agent(tmp_path)
-    assert [(each.name, each.text) for each in agent.guides] == [("caf", "Text")]
-    canonical(msgspec.to_builtins(agent))
+    assert [(guide.name, guide.text) for guide in agent.guides] == [("caf", "Text")]
+    canonical_bytes(msgspec.to_builtins(agent))
 
 
 @pytest.mark.parametrize("name", ["rules/a.md", "agent.yaml", "persona.md", "mcp.json"])
@@ -60,6 +60,6 @@ def test_a_folder_where_a_file_should_be_is_no_harm(tmp_path: Path, name: str) -
     write(tmp_path, {"AGENTS.md": "Hello.", "rules/b.md": "---\n---\nB", f"{name}/inner.txt": "x"})
     if name != "agent.yaml":
         write(tmp_path, {"agent.yaml": "name: a"})
-        assert [each.name for each in read_agent(tmp_path).guides] == ["b"]
+        assert [guide.name for guide in read_agent(tmp_path).guides] == ["b"]
     else:
-        assert [each.name for each in read_agent(tmp_path).guides] == ["AGENTS.md"]
+        assert [guide.name for guide in read_agent(tmp_path).guides] == ["AGENTS.md"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.writing import guide, read, said
+from tests.agents.files import guide, read, said
 
 HEADS = {
     "always": "description: d\nglobs: **/*.ts\nalwaysApply: true",

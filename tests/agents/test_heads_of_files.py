@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.agents.writing import guide, read, said
+from tests.agents.files import guide, read, said
 
-from lamina.agents.frontmatter import read_page
-from lamina.agents.notes import Notes
+from lamina.agents.markdown_file import read_markdown
+from lamina.agents.problems import ProblemList
 
 OWN = {"agent.yaml": "name: a"}
 
@@ -217,7 +217,7 @@ def test_names_that_are_odd_are_kept_and_named(
 ) -> None:
     fields, problems = rule(tmp_path, f'---\nname: "{name}"\n---\nBody')
     assert fields[0] == kept
-    assert [words in each for each in problems] == ([True] if words else [])
+    assert [words in problem for problem in problems] == ([True] if words else [])
 
 
 def test_a_long_text_is_kept_and_joins_only_by_hand(tmp_path: Path) -> None:
@@ -240,14 +240,14 @@ LINES = st.text(alphabet="ab:-* \t\n#'\"{}[]&!|>%@`,", max_size=80)
 @given(head=LINES, body=LINES)
 def test_the_text_behind_a_head_is_never_lost(head: str, body: str) -> None:
     inside = "\n".join(line for line in head.split("\n") if line.rstrip() != "---")
-    page = read_page(f"---\n{inside}\n---\n{body}", "r.md", Notes())
+    page = read_markdown(f"---\n{inside}\n---\n{body}", "r.md", ProblemList())
     assert page.body == body.strip("\n").rstrip()
     assert page.has_head
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_page(text: str) -> None:
-    page = read_page(text, "r.md", Notes())
+    page = read_markdown(text, "r.md", ProblemList())
     assert page.has_head or page.body == text.strip("\n").rstrip()
 
 

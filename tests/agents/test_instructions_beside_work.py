@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.agents.writing import read, said, write
+from tests.agents.files import read, said, write
 
 from lamina.agents import read_agent
 from lamina.agents.imports import find_imports
 
 
 def names(path: Path) -> list[tuple[str, int, str]]:
-    return [(each.name, each.level, each.text) for each in read_agent(path).guides]
+    return [(guide.name, guide.level, guide.text) for guide in read_agent(path).guides]
 
 
 def test_agents_files_are_read_from_the_root_to_where_one_works(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_agents_files_are_read_from_the_root_to_where_one_works(tmp_path: Path) 
         ("AGENTS.md", 500, "Root."),
         ("api/AGENTS.md", 501, "Closest."),
     ]
-    assert {each.include for each in read_agent(tmp_path / "repo/api").guides} == {"always"}
+    assert {guide.include for guide in read_agent(tmp_path / "repo/api").guides} == {"always"}
     assert names(tmp_path / "repo" / "api" / "AGENTS.md") == [("api/AGENTS.md", 500, "Closest.")]
 
 
@@ -51,7 +51,7 @@ def test_what_codex_would_drop_is_read_and_named(tmp_path: Path) -> None:
         },
     )
     agent = read_agent(tmp_path / "b" / "c")
-    assert [len(each.text) for each in agent.guides] == [30_000, 4_000, 10]
+    assert [len(guide.text) for guide in agent.guides] == [30_000, 4_000, 10]
     assert said(agent, tmp_path) == snapshot(
         [
             "W b/AGENTS.md: Codex reads 32,768 bytes of all AGENTS.md, and would drop all but 2,768 bytes of these 4,000; they are read whole here",
@@ -72,7 +72,7 @@ def test_imports_are_rules_behind_what_imports_them(tmp_path: Path) -> None:
         },
     )
     agent = read_agent(tmp_path)
-    assert [(each.name, each.level) for each in agent.guides] == [
+    assert [(guide.name, guide.level) for guide in agent.guides] == [
         ("CLAUDE.md", 500),
         ("docs/style.md", 501),
         ("docs/more/deep.md", 502),
@@ -94,7 +94,7 @@ def test_imports_that_cannot_be_are_named_with_their_line(tmp_path: Path) -> Non
             "CLAUDE.md": "# Title\n@missing.md\n@../secret.md\n@/etc/hostname\n@~/x.md\n@d0.md\n",
         },
     )
-    assert [each.name for each in agent.guides] == [
+    assert [guide.name for guide in agent.guides] == [
         "CLAUDE.md", "d0.md", "d1.md", "d2.md", "d3.md", "d4.md",
     ]  # fmt: skip
     assert said(agent, tmp_path / "repo") == snapshot(
@@ -125,7 +125,7 @@ def test_a_file_that_many_ways_lead_to_is_read_once(tmp_path: Path) -> None:
     write(tmp_path, {"AGENTS.md": "Once.", "CLAUDE.local.md": "@AGENTS.md"})
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
     agent = read_agent(tmp_path)
-    assert [each.text for each in agent.guides] == ["Once.", "@AGENTS.md"]
+    assert [guide.text for guide in agent.guides] == ["Once.", "@AGENTS.md"]
     assert agent.problems == ()
 
 
@@ -170,7 +170,7 @@ def test_rules_of_claude_join_with_paths_or_always(tmp_path: Path) -> None:
             ".claude/rules/notes.txt": "x",
         },
     )
-    shown = [(each.name, each.include, each.globs, each.text) for each in agent.guides]
+    shown = [(guide.name, guide.include, guide.globs, guide.text) for guide in agent.guides]
     assert shown == [
         (".claude/CLAUDE.md", "always", (), "Hidden but read."),
         ("all", "always", (), "All."),
@@ -201,7 +201,7 @@ def test_links_are_followed_inside_the_root_and_not_out_of_it(tmp_path: Path) ->
     (rules / "loop.mdc").symlink_to("loop.mdc")
     os.mkfifo(rules / "pipe.mdc")
     agent = read_agent(tmp_path / "repo")
-    assert sorted(each.text for each in agent.guides) == ["In", "Own"]
+    assert sorted(guide.text for guide in agent.guides) == ["In", "Own"]
     assert sorted(each.partition(" ")[2].partition(":")[0] for each in said(agent, rules)) == [
         "gone.mdc", "loop.mdc", "one.mdc", "outside", "pipe.mdc",
     ]  # fmt: skip

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.agents.writing import write
+from tests.agents.files import write
 
 from lamina.agents import AgentFolder
 from lamina.errors import UsageError
@@ -26,7 +26,7 @@ def aged(folder: Path) -> Path:
 
 
 async def texts(folder: AgentFolder) -> dict[str, str]:
-    return {each.name: each.text for each in (await folder.guides()).guides}
+    return {guide.name: guide.text for guide in (await folder.guides()).guides}
 
 
 async def test_edits_additions_and_removals_are_seen(tmp_path: Path) -> None:

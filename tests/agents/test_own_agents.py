@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.writing import guide, read, said, write
+from tests.agents.files import guide, read, said, write
 
 from lamina.agents import read_agent
 from lamina.errors import UsageError
@@ -111,7 +111,7 @@ def test_relations_that_name_nothing_are_told_with_their_line(tmp_path: Path) ->
         "mcp.json": '{"mcpServers": {"git": {"command": "git-server"}}}',
     }
     agent = read_agent(write(tmp_path, files))
-    assert [(each.line, each.problem) for each in agent.problems] == [
+    assert [(problem.line, problem.problem) for problem in agent.problems] == [
         (3, "relations: there is no rule 'gone'"),
         (4, "relations: there is no server 'other' in mcp.json"),
     ]

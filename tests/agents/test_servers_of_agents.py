@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.agents.writing import read, said, write
+from tests.agents.files import read, said, write
 
 from lamina.agents import read_agent
-from lamina.agents.jsons import read_json
-from lamina.agents.notes import Notes
-from lamina.agents.yamls import Unreadable
+from lamina.agents.json_fields import read_json
+from lamina.agents.problems import ProblemList
+from lamina.agents.yaml_fields import UnreadableText
 
 
 def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 1, "\t"]))
 def test_json_is_read_as_python_reads_it(value: Any, indent: Any) -> None:
     text = json.dumps(value, indent=indent)
-    notes = Notes()
+    notes = ProblemList()
     assert read_json(text, "x.json", notes).data == json.loads(text)
     assert notes.problems == ()
 
@@ -87,7 +87,7 @@ def test_what_is_no_json_is_unreadable_and_nothing_else(text: str) -> None:
     try:
         expected = json.loads(text)
     except ValueError:
-        with pytest.raises(Unreadable):
-            read_json(text, "x.json", Notes())
+        with pytest.raises(UnreadableText):
+            read_json(text, "x.json", ProblemList())
     else:
-        assert read_json(text, "x.json", Notes()).data == expected
+        assert read_json(text, "x.json", ProblemList()).data == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.writing import guide, read, said
+from tests.agents.files import guide, read, said
 
 from lamina.agents import read_agent
 from lamina.values.agent import Skill
@@ -97,7 +97,7 @@ def test_a_skill_without_a_head_and_two_of_one_name_are_kept(tmp_path: Path) -> 
             "b/SKILL.md": "3",
         },
     )
-    assert {each.name: guide(agent, each.name).text for each in agent.skills} == {
+    assert {skill.name: guide(agent, skill.name).text for skill in agent.skills} == {
         "a": "1",
         "skill-a": "2",
         "b": "3",
@@ -112,4 +112,4 @@ def test_one_skill_is_an_agent_by_its_folder_and_by_its_file(tmp_path: Path) -> 
 
 def test_skills_of_an_agent_of_our_own(tmp_path: Path) -> None:
     agent = read(tmp_path, {"agent.yaml": "name: a", "skills/pdf-forms/SKILL.md": PDF})
-    assert [each.name for each in agent.skills] == ["pdf-forms"]
+    assert [skill.name for skill in agent.skills] == ["pdf-forms"]

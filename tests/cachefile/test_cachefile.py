@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lamina.cachefile import CacheFile, Kind, NotOurs, is_busy, writing
+from lamina.cachefile import CacheFile, CacheFileKind, ForeignDatabase, is_busy, transaction
 
-SHELF = Kind(
+SHELF = CacheFileKind(
     name="shelf",
     one="a shelf",
     application=0x53484C46,
@@ -29,12 +29,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "data" / "shelf.sqlite"
 
 
-def shelf_at(path: Path, kind: Kind = SHELF) -> CacheFile:
+def shelf_at(path: Path, kind: CacheFileKind = SHELF) -> CacheFile:
     return CacheFile(path, kind, patience=0.0)
 
 
 def put(file: sqlite3.Connection) -> None:
-    with writing(file):
+    with transaction(file):
         file.execute("INSERT INTO things VALUES ('lamp')")
 
 
@@ -56,7 +56,7 @@ def test_what_failed_halfway_is_not_there(path: Path) -> None:
     shelf.attempt(put, said.append)
 
     def put_and_fail(file: sqlite3.Connection) -> None:
-        with writing(file):
+        with transaction(file):
             file.execute("INSERT INTO things VALUES ('chair')")
             raise KeyError("chair")
 
@@ -100,12 +100,12 @@ def test_a_sound_file_stays_where_it_is_whatever_is_asked_of_it(path: Path) -> N
 @pytest.mark.parametrize(
     "other", [replace(SHELF, version=4), replace(SHELF, application=1)], ids=["version", "program"]
 )
-def test_a_file_of_another_kind_is_left_alone(path: Path, other: Kind) -> None:
+def test_a_file_of_another_kind_is_left_alone(path: Path, other: CacheFileKind) -> None:
     theirs = shelf_at(path, other)
     theirs.attempt(put, print)
     theirs.close()
     before = path.read_bytes()
-    with pytest.raises(NotOurs) as refused:
+    with pytest.raises(ForeignDatabase) as refused:
         shelf_at(path).attempt(count, print)
     assert str(refused.value) == (
         f"it is a database of another program, or version {other.version} of a shelf instead of 3, "

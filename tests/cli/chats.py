@@ -10,14 +10,14 @@ from rich.console import Console
 from tests.fakes.providers import ProviderFake, ProvidersFake
 from tests.fakes.tools import ToolHostFake
 
-from lamina.cli.chatting.asking import KeyboardApprover
-from lamina.cli.chatting.conversation import Chat
-from lamina.cli.chatting.screen import Screen
-from lamina.cli.chatting.source import Interrupted
-from lamina.engine.runner import AgentRunner
-from lamina.engine.session import Session
+from lamina.cli.chat.approver import KeyboardApprover
+from lamina.cli.chat.chat import Chat
+from lamina.cli.chat.message_source import InputInterrupt
+from lamina.cli.screen import Screen
+from lamina.runners.runner import AgentRunner
+from lamina.session.session import Session
 from lamina.values.message import Text
-from lamina.values.piece import Piece, ReadingPiece, TextPiece
+from lamina.values.piece import Piece, ProgressPiece, TextPiece
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 from lamina.wiring import open_session
@@ -35,8 +35,8 @@ def answer(
     """The pieces of an answer."""
     usage = Usage(input=input, cached=cached, output=len(text.split()))
     return [
-        ReadingPiece(done=input, total=input, cached=cached),
-        *(TextPiece(each) for each in text.splitlines(keepends=True)),
+        ProgressPiece(done=input, total=input, cached=cached),
+        *(TextPiece(line) for line in text.splitlines(keepends=True)),
         Reply(blocks=(Text(text),), usage=usage, stop=stop),
     ]
 
@@ -57,7 +57,7 @@ class SourceFake:
         while self._acts:
             act = self._acts.pop(0)
             if act is CTRL_C:
-                raise Interrupted
+                raise InputInterrupt
             if isinstance(act, str):
                 return act
             assert callable(act)
@@ -68,7 +68,7 @@ class SourceFake:
         self.questions.append(question)
         choice = self.choices.pop(0)
         if choice is CTRL_C:
-            raise Interrupted
+            raise InputInterrupt
         assert choice is None or choice in answers
         return None if choice is None else str(choice)
 

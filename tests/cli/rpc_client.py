@@ -13,11 +13,11 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
-from lamina.cli.jsonrpc import TooLong, split_lines
-from lamina.cli.rpc import Desk, Served, Server
-from lamina.cli.stdio import incoming
-from lamina.engine.runner import AgentRunner
+from lamina.cli.rpc.jsonrpc import OverlongLine, split_lines
+from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
+from lamina.cli.stdio import open_input
 from lamina.ports import ToolHost
+from lamina.runners.runner import AgentRunner
 from lamina.values.tool import OfferedTool
 
 
@@ -28,16 +28,16 @@ class Client:
         self.world = world
         self.provider = provider
         self.host = host
-        self.server: Server | None = None
+        self.server: RpcServer | None = None
         self.runner: AgentRunner | None = None
         self.ended = anyio.Event()
         self.sink = -1
         self.seen: list[dict[str, Any]] = []
-        self._send, self.lines = anyio.create_memory_object_stream[bytes | TooLong](100)
-        self.messages: AsyncIterator[bytes | TooLong] | None = None
+        self._send, self.lines = anyio.create_memory_object_stream[bytes | OverlongLine](100)
+        self.messages: AsyncIterator[bytes | OverlongLine] | None = None
         self._number = 0
 
-    async def write(self, line: bytes | TooLong) -> None:
+    async def write(self, line: bytes | OverlongLine) -> None:
         await self._send.send(line)
 
     async def send(self, method: str, **params: Any) -> int:
@@ -108,17 +108,17 @@ async def serving(
     client = Client(world or World(notes), ProviderFake(*scripts), ToolHostFake(*tools))
     source, sink = os.pipe()
     client.sink = sink
-    desk = Desk()
+    desk = PendingApprovals()
     session = await client.world.open("talk")
     runner = AgentRunner(
         session, ProvidersFake(client.provider), host or client.host, approver=desk
     )
     client.runner = runner
-    client.server = Server(
+    client.server = RpcServer(
         runner,
         desk,
         sink,
-        served=Served(**served),
+        served=PromptDefaults(**served),
         console=Console(file=io.StringIO()),
         book=client.world.book,
     )
@@ -130,7 +130,7 @@ async def serving(
         os.close(sink)
         client.ended.set()
 
-    async with anyio.create_task_group() as group, incoming(source) as chunks:
+    async with anyio.create_task_group() as group, open_input(source) as chunks:
         client.messages = split_lines(chunks)
         group.start_soon(work)
         yield client

@@ -10,12 +10,12 @@ from tests.cli.chats import TARGET, answer
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling
 from tests.fakes.tools import ToolHostFake, tool
 
-from lamina.cli.chat import connected, signals
-from lamina.cli.chatting.asking import KeyboardApprover
-from lamina.cli.chatting.conversation import Chat
-from lamina.cli.chatting.screen import open_screen
-from lamina.engine.runner import AgentRunner
-from lamina.values.piece import Piece, ReadingPiece
+from lamina.cli.chat.approver import KeyboardApprover
+from lamina.cli.chat.chat import Chat
+from lamina.cli.chat.startup import catch_signals, connect_input
+from lamina.cli.screen import open_screen
+from lamina.runners.runner import AgentRunner
+from lamina.values.piece import Piece, ProgressPiece
 from lamina.values.usage import Usage
 from lamina.wiring import open_session
 from lamina.workspace.folder import FolderWorkspace
@@ -39,8 +39,8 @@ async def main() -> int:
         answer(LONG),
         wipe,
         answer("Wiped."),
-        [ReadingPiece(done=512, total=3_210), *answer("It will not end")[:-1], anyio.Event()],
-        [ReadingPiece(done=512, total=3_210), anyio.Event()],
+        [ProgressPiece(done=512, total=3_210), *answer("It will not end")[:-1], anyio.Event()],
+        [ProgressPiece(done=512, total=3_210), anyio.Event()],
         answer(EVIL),
     )
     screen = open_screen()
@@ -50,8 +50,8 @@ async def main() -> int:
     async with AgentRunner(session, ProvidersFake(provider), host, approver=approver) as runner:
         workspace = FolderWorkspace(Path())
         chat = Chat(runner, screen, approver, workspace=workspace, root=Path())
-        async with connected(chat):
-            with signals(chat):
+        async with connect_input(chat):
+            with catch_signals(chat):
                 return await chat.talk()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.writing import write
+from tests.agents.files import write
 from tests.cli.inside import error, lamina, output
 
 

@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from tests.cli.asking import Desk, Hung, Screen
 from tests.cli.inside import error
+from tests.cli.questions import Desk, Hung, Screen
 from tests.fakes.providers import ProvidersFake, calling, saying, spoken
 from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
 from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.ask import require_readable
-from lamina.cli.stdio import stoppable
-from lamina.cli.voice import Voice
-from lamina.engine.runner import AgentRunner
-from lamina.errors import ProviderError, TurnState, UsageError
+from lamina.cli.ask_output import AskOutput
+from lamina.cli.stdio import stop_on_signals
+from lamina.errors import ProviderError, TurnStateError, UsageError
+from lamina.runners.runner import AgentRunner
 from lamina.values.entry import DecisionEntry
-from lamina.values.event import BlockDelta, BlockStarted, Requested, Retried
+from lamina.values.event import BlockDelta, BlockStarted, RequestRetried, RequestStarted
 from lamina.values.message import Text
-from lamina.values.piece import ReadingPiece, ThinkingPiece
+from lamina.values.piece import ProgressPiece, ThinkingPiece
 from lamina.values.prompt import LAYERS, Layer, Segment
 from lamina.values.request import Agreement, LeftOut, RequestContext
 from lamina.values.tool import ToolOutput
@@ -51,13 +51,13 @@ def test_the_answer_alone_stands_on_standard_output() -> None:
 
 def test_what_others_outranked_is_not_said_and_what_is_missing_is() -> None:
     err = io.StringIO()
-    voice = Voice(io.StringIO(), Console(file=err, width=100))
+    voice = AskOutput(io.StringIO(), Console(file=err, width=100))
     left_out = (
         LeftOut(what="rule:a", reason="ranked_lower", detail="a (0.30): others fit better"),
         LeftOut(what="rule:b", reason="missing", detail="there is no rule 'b'"),
     )
     context = RequestContext(target="fake:one", left_out=left_out)
-    voice.hear(Requested(request="000009", target="fake:one", context=context, layers=()))
+    voice.hear(RequestStarted(request="000009", target="fake:one", context=context, layers=()))
     assert err.getvalue() == "left out: there is no rule 'b'\n"
 
 
@@ -87,7 +87,7 @@ def test_the_answer_is_written_while_it_comes() -> None:
 def test_a_person_at_a_terminal_sees_what_it_cost() -> None:
     async def body() -> None:
         usage = Usage(input=1200, cached=1000, output=7)
-        desk = Desk([ReadingPiece(done=9, total=10), *saying("In May.", usage=usage)])
+        desk = Desk([ProgressPiece(done=9, total=10), *saying("In May.", usage=usage)])
         assert await desk.ask(out=Screen(), terminal=True) == 0
         assert desk.said == "In May.\n"
         last = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", desk.err.splitlines()[-1])
@@ -109,7 +109,7 @@ def test_what_a_model_says_cannot_steer_a_terminal() -> None:
 
 
 def test_an_answer_that_a_hook_changes_is_told_of() -> None:
-    voice = Voice(io.StringIO(), Console(file=io.StringIO()))
+    voice = AskOutput(io.StringIO(), Console(file=io.StringIO()))
 
     async def body() -> None:
         desk = Desk(saying("In May."))
@@ -132,10 +132,10 @@ def test_an_answer_that_a_hook_changes_is_told_of() -> None:
 
 def test_what_was_written_before_a_retry_is_said_to_be_void() -> None:
     out, err = io.StringIO(), io.StringIO()
-    voice = Voice(out, Console(file=err, width=100))
+    voice = AskOutput(out, Console(file=err, width=100))
     voice.hear(BlockStarted(index=0, kind="text"))
     voice.hear(BlockDelta(index=0, text="In"))
-    voice.hear(Retried(reason="too long"))
+    voice.hear(RequestRetried(reason="too long"))
     assert err.getvalue() == (
         "sent again, smaller: too long\n"
         "warning: the answer begins anew: what was written of it so far is void\n"
@@ -291,7 +291,7 @@ def test_allow_tools_allows_each_call_once_and_leaves_the_settings() -> None:
         assert desk.runner is not None
         session = desk.runner.session
         assert session.settings.ask_before_tools == "tool"
-        made = [each.decision for each in session.entries if isinstance(each, DecisionEntry)]
+        made = [entry.decision for entry in session.entries if isinstance(entry, DecisionEntry)]
         assert made == ["allow_once"]
         await desk.ask()
         assert desk.host.called == ["wipe"]
@@ -377,7 +377,7 @@ def test_a_turn_that_was_interrupted_goes_on() -> None:
         assert await desk.ask(None) == 0
         assert desk.said == "In May.\n"
         assert desk.kept == [("user", "When?"), ("assistant", "In May.")]
-        with pytest.raises(TurnState, match="complete"):
+        with pytest.raises(TurnStateError, match="complete"):
             await desk.ask(None)
 
     run(body())
@@ -404,7 +404,7 @@ def test_an_answer_can_be_limited_and_the_session_keeps_to_it() -> None:
         await desk.ask(max_tokens=7)
         await desk.ask(max_tokens=7)
         await desk.ask()
-        assert [each["max_tokens"] for each in desk.provider.bodies] == [7, 7, 7]
+        assert [body["max_tokens"] for body in desk.provider.bodies] == [7, 7, 7]
         assert desk.runner is not None
         kinds = [type(entry).__name__ for entry in desk.runner.session.entries]
         assert kinds.count("TransformEntry") == 1
@@ -420,7 +420,7 @@ def test_a_first_signal_stops_the_turn_and_says_which_it_was() -> None:
             stopped.set()
             return True
 
-        async with stoppable() as stop:
+        async with stop_on_signals() as stop:
             stop.abort = abort
             os.kill(os.getpid(), signal.SIGINT)
             await stopped.wait()
@@ -431,7 +431,7 @@ def test_a_first_signal_stops_the_turn_and_says_which_it_was() -> None:
 
 def test_a_signal_with_nothing_to_abort_leaves_the_block() -> None:
     async def body() -> None:
-        async with stoppable() as stop:
+        async with stop_on_signals() as stop:
             os.kill(os.getpid(), signal.SIGTERM)
             await anyio.sleep_forever()
         assert stop.exit_code == 143

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.inside import error, lamina
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
 
-from lamina.cli.talking import changes_of
+from lamina.cli.chat_options import settings_changes
 from lamina.wiring import default_store
 
 NOTES = {
@@ -65,7 +65,7 @@ class Shell:
 @pytest.fixture
 def shell(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     provider = ProviderFake()
-    monkeypatch.setattr("lamina.cli.running.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr("lamina.cli.runner.Clients", lambda **_: ClientsFake(provider))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setenv("LAMINA_TARGET", "openai:gpt-4o")
     monkeypatch.setenv("LAMINA_EMBED", "off")
@@ -229,7 +229,7 @@ def test_a_plan_is_shown_beginnings_of_what_is_attached(shell: Shell) -> None:
     long = "First words.\n\n" + "Much more. " * 200
     (shell.folder / "long.md").write_text(long, "utf-8")
     shell.ask("--mode", "plan", "--attach", "long", "What?")
-    plan, answer = (str(each["messages"][-1]["content"]) for each in shell.bodies)
+    plan, answer = (str(body["messages"][-1]["content"]) for body in shell.bodies)
     assert "long.md" in plan
     assert "First words." in plan
     assert len(plan) < 1_000
@@ -314,10 +314,10 @@ def test_what_was_allowed_stays_in_the_session(shell: Shell) -> None:
 
 
 def test_a_host_alone_means_listed_ones() -> None:
-    assert changes_of(None, None) == {}
-    assert changes_of(None, ["a", "b"]) == {"web": "listed", "allow_hosts": ("a", "b")}
-    assert changes_of("public", ["a"]) == {"web": "public", "allow_hosts": ("a",)}
-    assert changes_of("off", None) == {"web": "off"}
+    assert settings_changes(None, None) == {}
+    assert settings_changes(None, ["a", "b"]) == {"web": "listed", "allow_hosts": ("a", "b")}
+    assert settings_changes("public", ["a"]) == {"web": "public", "allow_hosts": ("a",)}
+    assert settings_changes("off", None) == {"web": "off"}
 
 
 def test_memory_goes_along_unless_it_is_left_out(

@@ -9,15 +9,15 @@ from tests.cli.chats import CTRL_C, SourceFake, Talk, answer, opened, talk
 from tests.fakes.providers import ProviderFake, calling
 from tests.fakes.tools import ToolHostFake, tool
 
-from lamina.cli.chatting.commands import Commands
-from lamina.cli.chatting.conversation import how_to_go_on
-from lamina.cli.chatting.showing import questions_of
-from lamina.cli.chatting.table import COMMANDS
+from lamina.cli.chat.chat import how_to_go_on
+from lamina.cli.chat.slash.command_table import COMMANDS
+from lamina.cli.chat.slash.commands import SlashCommands
+from lamina.cli.chat.views import questions_of
 from lamina.errors import ProviderError
 from lamina.selection.presets import preset
 from lamina.values.message import Message
 from lamina.values.selection import SearchSettings
-from lamina.values.tool import ToolOutput, Withheld
+from lamina.values.tool import ToolOutput, WithheldTool
 from lamina.values.usage import Usage
 
 
@@ -474,7 +474,7 @@ def test_ctrl_c_at_a_decision_stops_the_turn(notes: Path) -> None:
 
 def test_tools_says_what_is_offered_on_which_terms_and_what_is_withheld(notes: Path) -> None:
     host = ToolHostFake(tool("wipe", "required"), tool("look"))
-    host.withheld = [Withheld(what="far", reason="unreachable", detail="it does not answer")]
+    host.withheld = [WithheldTool(what="far", reason="unreachable", detail="it does not answer")]
     talked = talk(notes, "/tools", host=host)
     assert re.search(r"^fake · wipe +you are asked +Does wipe\.", talked.out, re.M)
     assert re.search(r"^fake · look +nobody is asked +Does look\.", talked.out, re.M)
@@ -485,7 +485,7 @@ def test_tools_says_what_is_offered_on_which_terms_and_what_is_withheld(notes: P
 def test_help_lists_every_command(notes: Path) -> None:
     shown = talk(notes, "/help").out
     assert all(f"/{name}" in shown for name in COMMANDS)
-    does = {name.removeprefix("do_") for name in dir(Commands) if name.startswith("do_")}
+    does = {name.removeprefix("do_") for name in dir(SlashCommands) if name.startswith("do_")}
     assert does == set(COMMANDS)
 
 

@@ -11,17 +11,17 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from tests.cli.chats import Act, SourceFake, Talk, answer, opened
 from tests.fakes.providers import ProviderFake
-from tests.fakes.selecting import SelectorFake, guide
+from tests.fakes.selection import SelectorFake, guide
 from tests.fakes.tools import ToolHostFake, tool
 
-from lamina.cli.chatting.completing import ChatCompleter
-from lamina.cli.chatting.mentions import find_mentions, mention_guide, unfinished_mention
-from lamina.cli.chatting.paths import Paths
-from lamina.engine.including import find_mentions as find_guides
+from lamina.assembly.inclusion import find_mentions as find_guides
+from lamina.cli.chat.completer import ChatCompleter
+from lamina.cli.chat.mentions import find_mentions, mention_guide, unfinished_mention
+from lamina.cli.chat.paths import Paths
 from lamina.errors import LaminaError
 from lamina.values.agent import Guides
 from lamina.values.item import ItemId
-from lamina.values.selection import Selected
+from lamina.values.selection import SelectedItem
 from lamina.workspace.folder import FolderWorkspace
 
 TIDES = ItemId("reference:tides")
@@ -32,7 +32,7 @@ def agent() -> SelectorFake:
         guide("rule", "house-style", description="How we write."),
         guide("rule", "be kind", "manual", description="Tone."),
         guide("reference", "tides", "agent", level=7, description="When it is high."),
-        finds={"tide": [Selected(item=TIDES, score=0.5)]},
+        finds={"tide": [SelectedItem(item=TIDES, score=0.5)]},
     )
 
 
@@ -57,7 +57,7 @@ def sent(talked: Talk) -> list[str]:
     """What the last request held, with its modes."""
     last = talked.session.state.last_sent
     assert last is not None
-    items = [f"{each.item} {each.include}" for each in last.context.items]
+    items = [f"{item.item} {item.include}" for item in last.context.items]
     return sorted(items + [f"{each.item} {each.include}" for each in last.context.tools])
 
 
@@ -94,7 +94,7 @@ def test_what_others_outranked_is_told_by_why_and_is_no_warning(notes: Path) -> 
     selector = SelectorFake(
         guide("reference", "tides", "agent"),
         guide("reference", "ebb", "agent"),
-        finds={"tide": [Selected(item=TIDES, score=0.5)]},
+        finds={"tide": [SelectedItem(item=TIDES, score=0.5)]},
     )
     talked = talk(notes, "When is the tide?", "/why", selector=selector)
     assert "left out" not in talked.err

@@ -12,10 +12,10 @@ from tests.cli.inside import error
 from tests.fakes.providers import ProviderFake, ProvidersFake
 from tests.workspace.test_folder import png
 
-from lamina.cli.chat import ChatOptions, read_attached
-from lamina.cli.chatting.mentions import find_mentions
-from lamina.engine.qa import QaRunner
+from lamina.cli.chat.mentions import find_mentions
+from lamina.cli.chat.startup import ChatOptions, read_attached
 from lamina.errors import UsageError
+from lamina.runners.qa import QaRunner
 from lamina.wiring.workspaces import open_workspace
 from lamina.workspace.folder import FolderWorkspace
 
@@ -49,7 +49,7 @@ def said(talked: Talk) -> list[str]:
 def sent(talked: Talk) -> list[str]:
     last = talked.session.state.last_sent
     assert last is not None
-    return [each.item for each in last.context.items]
+    return [item.item for item in last.context.items]
 
 
 # -- /attach -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from tests.cli.running import error, output
+from tests.cli.commands import error, output
 
 TURNS: list[dict[str, Any]] = [
     {"ask": "One?", "attach": ["plan.txt"], "answer": "1"},

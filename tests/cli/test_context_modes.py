@@ -31,14 +31,14 @@ def folder(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def provider(monkeypatch: pytest.MonkeyPatch) -> ProviderFake:
     """Whoever answers `ask`; `context` finds nobody to ask."""
     provider = ProviderFake()
-    monkeypatch.setattr("lamina.cli.running.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr("lamina.cli.runner.Clients", lambda **_: ClientsFake(provider))
     return provider
 
 
 def everything(folder: Path) -> dict[str, bytes]:
     """All files of the folder and of the home beside it."""
     files = (each for each in folder.parent.rglob("*") if each.is_file())
-    return {str(each): each.read_bytes() for each in files}
+    return {str(file): file.read_bytes() for file in files}
 
 
 def as_json(*arguments: str, cwd: Path) -> Any:
@@ -110,7 +110,7 @@ def test_what_is_found_is_listed_with_the_numbers_it_would_be_cited_by(folder: P
 
 def test_tools_are_listed_only_if_they_are_offered(folder: Path) -> None:
     tools = as_json(QUESTION, "--files", cwd=folder)["context"]["tools"]
-    assert [each["name"] for each in tools] == [*FILES, "localSearch"]
+    assert [tool["name"] for tool in tools] == [*FILES, "localSearch"]
     assert "\n| ls | " in output("context", QUESTION, "--files", cwd=folder)
     assert "tools" not in as_json(QUESTION, cwd=folder)["context"]
 

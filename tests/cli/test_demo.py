@@ -6,14 +6,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.cli.running import error, lamina, output
+from tests.cli.commands import error, lamina, output
 
-from lamina.cli.demo import SAMPLE_WINDOW, SAMPLE_WRITTEN, sample_folder, sample_script
-from lamina.cli.demo_ways import Measured, SampleWorkspace, open_ways, physical_limit
+from lamina.cli.demo.model_run import SAMPLE_WINDOW, SAMPLE_WRITTEN, sample_folder, sample_script
+from lamina.cli.demo.ways import Measurement, SampleWorkspace, open_ways, physical_limit
 from lamina.cli.script import EditedWorkspace, read_script
-from lamina.providers.book import DEFAULT_TARGET, load_book
+from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.values.event import Event
-from lamina.wiring.running import Clients
+from lamina.wiring.runners import Clients
 from lamina.workspace.folder import FolderWorkspace
 
 WAYS = ("lazy", "eager", "naive")
@@ -30,7 +30,7 @@ TALK = {
 GATE = "# The gate\n\nThe code word is walnut. The gate is green.\n"
 
 
-async def play_sample() -> tuple[int, list[Measured]]:
+async def play_sample() -> tuple[int, list[Measurement]]:
     """The demo's own conversation as Lamina assembles it, and the limit."""
     script = read_script(sample_script())
     source = SampleWorkspace(FolderWorkspace(sample_folder()), SAMPLE_WRITTEN)
@@ -52,7 +52,7 @@ async def play_sample() -> tuple[int, list[Measured]]:
 
 
 @pytest.fixture(scope="module")
-def sample(embedded_model: Path) -> tuple[int, list[Measured]]:
+def sample(embedded_model: Path) -> tuple[int, list[Measurement]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", str(embedded_model.parent.parent))
         return anyio.run(play_sample)
@@ -90,7 +90,7 @@ def total(shown: str, way: str) -> re.Match[str]:
 
 
 def test_lazy_reprocesses_at_most_15_percent_more_than_the_limit(
-    sample: tuple[int, list[Measured]],
+    sample: tuple[int, list[Measurement]],
 ) -> None:
     limit, measured = sample
     again = sum(each.reprocessed for each in measured)
@@ -98,14 +98,16 @@ def test_lazy_reprocesses_at_most_15_percent_more_than_the_limit(
 
 
 def test_the_ledger_predicts_to_the_token_what_the_model_finds_in_its_cache(
-    sample: tuple[int, list[Measured]],
+    sample: tuple[int, list[Measurement]],
 ) -> None:
     verdicts = [each.verdict for each in sample[1] if each.verdict]
-    assert [each.meaning for each in verdicts] == ["nothing_sent_before"] + ["as_expected"] * 4
-    assert [each.reported for each in verdicts] == [each.expected for each in verdicts]
+    assert [verdict.meaning for verdict in verdicts] == ["nothing_sent_before"] + [
+        "as_expected"
+    ] * 4
+    assert [verdict.reported for verdict in verdicts] == [verdict.expected for verdict in verdicts]
 
 
-def test_the_answers_are_what_the_notes_say(sample: tuple[int, list[Measured]]) -> None:
+def test_the_answers_are_what_the_notes_say(sample: tuple[int, list[Measurement]]) -> None:
     answers = [each.answer for each in sample[1]]
     right = [fact in answer for fact, answer in zip(FACTS, answers, strict=True)]
     assert sum(right) >= len(FACTS) - 1

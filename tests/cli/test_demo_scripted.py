@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cli.running import error, output
+from tests.cli.commands import error, output
 
 
 def test_the_scripted_demo_shows_every_turn_and_what_each_way_cost(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from lamina.cli.indexing import LONG, IndexProgress
+from lamina.cli.index_progress import LONG, IndexProgress
 
 
 def told(terminal: bool, *steps: tuple[int, int]) -> str:

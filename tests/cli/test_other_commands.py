@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.running import error, lamina, output
+from tests.cli.commands import error, lamina, output
 
 from lamina import __version__
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:

@@ -13,15 +13,15 @@ from rich.console import Console
 from tests.cli.inside import error
 from tests.cli.rpc_client import serving
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying, spoken
-from tests.fakes.selecting import SelectorFake, guide
+from tests.fakes.selection import SelectorFake, guide
 from tests.fakes.sessions import World, run
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina import __version__
-from lamina.cli.jsonrpc import TooLong
-from lamina.cli.rpc import Desk, Served, Server
-from lamina.engine.runner import AgentRunner
+from lamina.cli.rpc.jsonrpc import OverlongLine
+from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
 from lamina.errors import ProviderError
+from lamina.runners.runner import AgentRunner
 from lamina.selection.presets import preset
 from lamina.values.usage import Usage
 
@@ -69,7 +69,7 @@ def test_a_prompt_is_told_of_while_it_runs_and_answered_at_its_end() -> None:
                 "end",
             ]
             deltas = [each for each in client.seen if each.get("params", {}).get("text")]
-            assert [each["params"]["text"] for each in deltas] == ["In", " May."]
+            assert [delta["params"]["text"] for delta in deltas] == ["In", " May."]
 
     run(body())
 
@@ -493,11 +493,13 @@ def test_a_client_that_is_gone_ends_it_too() -> None:
         world = World()
         provider = ProviderFake([*spoken("In the"), anyio.Event()])
         session = await world.open("talk")
-        desk = Desk()
+        desk = PendingApprovals()
         runner = AgentRunner(session, ProvidersFake(provider), ToolHostFake(), approver=desk)
         console = Console(file=io.StringIO())
-        server = Server(runner, desk, sink, served=Served(), console=console, book=world.book)
-        send, lines = anyio.create_memory_object_stream[bytes | TooLong](1)
+        server = RpcServer(
+            runner, desk, sink, served=PromptDefaults(), console=console, book=world.book
+        )
+        send, lines = anyio.create_memory_object_stream[bytes | OverlongLine](1)
         with anyio.fail_after(20):
             async with runner, send, lines:
                 await server.run(lines)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.cli.rpc_client import serving
 from tests.fakes.sessions import run
 
-from lamina.cli.jsonrpc import Fault, TooLong, read_call, split_lines
+from lamina.cli.rpc.jsonrpc import JsonRpcFault, OverlongLine, read_call, split_lines
 
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
 DEEP = b"[" * 100_000 + b"]" * 100_000
-HOSTILE: list[tuple[bytes | TooLong, int, object]] = [
+HOSTILE: list[tuple[bytes | OverlongLine, int, object]] = [
     (b"garbage", PARSE, None),
     (b"{", PARSE, None),
     (b"\x00\x01\x02", PARSE, None),
@@ -24,7 +24,7 @@ HOSTILE: list[tuple[bytes | TooLong, int, object]] = [
     (DEEP, PARSE, None),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tree", "params": ' + DEEP + b"}", PARSE, None),
     (b"x" * 10_000_000, PARSE, None),
-    (TooLong(), PARSE, None),
+    (OverlongLine(), PARSE, None),
     (b"[]", INVALID, None),
     (b'[{"jsonrpc": "2.0", "id": 1, "method": "tree"}]', INVALID, None),
     (b"null", INVALID, None),
@@ -48,7 +48,7 @@ HOSTILE: list[tuple[bytes | TooLong, int, object]] = [
 
 @pytest.mark.parametrize(("line", "code", "number"), HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_line_is_refused_and_the_next_one_served(
-    line: bytes | TooLong, code: int, number: object
+    line: bytes | OverlongLine, code: int, number: object
 ) -> None:
     async def body() -> None:
         async with serving() as client:
@@ -116,7 +116,7 @@ def test_any_bytes_are_a_call_or_a_fault(line: bytes) -> None:
     fault = None
     try:
         assert isinstance(read_call(line).method, str)
-    except Fault as error:
+    except JsonRpcFault as error:
         fault = error
     assert fault is None or fault.code in (PARSE, INVALID)
 
@@ -135,6 +135,6 @@ def test_lines_come_out_the_same_however_the_bytes_arrive(
 
         found = [line async for line in split_lines(arriving(), most)]
         whole = data.split(b"\n")[:-1]
-        assert found == [TooLong() if len(line) > most else line for line in whole]
+        assert found == [OverlongLine() if len(line) > most else line for line in whole]
 
     run(body())

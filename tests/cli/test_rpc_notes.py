@@ -13,9 +13,9 @@ from rich.console import Console
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, saying
 
 import lamina
-from lamina.cli.jsonrpc import TooLong
-from lamina.cli.rpc import Desk, Served, Server
-from lamina.engine.runner import ChatRunner
+from lamina.cli.rpc.jsonrpc import OverlongLine
+from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
+from lamina.runners.runner import ChatRunner
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def vault(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def serve(
-    runner: ChatRunner, *calls: tuple[str, dict[str, Any]], served: Served | None = None
+    runner: ChatRunner, *calls: tuple[str, dict[str, Any]], served: PromptDefaults | None = None
 ) -> list[Any]:
     """The answers to calls, one after the other."""
     source, sink = os.pipe()
@@ -35,7 +35,7 @@ async def serve(
     turn = [anyio.Event() for _ in calls]
     console = Console(file=io.StringIO())
 
-    async def lines() -> AsyncIterator[bytes | TooLong]:
+    async def lines() -> AsyncIterator[bytes | OverlongLine]:
         for number, (method, params) in enumerate(calls):
             call = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             yield json.dumps(call).encode()
@@ -51,7 +51,9 @@ async def serve(
 
     async with runner, anyio.create_task_group() as group:
         group.start_soon(listen)
-        server = Server(runner, Desk(), sink, served=served or Served(), console=console)
+        server = RpcServer(
+            runner, PendingApprovals(), sink, served=served or PromptDefaults(), console=console
+        )
         await server.run(lines())
         os.close(sink)
     return [answers[number] for number in range(len(calls))]
@@ -96,7 +98,7 @@ def test_whoever_answers_from_notes_runs_no_tools(vault: Path) -> None:
 def test_a_prompt_attaches_whatever_a_person_can(vault: Path) -> None:
     async def body() -> None:
         provider, given = opened(vault)
-        served = Served(attach=("plan",))
+        served = PromptDefaults(attach=("plan",))
         _, context = await serve(
             await lamina.open_agent(**given),
             ("prompt", {"text": "What?", "attach": ["sea/", "#ferry", "[[log#Log]]", "gone"]}),

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 import pytest
 from inline_snapshot import snapshot
+from tests.cli.commands import LAMINA
 from tests.cli.inside import error, lamina, output
-from tests.cli.running import LAMINA
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 

@@ -11,15 +11,15 @@ import typer
 from inline_snapshot import snapshot
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
-from tests.fakes.selecting import SelectorFake, guide, open_guided
+from tests.fakes.selection import SelectorFake, guide, open_guided
 from typer.testing import CliRunner
 
 from lamina import open_session
-from lamina.cli.commands_usage import register
+from lamina.cli.commands.agent_usage import register
 from lamina.errors import UsageError
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.item import ItemId
-from lamina.values.selection import Selected
+from lamina.values.selection import SelectedItem
 from lamina.values.settings import Settings
 from lamina.wiring import default_store
 
@@ -35,7 +35,7 @@ def keep(notes: Path, session: str, answers: Sequence[str], agent: str = "pilot"
             guide("rule", "house-style"),
             guide("rule", "tone"),
             guide("reference", "tides", "agent"),
-            finds={"Q": [Selected(item=TIDES, score=0.625)]},
+            finds={"Q": [SelectedItem(item=TIDES, score=0.625)]},
         )
         clock = FakeClock()
         async with await open_guided(
@@ -123,10 +123,10 @@ def test_a_fork_is_not_counted_twice(notes: Path) -> None:
             await fork.close()
 
     anyio.run(body)
-    turns = [each["turns"] for each in json.loads(usage(notes, "--json"))["agents"]]
+    turns = [load["turns"] for load in json.loads(usage(notes, "--json"))["agents"]]
     assert turns == [1]
     default_store(notes).path_of("one").unlink()
-    turns = [each["turns"] for each in json.loads(usage(notes, "--json"))["agents"]]
+    turns = [load["turns"] for load in json.loads(usage(notes, "--json"))["agents"]]
     assert turns == [1]
 
 

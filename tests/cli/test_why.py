@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from tests.cli.inside import error, output
 from tests.fakes.clock import FakeClock
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
-from tests.fakes.selecting import SelectorFake, guide, open_guided
+from tests.fakes.selection import SelectorFake, guide, open_guided
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina import Session, ToolDefinition, open_session
-from lamina.cli.chatting.showing import questions_of
-from lamina.engine.runner import AgentRunner
+from lamina.cli.chat.views import questions_of
 from lamina.journal import State
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
+from lamina.runners.runner import AgentRunner
 from lamina.values.item import Attachment, ItemId
-from lamina.values.selection import Selected
+from lamina.values.selection import SelectedItem
 from lamina.values.settings import Settings
 from lamina.wiring import default_store
 from lamina.workspace.folder import FolderWorkspace
@@ -41,15 +41,15 @@ def guided() -> SelectorFake:
         guide("reference", "tides", "agent", level=700, text="\n\n## Tides\n\nHigh at noon."),
         finds={
             "berth": [
-                Selected(item=ItemId("rule:berths"), score=0.7349),
-                Selected(item=READ, score=0.8),
+                SelectedItem(item=ItemId("rule:berths"), score=0.7349),
+                SelectedItem(item=READ, score=0.8),
             ],
             "tide": [
-                Selected(
+                SelectedItem(
                     item=ItemId("reference:tides"), score=0.66, origin="expansion",
                     source="reference:glossary",
                 ),
-                Selected(item=WRITE, score=0.5),
+                SelectedItem(item=WRITE, score=0.5),
             ],
         },
     )  # fmt: skip
@@ -257,8 +257,8 @@ def test_a_priority_that_relevance_moved_is_shown_with_what_it_was(notes: Path) 
             self, question: str, attachments: Sequence[Attachment], state: State
         ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
             moved = tuple(
-                replace(each, priority=3, priority_before=each.priority, score=0.61)
-                for each in attachments
+                replace(attachment, priority=3, priority_before=attachment.priority, score=0.61)
+                for attachment in attachments
             )
             return moved, ()
 

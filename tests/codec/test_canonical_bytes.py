@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from tests.strategies import json_values, texts, thorough
 
 from lamina.codec import (
-    canonical,
+    canonical_bytes,
     digest_bytes,
     digest_texts,
     digest_value,
@@ -32,10 +32,10 @@ SOURCE = Path(__file__).parents[2] / "src"
 # Sets feed the dicts and lists below, so another hash seed means another order of insertion.
 PROGRAM = """
 import json
-from lamina.codec import canonical, digest_value
+from lamina.codec import canonical_bytes, digest_value
 from lamina.layers import Assembler, Layout, measure_layers
 from lamina.values.chain import Chain
-from lamina.values.envelope import Envelope, Laid, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, SystemPart
 from lamina.values.item import Item, note_id
 from lamina.values.message import Context, Message, Text, ToolCall, ToolDefinition, ToolResult, Use
 
@@ -48,7 +48,7 @@ tools = tuple(
 )
 known = {(i.id, i.version): i for i in
          (Item(id=note_id(f"{name}.md"), content=name * 3) for name in names)}
-library = tuple(Laid(item=i, version=v) for i, v in sorted(known)[:2])
+library = tuple(LaidItem(item=i, version=v) for i, v in sorted(known)[:2])
 item, version = sorted(known)[2]
 messages = (
     Message(role="user", id="m1", blocks=(
@@ -65,7 +65,7 @@ for promotion in ("lazy", "eager"):
     lines += [layer.digest for layer in measure_layers(prompt)]
     lines += [json.dumps(segment.content.parameters) for segment in prompt
               if isinstance(segment.content, ToolDefinition)]
-lines += [canonical(each).decode() for each in (*tools, *messages)]
+lines += [canonical_bytes(each).decode() for each in (*tools, *messages)]
 lines += [digest_value(nested)]
 print(json.dumps(lines))
 """
@@ -102,7 +102,7 @@ def test_canonical_bytes_have_sorted_keys_no_white_space_and_plain_utf8() -> Non
     tool = ToolDefinition(
         name="find", parameters={"type": "object", "properties": {"b": 1.5, "a": ["é", None]}}
     )
-    assert canonical(tool) == snapshot(
+    assert canonical_bytes(tool) == snapshot(
         b'{"name":"find","parameters":{"properties":{"a":["\xc3\xa9",null],"b":1.5},'
         b'"type":"object"}}'
     )
@@ -110,7 +110,7 @@ def test_canonical_bytes_have_sorted_keys_no_white_space_and_plain_utf8() -> Non
 
 def test_a_message_is_written_by_its_words() -> None:
     message = Message(role="user", blocks=(Text('say "hi"\n\u2028'),), id="m1")
-    assert canonical(message) == snapshot(
+    assert canonical_bytes(message) == snapshot(
         b'{"blocks":[{"text":"say \\"hi\\"\\n\xe2\x80\xa8","type":"text"}],"id":"m1","role":"user"}'
     )
 
@@ -128,9 +128,9 @@ def _reversed(value: Any) -> Any:
 def test_the_order_of_keys_does_not_matter_at_any_depth(schema: dict[str, Any]) -> None:
     forward = ToolDefinition(name="t", parameters=schema)
     backward = ToolDefinition(name="t", parameters=_reversed(schema))
-    assert canonical(forward) == canonical(backward)
+    assert canonical_bytes(forward) == canonical_bytes(backward)
     assert digest_value(forward) == digest_value(backward)
-    assert json.loads(canonical(schema)) == schema
+    assert json.loads(canonical_bytes(schema)) == schema
 
 
 def test_digests_are_plain_sha256() -> None:
@@ -164,7 +164,7 @@ def test_a_lone_surrogate_is_refused_with_its_place(before: str, lone: str, afte
         ToolDefinition(name="t", parameters={"deep": [{"er": broken}]}),
     ):
         with pytest.raises(InvalidText) as caught:
-            canonical(holder)
+            canonical_bytes(holder)
         assert caught.value.code == "invalid_text"
         assert caught.value.position == len(before)
     with pytest.raises(InvalidText, match="the message holds a lone surrogate") as refused:
@@ -185,4 +185,4 @@ def test_mending_loses_nothing_but_the_surrogate(before: str, lone: str, after: 
     mended = mend_text(before + lone + after)
     assert mended.startswith(before)
     assert mended.endswith(after)
-    assert canonical(mended)
+    assert canonical_bytes(mended)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import header, modest, thorough, values_of
 
-from lamina.codec import canonical, decode, decode_entry, encode_entry
+from lamina.codec import canonical_bytes, decode, decode_entry, encode_entry
 from lamina.errors import JournalError, LaminaError
 from lamina.values.entry import Entry, MessageEntry, SessionEntry, UnknownEntry
 from lamina.values.envelope import Options
@@ -23,11 +23,11 @@ def test_every_entry_comes_back_from_its_bytes(kind: type[Any]) -> None:
     @modest
     @given(values_of(kind))
     def check(entry: Entry) -> None:
-        data = canonical(entry)
+        data = canonical_bytes(entry)
         back = decode_entry(data)
         assert back == entry
         assert type(back) is type(entry)
-        assert canonical(back) == data
+        assert canonical_bytes(back) == data
         assert b"\n" not in data
 
     check()
@@ -38,7 +38,7 @@ def test_every_record_comes_back_from_its_bytes(kind: type[Any]) -> None:
     @modest
     @given(values_of(kind))
     def check(value: Any) -> None:
-        assert decode(canonical(value), kind) == value
+        assert decode(canonical_bytes(value), kind) == value
 
     check()
 
@@ -46,7 +46,7 @@ def test_every_record_comes_back_from_its_bytes(kind: type[Any]) -> None:
 @thorough
 @given(st.one_of([values_of(kind) for kind in get_args(PatchOp)]))
 def test_a_patch_op_comes_back_as_the_same_op(op: PatchOp) -> None:
-    back = decode(canonical(Patch(ops=(op,))), Patch)
+    back = decode(canonical_bytes(Patch(ops=(op,))), Patch)
     assert type(back.ops[0]) is type(op)
     assert back.ops == (op,)
 
@@ -54,13 +54,13 @@ def test_a_patch_op_comes_back_as_the_same_op(op: PatchOp) -> None:
 def test_no_rules_in_force_is_not_the_same_as_no_change_of_rules() -> None:
     for in_force in (None, ()):
         context = Context(in_force=in_force)
-        assert decode(canonical(context), Context).in_force == in_force
+        assert decode(canonical_bytes(context), Context).in_force == in_force
 
 
 def test_nothing_in_an_entry_is_too_small_to_be_kept() -> None:
     options = Options(temperature=0, max_tokens=0, reasoning="")
     entry = header(options=options, settings=Settings(cache_lifetime_s=0, strip_turns=0))
-    back = decode_entry(canonical(entry))
+    back = decode_entry(canonical_bytes(entry))
     assert isinstance(back, SessionEntry)
     assert (back.options, back.settings) == (entry.options, entry.settings)
 
@@ -68,9 +68,9 @@ def test_nothing_in_an_entry_is_too_small_to_be_kept() -> None:
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_json_cannot_hold_is_refused_instead_of_lost(number: float) -> None:
     with pytest.raises(LaminaError):
-        decode(canonical(Options(temperature=number)), Options)
+        decode(canonical_bytes(Options(temperature=number)), Options)
     with pytest.raises(LaminaError):
-        decode(canonical(Settings(cache_lifetime_s=number)), Settings)
+        decode(canonical_bytes(Settings(cache_lifetime_s=number)), Settings)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_bytes_that_are_no_entry_are_refused(data: bytes) -> None:
 
 def test_bytes_that_are_another_value_are_refused_by_name() -> None:
     with pytest.raises(JournalError, match="not a MessageEntry"):
-        decode(canonical(header()), MessageEntry)
+        decode(canonical_bytes(header()), MessageEntry)
 
 
 def test_an_entry_of_a_later_version_keeps_its_place() -> None:

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from lamina.journal import SUMMARY
+from lamina.journal import SUMMARY_ID
 from lamina.values.item import ItemId
 from lamina.values.message import Context, Message, Text, ToolCall, ToolResult, Use
 
@@ -15,7 +15,7 @@ def user(text: str = "Q", *attached: ItemId) -> Message:
 
 
 def summary(text: str) -> Message:
-    return Message(role="user", blocks=(Text(text),), id=SUMMARY)
+    return Message(role="user", blocks=(Text(text),), id=SUMMARY_ID)
 
 
 def answer(text: str = "R") -> Message:

@@ -7,9 +7,9 @@ from tests.strategies import count_words
 from lamina.compaction import (
     NOTICE,
     CompactionPlan,
-    Files,
+    TouchedFiles,
     finish_summary,
-    is_usable,
+    is_usable_summary,
     plan_compaction,
     summary_instruction,
 )
@@ -116,7 +116,7 @@ exactly as they are. Answer with the summary alone.\
 
 
 def test_a_finished_summary_is_trimmed_and_lists_the_files() -> None:
-    files = Files(read=("a.md", "b\n## Goal.md"), modified=("c.md",))
+    files = TouchedFiles(read=("a.md", "b\n## Goal.md"), modified=("c.md",))
     assert finish_summary("\n\n## Goal\nShip.\n\n", files) == snapshot("""\
 [Earlier messages were removed to fit the context window. What they were about:]
 
@@ -130,7 +130,7 @@ Ship.
 ## Files modified
 - c.md\
 """)
-    assert finish_summary("x", Files(), question="one\n## two") == snapshot("""\
+    assert finish_summary("x", TouchedFiles(), question="one\n## two") == snapshot("""\
 [Earlier messages were removed to fit the context window. What they were about:]
 
 x
@@ -143,25 +143,25 @@ The question that is being worked on:
 
 def test_a_fence_or_a_notice_that_the_model_wrote_is_not_doubled() -> None:
     plain = f"{NOTICE}\n\n## Goal\nShip."
-    assert finish_summary("```markdown\n## Goal\nShip.\n```", Files()) == plain
-    assert finish_summary(plain, Files()) == plain
+    assert finish_summary("```markdown\n## Goal\nShip.\n```", TouchedFiles()) == plain
+    assert finish_summary(plain, TouchedFiles()) == plain
     inside = "```\na\n```\ntext\n```\nb\n```"
-    assert finish_summary(inside, Files()) == f"{NOTICE}\n\n{inside}"
+    assert finish_summary(inside, TouchedFiles()) == f"{NOTICE}\n\n{inside}"
 
 
 def test_a_model_that_wrote_nothing_gives_nothing() -> None:
     for nothing in ("", " \n", NOTICE, "```\n\n```"):
-        assert finish_summary(nothing, Files(read=("a.md",)), question="Q") == ""
+        assert finish_summary(nothing, TouchedFiles(read=("a.md",)), question="Q") == ""
 
 
 def test_many_files_are_counted_instead_of_listed() -> None:
-    files = Files(read=tuple(f"{n}.md" for n in range(250)))
+    files = TouchedFiles(read=tuple(f"{n}.md" for n in range(250)))
     lines = finish_summary("x", files).splitlines()
     assert "- (150 more, not listed)" in lines
     assert lines[-1] == "- 249.md"
 
 
 def test_a_summary_is_usable_if_it_says_something_and_is_smaller() -> None:
-    assert is_usable("a b c", 4, count_words)
-    assert not is_usable("a b c", 3, count_words)
-    assert not is_usable(" \n ", 100, count_words)
+    assert is_usable_summary("a b c", 4, count_words)
+    assert not is_usable_summary("a b c", 3, count_words)
+    assert not is_usable_summary(" \n ", 100, count_words)

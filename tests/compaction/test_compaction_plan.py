@@ -21,18 +21,18 @@ from tests.strategies import assembler, envelope_of, thorough
 
 from lamina.compaction import (
     CompactionPlan,
-    Files,
-    NoHelp,
-    extract_compaction,
+    NoCompaction,
+    TouchedFiles,
+    extract_plan_summary,
     find_cuts,
-    is_due,
-    keep_of,
+    is_compaction_due,
+    keep_limit,
     plan_compaction,
-    reserve_of,
-    summary_of,
+    reserve_limit,
+    summary_limit,
 )
 from lamina.errors import InvalidSetting
-from lamina.journal import SUMMARY, apply_patch
+from lamina.journal import SUMMARY_ID, apply_patch
 from lamina.values.item import note_id
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply, Patch
@@ -53,22 +53,22 @@ from lamina.values.settings import Settings
 )
 def test_the_defaults_depend_on_the_window(window: int, reserve: int, keep: int, most: int) -> None:
     settings = Settings()
-    assert reserve_of(settings, window) == reserve
-    assert keep_of(settings, window) == keep
-    assert summary_of(settings, window) == most
+    assert reserve_limit(settings, window) == reserve
+    assert keep_limit(settings, window) == keep
+    assert summary_limit(settings, window) == most
 
 
 def test_settings_override_the_defaults() -> None:
     settings = Settings(compaction_reserve=0, compaction_keep=7, compaction_summary=5)
-    assert (reserve_of(settings, 1_000), keep_of(settings, 1_000)) == (0, 7)
-    assert summary_of(settings, 1_000) == 5
+    assert (reserve_limit(settings, 1_000), keep_limit(settings, 1_000)) == (0, 7)
+    assert summary_limit(settings, 1_000) == 5
 
 
 def test_compaction_is_due_above_the_window_less_the_reserve() -> None:
-    assert not is_due(183_616, Settings(), 200_000)
-    assert is_due(183_617, Settings(), 200_000)
-    assert is_due(991, Settings(compaction_reserve=10), 1_000)
-    assert not is_due(999_999, Settings(compaction="off"), 1_000)
+    assert not is_compaction_due(183_616, Settings(), 200_000)
+    assert is_compaction_due(183_617, Settings(), 200_000)
+    assert is_compaction_due(991, Settings(compaction_reserve=10), 1_000)
+    assert not is_compaction_due(999_999, Settings(compaction="off"), 1_000)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def planned(
     *,
     turn_start: int | None = None,
     question: str = "",
-    known_files: Files = Files(),  # noqa: B008
+    known_files: TouchedFiles = TouchedFiles(),  # noqa: B008
 ) -> CompactionPlan:
     plan = plan_compaction(
         messages, sizes, keep=keep, summary_tokens=0, turn_start=turn_start, question=question,
@@ -108,7 +108,7 @@ def planned(
 
 def refused(messages: list[Message], sizes: list[int], keep: int, most: int = 0) -> str:
     plan = plan_compaction(messages, sizes, keep=keep, summary_tokens=most, trigger="manual")
-    assert isinstance(plan, NoHelp)
+    assert isinstance(plan, NoCompaction)
     return plan.reason
 
 
@@ -159,10 +159,10 @@ def test_a_second_plan_carries_the_summary_of_the_first_and_its_files() -> None:
         user("kept head"), summary("so far"), user("two", note_id("a.md")),
         step("", "1", "edit", path="b.md"), user("three"),
     ]  # fmt: skip
-    known = Files(read=("b.md", "c.md"), modified=("d.md",))
+    known = TouchedFiles(read=("b.md", "c.md"), modified=("d.md",))
     plan = planned(talk, [10, 10, 500, 10, 10], 10, known_files=known)
     assert plan.previous_summary == "so far"
-    assert plan.files == Files(read=("c.md", "a.md"), modified=("d.md", "b.md"))
+    assert plan.files == TouchedFiles(read=("c.md", "a.md"), modified=("d.md", "b.md"))
 
 
 def test_an_earlier_summary_never_stays_behind_a_new_one() -> None:
@@ -204,7 +204,7 @@ def test_what_goes_has_to_be_larger_than_the_summary_and_a_margin() -> None:
     assert isinstance(enough, CompactionPlan)
     # At the threshold there is no hurry: it has to be worth the cache.
     early = plan_compaction(talk, [100, 200, 10], keep=10, summary_tokens=200)
-    assert isinstance(early, NoHelp)
+    assert isinstance(early, NoCompaction)
 
 
 # -- for whatever history ------------------------------------------------------------------------
@@ -230,12 +230,12 @@ def test_every_plan_is_whole_helps_and_is_always_the_same(
 ) -> None:
     talk, sizes, keep, start = case
 
-    def make() -> CompactionPlan | NoHelp:
+    def make() -> CompactionPlan | NoCompaction:
         return plan_compaction(talk, sizes, keep=keep, summary_tokens=most, turn_start=start)
 
     plan = make()
     assert plan == make()
-    if isinstance(plan, NoHelp):
+    if isinstance(plan, NoCompaction):
         assert plan.reason
         return
     cut = plan.first_kept
@@ -244,8 +244,8 @@ def test_every_plan_is_whole_helps_and_is_always_the_same(
     assert talk[cut].role != "tool"
     assert (plan.tokens_dropped, plan.tokens_kept) == (sum(sizes[:cut]), sum(sizes[cut:]))
     assert plan.tokens_dropped > most
-    assert SUMMARY not in [message.id for message in talk[cut:]]
-    carried = [message.text for message in talk[:cut] if message.id == SUMMARY]
+    assert SUMMARY_ID not in [message.id for message in talk[cut:]]
+    carried = [message.text for message in talk[:cut] if message.id == SUMMARY_ID]
     assert plan.previous_summary == "".join(carried)
     assert plan.turn_begin is None or plan.turn_begin < cut
     if start is not None:
@@ -277,9 +277,9 @@ def test_a_plan_that_is_applied_makes_the_envelope_smaller_and_soon_finds_nothin
             messages, sizes, keep=keep, summary_tokens=most,
             turn_start=start, question=question, trigger="overflow",
         )  # fmt: skip
-        if isinstance(plan, NoHelp):
+        if isinstance(plan, NoCompaction):
             break
-        text = extract_compaction(plan, messages, plan.summary_tokens, len)
+        text = extract_plan_summary(plan, messages, plan.summary_tokens, len)
         op = CompactionApply(
             first_kept=plan.first_kept, summary=text, read=plan.files.read,
             modified=plan.files.modified, reason="test",

@@ -20,7 +20,13 @@ from tests.compaction.talk import (
 )
 from tests.strategies import count_words, texts, thorough
 
-from lamina.compaction import NOTICE, CompactionPlan, Files, extract_compaction, plan_compaction
+from lamina.compaction import (
+    NOTICE,
+    CompactionPlan,
+    TouchedFiles,
+    extract_plan_summary,
+    plan_compaction,
+)
 from lamina.values.item import Picture
 from lamina.values.message import Image, Message
 
@@ -34,7 +40,7 @@ def plan_of(messages: list[Message], **fields: object) -> CompactionPlan:
 
 
 def extracted(messages: list[Message], limit: int = 2_000, **fields: object) -> str:
-    return extract_compaction(plan_of(messages, **fields), messages, limit, len)
+    return extract_plan_summary(plan_of(messages, **fields), messages, limit, len)
 
 
 def section(text: str, heading: str) -> str:
@@ -55,7 +61,7 @@ def port_plan(**fields: object) -> CompactionPlan:
 
 
 def test_a_summary_has_its_sections_in_order_and_says_where_nothing_was_found() -> None:
-    assert extract_compaction(port_plan(), PORT, 500, count_words) == snapshot("""\
+    assert extract_plan_summary(port_plan(), PORT, 500, count_words) == snapshot("""\
 [Earlier messages were removed to fit the context window. What they were about:]
 
 ## Goal
@@ -101,7 +107,7 @@ The question that is being worked on:
 
 
 def test_where_room_is_short_the_latest_and_the_question_under_way_come_first() -> None:
-    assert extract_compaction(port_plan(), PORT, 75, count_words) == snapshot("""\
+    assert extract_plan_summary(port_plan(), PORT, 75, count_words) == snapshot("""\
 [Earlier messages were removed to fit the context window. What they were about:]
 
 ## Goal
@@ -125,7 +131,7 @@ The question that is being worked on:
 
 
 def test_a_second_summary_carries_the_first_in_quotation() -> None:
-    first = extract_compaction(port_plan(), PORT, 500, count_words)
+    first = extract_plan_summary(port_plan(), PORT, 500, count_words)
     talk = [summary(first), *PORT[9:], answer("It compiles."), user("Thanks. Now the docs?")]
     sizes = [count_words(first), 20, 900, 10, 10]
     plan = plan_compaction(
@@ -133,7 +139,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
         goal="Port the parser to Rust.",
     )  # fmt: skip
     assert isinstance(plan, CompactionPlan)
-    assert extract_compaction(plan, talk, 400, count_words) == snapshot("""\
+    assert extract_plan_summary(plan, talk, 400, count_words) == snapshot("""\
 [Earlier messages were removed to fit the context window. What they were about:]
 
 ## Goal
@@ -204,7 +210,7 @@ An earlier summary, of what went before:
 
 
 def test_what_an_earlier_summary_set_out_from_survives_many_rounds_if_the_goal_is_known() -> None:
-    text, files = "", Files()
+    text, files = "", TouchedFiles()
     for number in range(20):
         head = [summary(text)] if text else []
         talk = [*head, user(f"question {number}"), answer(f"answer {number}"), user("next")]
@@ -213,7 +219,7 @@ def test_what_an_earlier_summary_set_out_from_survives_many_rounds_if_the_goal_i
             talk, sizes, keep=5, summary_tokens=300, goal="Build a boat.", known_files=files
         )
         assert isinstance(plan, CompactionPlan)
-        text, files = extract_compaction(plan, talk, 300, count_words), plan.files
+        text, files = extract_plan_summary(plan, talk, 300, count_words), plan.files
         assert count_words(text) <= 300
         assert section(text, "## Goal") == "- Build a boat."
         assert f"question {number}" in text
@@ -247,7 +253,7 @@ def test_blocked_are_tools_whose_last_result_is_an_error() -> None:
     plan = plan_compaction(talk, [9_000, 9, 9, 9, 9], keep=20, summary_tokens=0, trigger="manual")
     assert isinstance(plan, CompactionPlan)
     assert plan.first_kept == 3
-    assert section(extract_compaction(plan, talk, 2_000, len), "### Blocked") == "(none found)"
+    assert section(extract_plan_summary(plan, talk, 2_000, len), "### Blocked") == "(none found)"
 
 
 def test_an_image_alone_is_a_question_too() -> None:
@@ -257,7 +263,7 @@ def test_an_image_alone_is_a_question_too() -> None:
 
 
 def test_files_that_do_not_fit_are_counted() -> None:
-    files = Files(modified=tuple(f"file{n:03}.py" for n in range(200)))
+    files = TouchedFiles(modified=tuple(f"file{n:03}.py" for n in range(200)))
     listed = section(extracted([user("Q"), user("next")], 999, files=files), "## Files modified")
     first, *_, last = listed.splitlines()
     assert (first, last) == ("- (189 more, not listed)", "- file199.py")
@@ -281,11 +287,13 @@ def test_nothing_quoted_passes_for_a_heading(asked: str, told: str, named: str, 
     ]  # fmt: skip
     plan = plan_compaction(
         talk, [10_000] * 6 + [1], keep=1, summary_tokens=0, trigger="manual", goal=asked,
-        turn_start=3 if cut else None, known_files=Files(read=(named,), modified=(told,)),
+        turn_start=3 if cut else None, known_files=TouchedFiles(read=(named,), modified=(told,)),
     )  # fmt: skip
     assert isinstance(plan, CompactionPlan)
-    text = extract_compaction(plan, talk, 9_999, len)
-    ours = extracted([user("Q"), user("next")], 9_999, files=Files(read=("r",), modified=("m",)))
+    text = extract_plan_summary(plan, talk, 9_999, len)
+    ours = extracted(
+        [user("Q"), user("next")], 9_999, files=TouchedFiles(read=("r",), modified=("m",))
+    )
     headings = [line for line in ours.splitlines() if line.startswith("#")]
     found = [line for line in text.splitlines() if line.lstrip().startswith("#")]
     assert [line for line in headings if line in found] == found
@@ -302,8 +310,8 @@ def test_a_summary_is_within_its_limit_and_always_the_same(count: Callable[[str]
         plan = plan_compaction(talk, sizes, keep=0, summary_tokens=0, trigger="manual")
         if not isinstance(plan, CompactionPlan):
             return
-        text = extract_compaction(plan, talk, limit, count)
-        assert text == extract_compaction(plan, list(talk), limit, count)
+        text = extract_plan_summary(plan, talk, limit, count)
+        assert text == extract_plan_summary(plan, list(talk), limit, count)
         assert not text or count(text) <= limit
         assert not text or count(text) < plan.tokens_dropped
         assert not text or text.startswith(NOTICE)

@@ -12,21 +12,21 @@ from msgspec.structs import replace
 from tests.fakes.providers import ProvidersFake
 
 from lamina.ports import Provider, Providers
-from lamina.providers.book import load_book
 from lamina.providers.clients.anthropic import connect as connect_anthropic
 from lamina.providers.clients.gemini import connect as connect_gemini
 from lamina.providers.clients.openai import connect as connect_openai
-from lamina.providers.emulators.answers import Echo, Said, Scripted
-from lamina.providers.emulators.anthropic import AnthropicEmulator
-from lamina.providers.emulators.faults import Fault, FaultKind, Faults
-from lamina.providers.emulators.frame import Emulator, serving
-from lamina.providers.emulators.gemini import GeminiEmulator
-from lamina.providers.emulators.openai import OpenAIEmulator
-from lamina.providers.emulators.report import Row
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import EchoAnswers, EmulatedAnswer, ScriptedAnswers
+from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.providers.emulators.cost_report import CostRow
+from lamina.providers.emulators.emulator import Emulator, serve_emulator
+from lamina.providers.emulators.faults import EmulatedFault, FaultKind, FaultQueue
+from lamina.providers.emulators.gemini.emulator import GeminiEmulator
+from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.providers.model_book import load_book
 from lamina.values.piece import Piece
 from lamina.values.settings import Target
-from lamina.wiring.clients import Clients, Closable
+from lamina.wiring.clients import Clients, ClosableProvider
 
 LOCAL = "local"
 TARGETS = {
@@ -38,7 +38,7 @@ TARGETS = {
 HOUSES = tuple(TARGETS)
 VENDORS = tuple(name for name in HOUSES if name != LOCAL)
 KEY = "a-key-that-no-pattern-knows"
-QUICK = Patience(attempts=3, first_s=0.01, most_s=0.1)
+QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.1)
 # What the embedded model is given: enough for these tests, and so little that it is soon full.
 ROOM, CRAMPED = 4_096, 512
 
@@ -84,7 +84,7 @@ class House:
         return load_book().find(self.target)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CostRow]:
         """The emulator's own account of this test's requests."""
         return self.emulator.report.rows[self._rows :] if self.emulator else []
 
@@ -92,17 +92,19 @@ class House:
         """Nothing of the test before is left."""
         self.bodies.clear()
         if self.emulator:
-            self.emulator.answers = Echo()
-            self.emulator.faults = Faults()
+            self.emulator.answers = EchoAnswers()
+            self.emulator.faults = FaultQueue()
             self._rows = len(self.emulator.report.rows)
 
-    def says(self, *said: Said | str) -> None:
+    def says(self, *said: EmulatedAnswer | str) -> None:
         if self.emulator:
-            self.emulator.answers = Scripted(said)
+            self.emulator.answers = ScriptedAnswers(said)
 
     def fails(self, kind: FaultKind, times: int = 1, skip: int = 0) -> None:
         if self.emulator:
-            self.emulator.faults.add(Fault(kind=kind, times=times, skip=skip, retry_after=0.01))
+            self.emulator.faults.add(
+                EmulatedFault(kind=kind, times=times, skip=skip, retry_after=0.01)
+            )
 
     def persona(self) -> str:
         """A system prompt that is long enough to be cached here."""
@@ -146,10 +148,10 @@ async def settled() -> AsyncIterator[Town]:
         houses = {LOCAL: House(LOCAL, Clients(slots=1, window=ROOM))}
         for name, (kind, path, connect) in _EMULATED.items():
             emulator = kind()
-            url = await stack.enter_async_context(serving(emulator))
+            url = await stack.enter_async_context(serve_emulator(emulator))
             target = replace(load_book().find(TARGETS[name]), base_url=url + path)
             client = connect(target, KEY, patience=QUICK, timeout=10.0)
-            assert isinstance(client, Closable)
+            assert isinstance(client, ClosableProvider)
             stack.push_async_callback(client.aclose)
             houses[name] = House(name, ProvidersFake(client), emulator)
         yield Town(houses, House(LOCAL, Clients(slots=1, window=CRAMPED)))

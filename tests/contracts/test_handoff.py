@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.contracts.houses import HOUSES, LOCAL, House, Town
-from tests.contracts.talking import (
+from tests.contracts.talk import (
     Watch,
     calling,
     messages,
@@ -27,19 +27,19 @@ from tests.fakes.tools import CLOSED, ToolHostFake, tool
 from tests.providers.strict import png
 
 import lamina
-from lamina.engine.runner import SUPERSEDED, AgentRunner, Answer
-from lamina.engine.session import Session
 from lamina.errors import ProviderError
-from lamina.providers.emulators.answers import Said
-from lamina.providers.gemini import UNSIGNED
-from lamina.providers.llamacpp import UNSEEN
+from lamina.providers.emulators.answers import EmulatedAnswer
+from lamina.providers.wires.gemini import SKIPPED_SIGNATURE
+from lamina.providers.wires.llamacpp import UNSEEN_IMAGE
+from lamina.runners.runner import SUPERSEDED, AgentRunner, Answer
+from lamina.session.session import Session
 from lamina.values.entry import MessageEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
 from lamina.values.settings import Settings
 from lamina.values.tool import DENIED
-from lamina.wiring.running import open_agent
+from lamina.wiring.runners import open_agent
 
 pytestmark = pytest.mark.anyio
 PAIRS = list(permutations(HOUSES, 2))
@@ -96,15 +96,15 @@ async def test_a_session_moves_and_comes_back(
     here, there = town[first], town[second]
     here.says(
         calling("depth", "gate", "depth", thinking="I should look."),
-        Said(text="Two boats can come.", thinking="It is deep enough."),
-        Said(text="They are the Anna, the Berta and the Clara.", thinking="Which ones?"),
+        EmulatedAnswer(text="Two boats can come.", thinking="It is deep enough."),
+        EmulatedAnswer(text="They are the Anna, the Berta and the Clara.", thinking="Which ones?"),
         calling("gate", text="I open it.", thinking="They want in."),
         "Welcome back.",
         "Still here.",
     )
     there.says(
         calling("depth", "depth", text="I look, too.", thinking="What was it?"),
-        Said(text="Three boats now.", thinking="The note changed."),
+        EmulatedAnswer(text="Three boats now.", thinking="The note changed."),
     )
     # The embedded model takes its time: where it has only to understand, it says little.
     options = Options(reasoning="low", max_tokens=None if there.scripted else 16)
@@ -145,7 +145,7 @@ async def test_a_session_moves_and_comes_back(
             assert moved.text == "Three boats now."
         if there.name == "gemini" and any(message.calls for message in came):
             # It signs its own calls; of those that it did not make it is told so.
-            assert UNSIGNED in strings(handed)
+            assert SKIPPED_SIGNATURE in strings(handed)
         for house in (here, there):
             assert [row.status for row in house.rows] == [200] * len(house.rows), house.rows
         require_own_signatures(agent.session, town)
@@ -195,7 +195,7 @@ def require_all(conversation: list[Message], body: Mapping[str, Any]) -> None:
 def require_picture(body: Mapping[str, Any], house: House) -> None:
     """That the picture is there, or what stands for it where none can be seen."""
     sent = text_of(body)
-    assert (PICTURE in sent, UNSEEN in sent) == (house.name != LOCAL, house.name == LOCAL)
+    assert (PICTURE in sent, UNSEEN_IMAGE in sent) == (house.name != LOCAL, house.name == LOCAL)
 
 
 def says(sent: str, text: str) -> bool:
@@ -232,7 +232,7 @@ def require_boundaries(session: Session, here: House, there: House) -> None:
     changes: list[tuple[str, str]] = []
     before = ""
     for request in requests(session):
-        kinds = {each.kind: each.reason for each in request.context.boundaries}
+        kinds = {boundary.kind: boundary.reason for boundary in request.context.boundaries}
         if "model_change" in kinds:
             reason = kinds["model_change"]
             assert before in reason
@@ -248,13 +248,13 @@ def require_verdicts(session: Session) -> None:
     moved = {
         request.id: request
         for request in requests(session)
-        if any(each.kind == "model_change" for each in request.context.boundaries)
+        if any(boundary.kind == "model_change" for boundary in request.context.boundaries)
     }
     judged = [reply.verdict for reply in replies(session) if reply.request in moved]
     assert [verdict.expected for verdict in judged if verdict] == [0, 0]
     assert all(v.meaning in ("model_changed", "more_than_expected") for v in judged if v), judged
     there, back = moved.values()
-    assert "image:map.png" in {each.item for each in there.context.items}
+    assert "image:map.png" in {item.item for item in there.context.items}
     for request, is_out in ((there, False), (back, True)):
         left = {(each.what, each.reason) for each in request.context.left_out}
         assert (("image:map.png", "has_images") in left) == is_out

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import anyio
 import pytest
 from tests.contracts.houses import HOUSES, VENDORS, House, Town
-from tests.contracts.talking import (
+from tests.contracts.talk import (
     CITY,
     LONG,
     Watch,
@@ -27,21 +27,21 @@ from tests.contracts.talking import (
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.errors import ProviderBusy, RequestTooLong, WindowExceeded
-from lamina.providers.emulators.answers import Said, SaidCall
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.values.event import (
     BlockDelta,
     BlockEnded,
     BlockStarted,
-    Called,
-    Ended,
     Event,
-    Ran,
-    Reported,
-    Requested,
-    Retried,
+    RequestRetried,
+    RequestStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    UsageReported,
 )
 from lamina.values.message import Text, ToolResult
-from lamina.values.piece import CallPiece, ReadingPiece, TextPiece, ThinkingPiece
+from lamina.values.piece import CallPiece, ProgressPiece, TextPiece, ThinkingPiece
 from lamina.values.settings import Settings
 from lamina.values.tool import ToolOutput
 from lamina.values.wire import Reply
@@ -56,7 +56,7 @@ vendors = pytest.mark.parametrize("name", VENDORS)
 
 @everybody
 async def test_an_answer_comes_in_pieces_and_the_last_is_the_whole_reply(house: House) -> None:
-    house.says(Said(text="The water is deep.", thinking="Let me see."))
+    house.says(EmulatedAnswer(text="The water is deep.", thinking="Let me see."))
     async with await chat_with(house) as chat:
         turn = await chat.session.prepare("How deep is it?")
         provider = await house.provider(house.known)
@@ -71,7 +71,7 @@ async def test_an_answer_comes_in_pieces_and_the_last_is_the_whole_reply(house: 
         assert spoken == "".join(b.text for b in reply.blocks if isinstance(b, Text))
         assert len([piece for piece in coming if isinstance(piece, TextPiece)]) > 1
         kinds = [type(piece) for piece in coming]
-        order = [ReadingPiece, ThinkingPiece, TextPiece]
+        order = [ProgressPiece, ThinkingPiece, TextPiece]
         assert kinds == sorted(kinds, key=order.index)
         if house.scripted:
             assert spoken == "The water is deep."
@@ -87,9 +87,9 @@ async def test_a_turn_is_told_from_its_request_to_its_end(house: House) -> None:
         assert answer.ending == "answered"
         assert answer.text.strip()
         assert watch.said.strip() == answer.text.strip()
-        assert isinstance(watch.events[0], Requested)
-        assert isinstance(watch.events[-2], Reported)
-        assert isinstance(watch.events[-1], Ended)
+        assert isinstance(watch.events[0], RequestStarted)
+        assert isinstance(watch.events[-2], UsageReported)
+        assert isinstance(watch.events[-1], TurnEnded)
         assert len(watch.of(BlockStarted)) == len(watch.of(BlockEnded)) == 1
         assert [message.role for message in messages(chat.session)] == ["user", "assistant"]
         require_sound(chat.session)
@@ -100,8 +100,8 @@ async def test_a_turn_is_told_from_its_request_to_its_end(house: House) -> None:
 
 @everybody
 async def test_a_tool_is_called_and_its_result_comes_back(house: House) -> None:
-    look = SaidCall(name="weather", arguments={"city": "Oslo"})
-    house.says(Said(thinking="I should look.", calls=(look,)), "It rains.")
+    look = EmulatedCall(name="weather", arguments={"city": "Oslo"})
+    house.says(EmulatedAnswer(thinking="I should look.", calls=(look,)), "It rains.")
     host = ToolHostFake(
         tool("weather", description="Tells the weather in a city.", parameters=CITY)
     )
@@ -109,8 +109,8 @@ async def test_a_tool_is_called_and_its_result_comes_back(house: House) -> None:
     watch = Watch()
     async with await agent_with(house, host) as agent:
         answer = await agent.run("What is the weather in Oslo?", on_event=watch)
-        called = [event.call for event in watch.of(Called)]
-        ran = [event.result for event in watch.of(Ran)]
+        called = [event.call for event in watch.of(ToolStarted)]
+        ran = [event.result for event in watch.of(ToolFinished)]
         # Whatever a small model calls: every call has its result, and both go back to it.
         assert called
         assert [call.id for call in called] == [result.call_id for result in ran]
@@ -161,7 +161,7 @@ async def test_a_call_is_told_while_it_is_written(house: House) -> None:
         async with aclosing(provider.stream(turn.request())) as stream:  # type: ignore[type-var]
             pieces = [piece async for piece in stream]
         calls = [piece for piece in pieces if isinstance(piece, CallPiece)]
-        first = "".join(each.arguments for each in calls if each.index == calls[0].index)
+        first = "".join(call.arguments for call in calls if call.index == calls[0].index)
         assert first == '{"path":"pier 0"}'
 
 
@@ -185,13 +185,13 @@ async def test_an_overflow_is_answered_by_one_compaction_and_the_question_again(
             assert answer.ending == "answered"
             # The question that was refused is the one that was answered.
             assert f"boat {number}0 came in" in text_of(house.bodies[-1])
-        assert watch.of(Retried)
+        assert watch.of(RequestRetried)
         if house.scripted:
-            assert len(watch.of(Retried)) == 1
+            assert len(watch.of(RequestRetried)) == 1
             assert [row.status for row in house.rows].count(400) == 1
         assert chat.session.compactions
         boundaries = requests(chat.session)[-1].context.boundaries
-        assert [each.kind for each in boundaries] == ["compaction"]
+        assert [boundary.kind for boundary in boundaries] == ["compaction"]
         require_sound(chat.session)
 
 
@@ -224,7 +224,7 @@ async def test_throttling_is_no_overflow_however_it_sounds(house: House) -> None
         house.fails("throttle", times=9)
         with pytest.raises(ProviderBusy):
             await chat.run("And then?", on_event=watch)
-        assert not watch.of(Retried)
+        assert not watch.of(RequestRetried)
         assert not chat.session.compactions
         require_sound(chat.session)
 
@@ -269,7 +269,7 @@ async def test_usage_is_the_providers_own_and_the_second_turn_reads_the_cache(
     async with await chat_with(house, system=house.persona()) as chat:
         for number in range(3):
             await chat.run(f"Where does ship {number} go?", on_event=watch)
-        told = watch.of(Reported)
+        told = watch.of(UsageReported)
         assert all(each.usage.input > each.usage.cached >= 0 for each in told)
         assert all(each.usage.output > 0 for each in told)
         assert all(each.usage.cached > 0.5 * each.usage.input for each in told[1:])
@@ -294,11 +294,11 @@ async def test_a_system_that_changes_moves_the_prefix_and_says_why(house: House)
         changed = f"You are kind. {house.persona()}"
         await chat.session.set_system(name, changed, reason="they were sad")
         await chat.run("And ship 3?", on_event=watch)
-        verdict = watch.of(Reported)[0].verdict
+        verdict = watch.of(UsageReported)[0].verdict
         assert verdict
         assert verdict.meaning == "prefix_moved"
         request = requests(chat.session)[-1]
-        assert [(each.kind, each.reason) for each in request.context.boundaries] == [
+        assert [(boundary.kind, boundary.reason) for boundary in request.context.boundaries] == [
             ("system_change", "they were sad")
         ]
         require_sound(chat.session)

@@ -4,7 +4,7 @@ goes on. The embedded model has no network between.
 
 import pytest
 from tests.contracts.houses import VENDORS, House
-from tests.contracts.talking import (
+from tests.contracts.talk import (
     LONG,
     Watch,
     agent_with,

@@ -14,7 +14,7 @@ from tests.fakes.sessions import rule
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.engine.session import Session
+from lamina.session.session import Session
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
     BranchSummaryEntry,

@@ -10,7 +10,7 @@ import anyio
 from tests.crash.sample import entry_of, open_sample
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.errors import SessionBusy, WriteFailed
 from lamina.journal.lines import mint_id
 from lamina.ports import OpenJournal
@@ -22,7 +22,7 @@ WORDS = "harbour berth ledger crane tide "
 
 def sign(entry: Entry) -> str:
     """A line that says which entry was acknowledged, and what it held."""
-    return f"{entry.id} {crc32(canonical(entry)):08x}\n"
+    return f"{entry.id} {crc32(canonical_bytes(entry)):08x}\n"
 
 
 def append_entries(folder: str, session: str, acks: str, seed: int) -> None:

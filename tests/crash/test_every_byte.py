@@ -7,8 +7,8 @@ from random import Random
 import anyio
 import pytest
 from msgspec import Struct
-from tests.crash.checking import Written, check_covered, check_known, check_state, lines_of
-from tests.crash.going_on import check_going_on
+from tests.crash.checks import Written, check_covered, check_known, check_state, lines_of
+from tests.crash.continuation import check_going_on
 from tests.crash.sample import SESSION, sample_journal
 from tests.crash.scale import LONG, luck, much, tally
 
@@ -74,9 +74,9 @@ def _check_flip(
 ) -> None:
     broken = place.at == lines[place.line].end
     expected = {
-        each.offset: each.entry
-        for index, each in enumerate(lines[first:], first)
-        if each.offset < end and (broken or index != place.line)
+        line.offset: line.entry
+        for index, line in enumerate(lines[first:], first)
+        if line.offset < end and (broken or index != place.line)
     }
     assert {each.offset: each.entry for each in found if isinstance(each, Line)} == expected, place
     damage = [each for each in found if isinstance(each, Damage)]
@@ -109,7 +109,7 @@ def test_a_cut_at_any_byte_keeps_every_line_in_front_of_it_and_is_reported() -> 
         found = list(read_lines(journal[begin : place.at], number=first + 1, offset=begin))
         read = [each.entry for each in found if isinstance(each, Line)]
         assert read == [
-            each.entry for each in lines[first : place.line + (place.at == line.end)]
+            line.entry for line in lines[first : place.line + (place.at == line.end)]
         ], place
         damage = [each for each in found if isinstance(each, Damage)]
         kinds = [(each.kind, each.line) for each in damage]
@@ -130,7 +130,7 @@ def _check_cut(data: bytes, lines: tuple[Written, ...], place: Place) -> None:
     check_covered(data, list(read_lines(data)))
     journal = read_journal(data, SESSION)
     line = lines[place.line]
-    kept = [each.entry for each in lines[: place.line + (place.at == line.end)]]
+    kept = [line.entry for line in lines[: place.line + (place.at == line.end)]]
     if place.line or place.at == line.end:
         assert list(journal.entries.values()) == kept
     kinds = {damage.kind for damage in journal.damage}

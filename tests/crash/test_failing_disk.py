@@ -6,14 +6,14 @@ from zlib import crc32
 
 import anyio
 import pytest
-from tests.crash.checking import check_state
+from tests.crash.checks import check_state
 from tests.crash.faulty import BROKEN, FULL, SHORT, Fault, FaultyOs, put_in
 from tests.crash.nursery import Nursery
 from tests.crash.sample import SESSION, entry_of, header_of, open_sample
 from tests.crash.scale import luck, much, tally
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.errors import WriteFailed
 from lamina.journal import read_journal
 from lamina.journal.lines import Line, mint_id, read_lines
@@ -57,7 +57,7 @@ def check_file(path: Path, acked: dict[str, Entry], failed: dict[str, list[Entry
         assert journal.entries[entry_id] in failed[entry_id]
     assert not acked.keys() & failed.keys(), "an id was given out again"
     assert {damage.kind for damage in journal.damage} <= LEFT_BY_A_CUT, journal.damage
-    assert [each for each in read_lines(data) if isinstance(each, Damage)] == [
+    assert [line for line in read_lines(data) if isinstance(line, Damage)] == [
         each for each in journal.damage if each.kind != "incomplete_write"
     ]
     check_state(journal)
@@ -230,9 +230,9 @@ def test_a_file_that_the_system_lets_grow_no_further_goes_on_when_there_is_room(
     assert nursery.wait(child) == 0
     data = JsonlStore(tmp_path).path_of(SESSION).read_bytes()
     journal = read_journal(data, SESSION)
-    there = {f"{e.id} {crc32(canonical(e)):08x}" for e in journal.entries.values()}
+    there = {f"{e.id} {crc32(canonical_bytes(e)):08x}" for e in journal.entries.values()}
     said = set(acks.read_text().splitlines())
     assert said <= there
     assert {damage.kind for damage in journal.damage} <= LEFT_BY_A_CUT
-    lines = [each.entry.id for each in read_lines(data) if isinstance(each, Line)]
+    lines = [line.entry.id for line in read_lines(data) if isinstance(line, Line)]
     assert len(set(lines)) == len(lines)

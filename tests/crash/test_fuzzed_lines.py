@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
-from tests.crash.checking import check_covered, lines_of
+from tests.crash.checks import check_covered, lines_of
 from tests.crash.sample import sample_journal
 from tests.crash.scale import SEED, luck, much, tally
 
 from lamina.errors import LaminaError
-from lamina.journal import path_to, read_journal, replay_mended
+from lamina.journal import path_to, read_journal, replay_repaired
 from lamina.journal.lines import read_lines, write_line
 
 BATCH = 100
@@ -174,7 +174,7 @@ def _places(value: object) -> Iterator[tuple[dict[object, object], object]]:
 def check_batch(data: bytes) -> None:
     check_covered(data, list(read_lines(data)))
     journal = read_journal(data, "sample")
-    replay_mended(path_to(journal.leaf, journal.entries))
+    replay_repaired(path_to(journal.leaf, journal.entries))
 
 
 @pytest.mark.parametrize("part", range(4))

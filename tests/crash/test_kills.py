@@ -14,7 +14,7 @@ from tests.crash.nursery import Nursery
 from tests.crash.sample import SESSION, entry_of, header_of, open_sample
 from tests.crash.scale import luck, much, tally
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.journal import read_journal
 from lamina.journal.lines import mint_id
 from lamina.stores.jsonl import JsonlStore
@@ -48,7 +48,7 @@ def run_and_kill(
 
 def check_acks(folder: Path, acks: set[str], seed: int) -> None:
     journal = read_journal(JsonlStore(folder).path_of(SESSION).read_bytes(), SESSION)
-    there = {f"{e.id} {crc32(canonical(e)):08x}\n" for e in journal.entries.values()}
+    there = {f"{e.id} {crc32(canonical_bytes(e)):08x}\n" for e in journal.entries.values()}
     tally["entries acknowledged"] += len(acks)
     tally["lost"] += len(acks - there)
     assert acks <= there, (seed, sorted(acks - there))
@@ -72,7 +72,7 @@ def test_entries_survive_a_kill_at_any_moment(
         entry = entry_of(mint_id(opened.last + 1), parent, "after the kill")
         await opened.append([entry])
         await opened.close()
-        acks.add(f"{entry.id} {crc32(canonical(entry)):08x}\n")
+        acks.add(f"{entry.id} {crc32(canonical_bytes(entry)):08x}\n")
 
     for kill in range(4):
         seed, after = number * 10 + kill, chance.choice((0, 1, 5, 30))

@@ -9,7 +9,7 @@ from tests.crash.nursery import Nursery
 from tests.crash.sample import SESSION, header_of
 from tests.crash.scale import much, tally
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.journal.lines import Line, read_lines
 from lamina.stores.jsonl import JsonlStore
 
@@ -43,7 +43,9 @@ def test_eight_processes_that_open_append_and_close_lose_and_double_nothing(
     found = list(read_lines(JsonlStore(tmp_path).path_of(SESSION).read_bytes()))
     lines = [each for each in found if isinstance(each, Line)]
     assert lines == found, "something is damaged"
-    there = Counter(f"{line.entry.id} {crc32(canonical(line.entry)):08x}" for line in lines[1:])
+    there = Counter(
+        f"{line.entry.id} {crc32(canonical_bytes(line.entry)):08x}" for line in lines[1:]
+    )
     tally["lost"] += (said - there).total()
     tally["doubled"] += (there - said).total()
     assert there == said

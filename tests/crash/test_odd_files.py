@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.crash.checking import check_state, lines_of
+from tests.crash.checks import check_state, lines_of
 from tests.crash.sample import SESSION, entry_of, header_of, open_sample, sample_journal
 from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply

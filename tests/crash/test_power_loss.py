@@ -13,7 +13,7 @@ import anyio
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from tests.crash.checking import Written, check_image, lines_of
+from tests.crash.checks import Written, check_image, lines_of
 from tests.crash.faulty import BROKEN, Fault, FaultyOs, put_in
 from tests.crash.sample import SESSION, entry_of, header_of, sample_journal
 from tests.crash.scale import luck, much, tally

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import get_args
 
 from msgspec.structs import asdict
-from tests.agents.writing import write
+from tests.agents.files import write
 
-from lamina.agents.reading import read_agent
+from lamina.agents.agent_reader import read_agent
 from lamina.selection.presets import preset
 from lamina.values.agent import DEFAULT_LEVEL, Guide
 from lamina.values.selection import Preset, SearchSettings

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from lamina.errors import QueryError
-from lamina.notes.querying import query_text
-from lamina.notes.querying_scanning import RESERVED
-from lamina.notes.querying_syntax import ARGUMENTS, FileField
+from lamina.notes.query.cache import render_query
+from lamina.notes.query.scanner import RESERVED_WORDS
+from lamina.notes.query.syntax import ARGUMENT_COUNTS, FileField
 from lamina.values.note import Note
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
@@ -50,7 +50,7 @@ def read_notes() -> tuple[Note, ...]:
     ("query", "result"), [(query, result) for kind, query, result in BLOCKS if kind != "wrong"]
 )
 def test_a_query_comes_to_what_is_shown(query: str, result: str) -> None:
-    assert query_text(query, read_notes(), "Index.md") == result.removesuffix("\n")
+    assert render_query(query, read_notes(), "Index.md") == result.removesuffix("\n")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_query_comes_to_what_is_shown(query: str, result: str) -> None:
 )
 def test_what_is_wrong_is_said_as_it_is_shown(query: str, result: str) -> None:
     with pytest.raises(QueryError) as caught:
-        query_text(query, read_notes(), "Index.md")
+        render_query(query, read_notes(), "Index.md")
     assert str(caught.value) == result.removesuffix("\n")
 
 
@@ -69,6 +69,6 @@ def test_every_query_of_the_page_has_its_result() -> None:
 def test_all_fields_functions_and_reserved_words_are_told() -> None:
     assert set(re.findall(r"`file\.(\w+)`", PAGE)) == set(get_args(FileField))
     told = PAGE.split("| written | is |", 1)[1].split("\n\n", 1)[0]
-    assert set(re.findall(r"`(\w+)\(", told)) == set(ARGUMENTS)
+    assert set(re.findall(r"`(\w+)\(", told)) == set(ARGUMENT_COUNTS)
     reserved = PAGE.split("names that mean something else, which", 1)[1].split(": write", 1)[0]
-    assert set(code(reserved)) == RESERVED
+    assert set(code(reserved)) == RESERVED_WORDS

@@ -113,7 +113,7 @@ def test_every_other_python_block_runs() -> None:
 
 def find_block(text: str) -> dict[str, Any]:
     """What the block that holds `text` defines."""
-    (block,) = [each for each in code_blocks("python") if text in each]
+    (block,) = [block for block in code_blocks("python") if text in block]
     defined: dict[str, Any] = {}
     exec(compile(block, "README.md", "exec"), defined)
     return defined

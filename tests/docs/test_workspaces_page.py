@@ -14,15 +14,15 @@ from tests.workspace.test_folder import png
 from tests.workspace.test_pdf_text import make_pdf
 
 import lamina
-from lamina.agents.reading import read_agent
+from lamina.agents.agent_reader import read_agent
 from lamina.cli.app import app
-from lamina.cli.chatting.table import COMMANDS
-from lamina.engine.hydrating import Hydrator
+from lamina.cli.chat.slash.command_table import COMMANDS
+from lamina.sources.attachments import AttachmentReader
 from lamina.tools.functions import FunctionTool, FunctionTools
 from lamina.values.item import ITEM_KINDS, ItemId, kind_of
 from lamina.values.settings import Settings
 from lamina.values.web import WebAccess
-from lamina.wiring.files import file_tools
+from lamina.wiring.file_tools import file_tools
 from lamina.workspace.folder import FolderWorkspace
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workspaces.md").read_text("utf-8")
@@ -48,7 +48,7 @@ def rows() -> list[tuple[list[str], list[str]]]:
 def commands(command: Any, before: tuple[str, ...] = ()) -> dict[tuple[str, ...], set[str]]:
     """All commands, with their options."""
     found = {
-        before: {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        before: {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     }
     for name, inner in getattr(command, "commands", {}).items():
         found |= commands(inner, (*before, name))
@@ -99,7 +99,7 @@ def test_a_page_is_an_item_of_its_kind(folder: Path) -> None:
         async with await lamina.open_session(
             workspace=folder, store=lamina.MemoryStore(), target="openai:gpt-4o"
         ) as session:
-            hydrator = Hydrator(session.workspace, lamina.MemoryStore())
+            hydrator = AttachmentReader(session.workspace, lamina.MemoryStore())
             found = await hydrator.hydrate([url], session.state)
             assert [kind_of(ItemId(each.what)) for each in found.left_out] == [kind]
 
@@ -165,7 +165,7 @@ def test_the_tools_are_those_that_are_told_and_looking_is_free(folder: Path) -> 
             return file_tools(FolderWorkspace(folder), session)
 
     tools = anyio.run(offer)
-    assert [each.name for each in tools] == names
+    assert [tool.name for tool in tools] == names
     offered = anyio.run(FunctionTools(*tools).toolset).tools
     free = [each.definition.name for each in offered if each.permission == "free"]
     assert free == ["ls", "read", "grep"]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_corpus import Counts, IndexedCorpus
-from lamina.embed.index_making import BATCH
+from lamina.embed.index.chunk_maker import BATCH
+from lamina.embed.index.corpus import IndexedCorpus, LoadCounts
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import UsageError
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
@@ -36,7 +36,7 @@ class Elsewhere:
     """Gives the texts of documents for the asking, and remembers what it was asked for."""
 
     def __init__(self, *documents: Document) -> None:
-        self.held = {digest(chunk): chunk for each in documents for chunk in each.chunks}
+        self.held = {digest(chunk): chunk for document in documents for chunk in document.chunks}
         self.asked: list[list[bytes]] = []
 
     async def __call__(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
@@ -64,7 +64,7 @@ async def test_scores_by_digest_are_those_of_the_same_texts(tmp_path: Path, embe
         texts = Elsewhere(*notes)
         index = SqliteIndex(tmp_path / "digests", embedder)
         corpus = await index.load([by_digest(each) for each in notes], texts=texts)
-        assert corpus.counts == (Counts(reused=4) if number else Counts(new=4))
+        assert corpus.counts == (LoadCounts(reused=4) if number else LoadCounts(new=4))
         assert len(texts.asked) == (0 if number else 1)
         by_text = await SqliteIndex(tmp_path / "texts", FakeEmbedder() if embeds else None).load(
             notes
@@ -77,9 +77,9 @@ async def test_texts_and_digests_of_the_same_are_known_as_one(tmp_path: Path) ->
     index = SqliteIndex(tmp_path / "i", embedder)
     await index.load([PIER])
     texts = Elsewhere()
-    assert (await index.load([by_digest(PIER)], texts=texts)).counts == Counts(reused=2)
+    assert (await index.load([by_digest(PIER)], texts=texts)).counts == LoadCounts(reused=2)
     mixed = await index.load([PIER, by_digest(BEES)], texts=Elsewhere(BEES))
-    assert mixed.counts == Counts(new=2, reused=2)
+    assert mixed.counts == LoadCounts(new=2, reused=2)
     assert texts.asked == []
     assert sorted(embedder.texts) == sorted(PIER.chunks + BEES.chunks)
 
@@ -92,7 +92,7 @@ async def test_texts_are_asked_for_batch_by_batch(tmp_path: Path) -> None:
     corpus = await SqliteIndex(tmp_path / "i", embedder).load(
         [by_digest(each) for each in notes], lambda *told: seen.append(told), texts
     )
-    assert corpus.counts == Counts(new=101)
+    assert corpus.counts == LoadCounts(new=101)
     assert [len(asked) for asked in texts.asked] == [BATCH, 101 - BATCH]
     assert (seen[0], seen[-1]) == ((0, 101), (101, 101))
     assert len(embedder.texts) == 101
@@ -103,7 +103,7 @@ async def test_what_is_not_given_is_found_by_nothing_and_asked_for_again(tmp_pat
     index = SqliteIndex(tmp_path / "i", embedder)
     notes = [by_digest(PIER), by_digest(BEES)]
     corpus = await index.load(notes, texts=Elsewhere(PIER))
-    assert (corpus.counts, corpus.failed, corpus.warnings) == (Counts(new=2, missing=2), (), ())
+    assert (corpus.counts, corpus.failed, corpus.warnings) == (LoadCounts(new=2, missing=2), (), ())
     lexical, cosine = await found(corpus, "bees in june")
     assert lexical == [[0.0] * 4]
     scores = await corpus.score(["pier"])
@@ -116,7 +116,7 @@ async def test_what_is_not_given_is_found_by_nothing_and_asked_for_again(tmp_pat
     assert (await corpus.score(["pier opens"])).lexical[:, :2].tolist() == alone.lexical.tolist()
     texts = Elsewhere(PIER, BEES)
     later = await index.load(notes, texts=texts)
-    assert later.counts == Counts(new=2, reused=2)
+    assert later.counts == LoadCounts(new=2, reused=2)
     assert texts.asked == [[digest(chunk) for chunk in BEES.chunks]]
     fresh = SqliteIndex(tmp_path / "fresh", FakeEmbedder())
     assert await found(later) == await found(await fresh.load([PIER, BEES]))
@@ -131,7 +131,7 @@ async def test_without_anybody_to_ask_there_is_no_error_and_nothing_to_tell(tmp_
         corpus = await SqliteIndex(tmp_path / "i", embedder).load(
             [by_digest(PIER)], lambda *told: seen.append(told)
         )
-        assert corpus.counts == Counts(missing=2)
+        assert corpus.counts == LoadCounts(missing=2)
         assert (await found(corpus))[0] == [[0.0, 0.0]] * 3
         assert await corpus.graph(0.3, 5) == {}
     assert seen == []
@@ -143,7 +143,7 @@ async def test_a_text_that_is_another_is_refused_and_said(tmp_path: Path) -> Non
     wrong = Elsewhere(PIER)
     wrong.held[digest(PIER.chunks[1])] = "the pier opens in june"
     corpus = await index.load([by_digest(PIER)], texts=wrong)
-    assert corpus.counts == Counts(new=1, missing=1)
+    assert corpus.counts == LoadCounts(new=1, missing=1)
     (warning,) = corpus.warnings
     assert warning.startswith(
         "1 of the texts that the index was given are others than it asked for"

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_corpus import Counts, IndexedCorpus
-from lamina.embed.index_file import DAY, KEPT_DAYS, ChunkFile, Made
+from lamina.embed.index.chunk_file import DAY, KEPT_DAYS, ChunkData, ChunkFile
+from lamina.embed.index.corpus import IndexedCorpus, LoadCounts
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(tmp_path: Path) 
         "begun anew: nothing is lost but time",
     )
     assert aside.read_bytes().startswith(b"not a database")
-    assert (load(index_at(path), [PIER])).counts == Counts(reused=2)
+    assert (load(index_at(path), [PIER])).counts == LoadCounts(reused=2)
 
 
 def test_every_damaged_file_gets_a_name_of_its_own(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_pages_that_were_overwritten_are_found_and_made_anew(tmp_path: Path) -> 
     # All but the page with the schema.
     path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
     corpus = load(index_at(path), MANY)
-    assert corpus.counts == Counts(new=300)
+    assert corpus.counts == LoadCounts(new=300)
     assert "was damaged" in corpus.warnings[0]
-    assert (load(index_at(path), MANY)).counts == Counts(reused=300)
+    assert (load(index_at(path), MANY)).counts == LoadCounts(reused=300)
 
 
 def test_damage_that_shows_while_the_file_is_open_is_survived(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_damage_that_shows_while_the_file_is_open_is_survived(tmp_path: Path) ->
         Path(f"{path}{suffix}").unlink(missing_ok=True)
     path.write_bytes(b"\x00" * 5000)
     corpus = load(index, [PIER, BEES])
-    assert corpus.counts == Counts(new=2, reused=2)
+    assert corpus.counts == LoadCounts(new=2, reused=2)
     assert len(corpus.warnings) <= 1
 
 
@@ -106,7 +106,7 @@ def test_a_file_that_was_cut_off_gives_what_it_can(tmp_path: Path, share: float)
     assert corpus.failed == ()
     assert corpus.counts.new + corpus.counts.reused == 300
     again = load(index_at(path), MANY)
-    assert again.counts == Counts(reused=300)
+    assert again.counts == LoadCounts(reused=300)
 
 
 @settings(max_examples=25, deadline=None)
@@ -115,7 +115,7 @@ def test_no_flipped_byte_ever_changes_a_row(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("flips") / "index.sqlite"
-    rows = {bytes([n]) * 32: Made(bytes([n]) * 128, b"terms %d" % n) for n in range(40)}
+    rows = {bytes([n]) * 32: ChunkData(bytes([n]) * 128, b"terms %d" % n) for n in range(40)}
     file = ChunkFile(path)
     file.keep("m", rows)
     file.close()
@@ -137,8 +137,8 @@ def test_a_row_that_does_not_prove_itself_is_made_anew(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as file:
         file.execute("UPDATE chunks SET vector = zeroblob(length(vector)) WHERE rowid = 1")
         file.commit()
-    assert (load(index_at(path), [PIER])).counts == Counts(new=1, reused=1)
-    assert (load(index_at(path), [PIER])).counts == Counts(reused=2)
+    assert (load(index_at(path), [PIER])).counts == LoadCounts(new=1, reused=1)
+    assert (load(index_at(path), [PIER])).counts == LoadCounts(reused=2)
 
 
 def test_a_table_that_is_gone_is_damage(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_table_that_is_gone_is_damage(tmp_path: Path) -> None:
         file.commit()
     corpus = load(index_at(path), [PIER])
     assert "was damaged (no such table: chunks)" in corpus.warnings[0]
-    assert (load(index_at(path), [PIER])).counts == Counts(reused=2)
+    assert (load(index_at(path), [PIER])).counts == LoadCounts(reused=2)
 
 
 # -- files of others -----------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     corpus = load(index_at(path), [PIER])
     assert "it is a database of another program" in corpus.warnings[0]
-    assert corpus.counts == Counts(new=2)
+    assert corpus.counts == LoadCounts(new=2)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["index.sqlite"]
 
@@ -192,34 +192,34 @@ def test_a_folder_in_the_place_of_the_file_leaves_memory(tmp_path: Path) -> None
     assert "kept in memory only" in corpus.warnings[0]
     # Said once, and nothing is embedded again in this process.
     more = load(index, [PIER, BEES])
-    assert (more.warnings, more.counts) == ((), Counts(new=2, reused=2))
+    assert (more.warnings, more.counts) == ((), LoadCounts(new=2, reused=2))
 
 
 def test_a_place_that_cannot_be_leaves_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     corpus = load(index_at(tmp_path / "file" / "index.sqlite"), [PIER])
     assert "cannot be read" in corpus.warnings[0]
-    assert corpus.counts == Counts(new=2)
+    assert corpus.counts == LoadCounts(new=2)
 
 
 def test_what_a_locked_file_does_not_take_is_written_once_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lamina.embed.index_file.PATIENCE", 0.0)
+    monkeypatch.setattr("lamina.embed.index.chunk_file.PATIENCE", 0.0)
     path = tmp_path / "index.sqlite"
     made_at(path, PIER)
     index = index_at(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         corpus = load(index, [PIER, BEES])
-        assert corpus.counts == Counts(new=2, reused=2)
+        assert corpus.counts == LoadCounts(new=2, reused=2)
         assert "cannot be written (database is locked)" in corpus.warnings[0]
         assert index.stats().unwritten == 2
         other.execute("ROLLBACK")
     more = load(index, [PIER, BEES, MANY[0]])
-    assert (more.warnings, more.counts) == ((), Counts(new=1, reused=4))
+    assert (more.warnings, more.counts) == ((), LoadCounts(new=1, reused=4))
     assert index.stats().unwritten == 0
-    assert (load(index_at(path), [PIER, BEES, MANY[0]])).counts == Counts(reused=5)
+    assert (load(index_at(path), [PIER, BEES, MANY[0]])).counts == LoadCounts(reused=5)
 
 
 FULL = """
@@ -244,7 +244,7 @@ def test_a_disk_that_is_full_leaves_memory_and_what_it_took(tmp_path: Path) -> N
     )
     assert done.stderr == ""
     first, *warnings = done.stdout.splitlines()
-    assert first == "Counts(new=300, reused=0, failed=0, missing=0, late=0) 300"
+    assert first == "LoadCounts(new=300, reused=0, failed=0, missing=0, late=0) 300"
     assert "cannot be written" in "".join(warnings)
 
 
@@ -278,7 +278,7 @@ def test_a_file_that_cannot_be_written_is_still_read(read_only: Path) -> None:
         index = index_at(path)
         corpus = load(index, [PIER, BEES])
         index.close()
-    assert corpus.counts == Counts(new=2, reused=2)
+    assert corpus.counts == LoadCounts(new=2, reused=2)
     assert "cannot be written" in corpus.warnings[0]
     assert path.read_bytes() == before
 
@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_written_leaves_memory(read_only: Path) -> None:
     read_only.chmod(0o555)
     with nobody():
         corpus = load(index_at(read_only / "more" / "index.sqlite"), [PIER])
-    assert corpus.counts == Counts(new=2)
+    assert corpus.counts == LoadCounts(new=2)
     assert len(corpus.warnings) == 1
 
 
@@ -298,7 +298,7 @@ def test_a_file_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     for each in tmp_path.iterdir():
         each.unlink()
     assert (load(index, [PIER, BEES])).warnings == ()
-    assert (load(index_at(path), [BEES])).counts == Counts(reused=2)
+    assert (load(index_at(path), [BEES])).counts == LoadCounts(reused=2)
 
 
 # -- several processes ---------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_processes_that_begin_the_same_file_at_once_agree(tmp_path: Path) -> Non
     assert said == [("300\n", "")] * 4
     index = index_at(path)
     assert index.stats().chunks == {"fake/1": 300}
-    assert (load(index, MANY)).counts == Counts(reused=300)
+    assert (load(index, MANY)).counts == LoadCounts(reused=300)
 
 
 # -- age, size, clearing -------------------------------------------------------------------------
@@ -339,20 +339,20 @@ def test_what_nobody_asked_for_in_a_long_time_goes(tmp_path: Path) -> None:
     def now() -> float:
         return days[0] * DAY
 
-    def asked(*documents: Document) -> Counts:
+    def asked(*documents: Document) -> LoadCounts:
         index = SqliteIndex(path, FakeEmbedder(), now=now)
         counts = load(index, documents).counts
         index.close()
         return counts
 
-    assert asked(PIER, BEES) == Counts(new=4)
+    assert asked(PIER, BEES) == LoadCounts(new=4)
     days[0] += KEPT_DAYS - 10
-    assert asked(PIER) == Counts(reused=2)
+    assert asked(PIER) == LoadCounts(reused=2)
     days[0] += 20
     # Something is written: the moment at which the file is looked through.
-    assert asked(MANY[0]) == Counts(new=1)
-    assert asked(PIER) == Counts(reused=2)
-    assert asked(BEES) == Counts(new=2)
+    assert asked(MANY[0]) == LoadCounts(new=1)
+    assert asked(PIER) == LoadCounts(reused=2)
+    assert asked(BEES) == LoadCounts(new=2)
 
 
 def test_clearing_forgets_all_and_gives_the_room_back(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_clearing_forgets_all_and_gives_the_room_back(tmp_path: Path) -> None:
     empty = index.stats()
     assert empty.chunks == {}
     assert empty.bytes < full.bytes / 2
-    assert (load(index, MANY)).counts == Counts(new=300)
+    assert (load(index, MANY)).counts == LoadCounts(new=300)
 
 
 def test_no_text_is_in_the_file(tmp_path: Path) -> None:

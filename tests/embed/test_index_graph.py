@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.selection.expanding import Graph, build_graph
+from lamina.embed.index.sqlite_index import SqliteIndex
+from lamina.selection.expansion import SimilarityGraph, build_similarity_graph
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -24,15 +24,17 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many documents each graph had that was built."""
     sizes: list[int] = []
 
-    def counted(documents: tuple[Document, ...], *rest: object) -> Graph:
+    def counted(documents: tuple[Document, ...], *rest: object) -> SimilarityGraph:
         sizes.append(len(documents))
-        return build_graph(documents, *rest)  # type: ignore[arg-type]
+        return build_similarity_graph(documents, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("lamina.embed.index_graph.build_graph", counted)
+    monkeypatch.setattr("lamina.embed.index.similarity_graph.build_similarity_graph", counted)
     return sizes
 
 
-async def graph(path: Path, *notes: Document, threshold: float = 0.3, name: str = "fake") -> Graph:
+async def graph(
+    path: Path, *notes: Document, threshold: float = 0.3, name: str = "fake"
+) -> SimilarityGraph:
     index = SqliteIndex(path, FakeEmbedder(name))
     corpus = await index.load(notes)
     found = await corpus.graph(threshold, 5)

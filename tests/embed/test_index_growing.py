@@ -7,10 +7,10 @@ import numpy
 import pytest
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_corpus import Counts, IndexedCorpus
-from lamina.embed.index_file import Made
-from lamina.embed.index_shelf import Shelf
+from lamina.embed.index.chunk_file import ChunkData
+from lamina.embed.index.chunk_table import ChunkTable
+from lamina.embed.index.corpus import IndexedCorpus, LoadCounts
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -69,17 +69,17 @@ async def test_an_edited_item_leaves_nothing_of_its_old_text(tmp_path: Path) -> 
     await index.load(notes)
     edited = [Document(notes[0].id, ("all new words",)), *notes[1:]]
     corpus = await index.load(edited)
-    assert corpus.counts == Counts(new=1, reused=len({c for n in notes[1:] for c in n.chunks}))
+    assert corpus.counts == LoadCounts(new=1, reused=len({c for n in notes[1:] for c in n.chunks}))
     assert await found(corpus) == await afresh(tmp_path / "afresh", edited)
 
 
 def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
     vectors = numpy.eye(3, dtype="<f2")
-    base = Shelf()
-    base.put({b"a": Made(vectors[0].tobytes(), b"")}, settled=True)
+    base = ChunkTable()
+    base.put({b"a": ChunkData(vectors[0].tobytes(), b"")}, settled=True)
     one, other = base.grown(), base.grown()
-    one.put({b"b": Made(vectors[1].tobytes(), b"")}, settled=True)
-    other.put({b"c": Made(vectors[2].tobytes(), b"")}, settled=True)
+    one.put({b"b": ChunkData(vectors[1].tobytes(), b"")}, settled=True)
+    other.put({b"c": ChunkData(vectors[2].tobytes(), b"")}, settled=True)
     assert one.vectors is not None
     assert other.vectors is not None
     assert one.vectors.tolist() == [[1, 0, 0], [0, 1, 0]]
@@ -90,22 +90,22 @@ def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
 
 
 def test_a_shelf_that_gets_nothing_new_is_not_copied() -> None:
-    base = Shelf()
-    base.put({b"a": Made(b"", b"")}, settled=False)
-    base.grown().put({b"b": Made(b"", b"")}, settled=False)
+    base = ChunkTable()
+    base.put({b"a": ChunkData(b"", b"")}, settled=False)
+    base.grown().put({b"b": ChunkData(b"", b"")}, settled=False)
     again = base.grown()
     again.put({}, settled=True)
-    again.put({b"a": Made(b"", b"")}, settled=False)
+    again.put({b"a": ChunkData(b"", b"")}, settled=False)
     assert (again.memory, again.changed) == (base.memory, False)
-    again.put({b"c": Made(b"", b"")}, settled=False)
+    again.put({b"c": ChunkData(b"", b"")}, settled=False)
     assert (again.memory != base.memory, again.changed) == (True, True)
 
 
 def test_a_vector_that_comes_late_is_not_seen_by_those_who_had_the_row_before() -> None:
-    base = Shelf()
-    base.put({b"a": Made(b"", b""), b"b": Made(b"", b"")}, settled=False)
+    base = ChunkTable()
+    base.put({b"a": ChunkData(b"", b""), b"b": ChunkData(b"", b"")}, settled=False)
     grown = base.grown()
-    grown.put({b"b": Made(numpy.eye(3, dtype="<f2")[1].tobytes(), b"")}, settled=True)
+    grown.put({b"b": ChunkData(numpy.eye(3, dtype="<f2")[1].tobytes(), b"")}, settled=True)
     assert grown.vectors is not None
     assert numpy.isnan(grown.vectors).tolist() == [[True] * 3, [False] * 3]
     assert base.vectors is None
@@ -118,7 +118,7 @@ async def test_many_rows_are_read_in_one_go_and_are_the_same(
     path = tmp_path / "index.sqlite"
     notes = [note(number) for number in range(60)]
     one_by_one = await found(await SqliteIndex(path, FakeEmbedder()).load(notes))
-    monkeypatch.setattr("lamina.embed.index_file.MANY", 10)
+    monkeypatch.setattr("lamina.embed.index.chunk_file.MANY", 10)
     corpus = await SqliteIndex(path, FakeEmbedder()).load(notes)
     assert corpus.counts.new == 0
     assert await found(corpus) == one_by_one

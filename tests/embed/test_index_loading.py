@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_corpus import Counts, IndexedCorpus
+from lamina.embed.index.corpus import IndexedCorpus, LoadCounts
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import open_embedder
-from lamina.selection import packing
-from lamina.selection.scoring import Matrix, Scores
+from lamina.selection import packed_terms
+from lamina.selection.scores import Matrix, Scores
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -45,9 +45,9 @@ def equal(one: Scores, other: Scores) -> bool:
 async def test_nothing_is_embedded_twice(tmp_path: Path) -> None:
     embedder = FakeEmbedder()
     first = await SqliteIndex(tmp_path / "index.sqlite", embedder).load([PIER, BEES])
-    assert first.counts == Counts(new=4)
+    assert first.counts == LoadCounts(new=4)
     second = await SqliteIndex(tmp_path / "index.sqlite", embedder).load([BEES, PIER, SHIPS])
-    assert second.counts == Counts(new=1, reused=4)
+    assert second.counts == LoadCounts(new=1, reused=4)
     assert sorted(embedder.texts) == sorted(PIER.chunks + BEES.chunks + SHIPS.chunks)
 
 
@@ -57,7 +57,7 @@ async def test_an_edited_item_is_embedded_again_and_the_others_are_not(tmp_path:
     await index.load([PIER, BEES])
     edited = Document(PIER.id, (PIER.chunks[0], "the pier opens in june"))
     corpus = await index.load([edited, BEES])
-    assert corpus.counts == Counts(new=1, reused=3)
+    assert corpus.counts == LoadCounts(new=1, reused=3)
     assert embedder.texts[4:] == ["the pier opens in june"]
     found = (await scores(corpus, "pier opens june")).cosine
     assert found is not None
@@ -79,7 +79,7 @@ async def test_two_embedders_do_not_share_vectors(tmp_path: Path) -> None:
     one, other = FakeEmbedder("one"), FakeEmbedder("other")
     await SqliteIndex(tmp_path / "i", one).load([PIER])
     corpus = await SqliteIndex(tmp_path / "i", other).load([PIER])
-    assert corpus.counts == Counts(new=2)
+    assert corpus.counts == LoadCounts(new=2)
     assert other.texts == list(PIER.chunks)
 
 
@@ -146,7 +146,7 @@ async def test_no_documents_and_no_parts_are_no_error(tmp_path: Path) -> None:
     silent = await scores(await index.load([PIER]))
     assert silent.lexical.shape == (0, 2)
     blank = await index.load(documents(" ", ""))
-    assert (blank.failed, blank.counts) == ((), Counts(new=2))
+    assert (blank.failed, blank.counts) == ((), LoadCounts(new=2))
 
 
 async def test_scores_do_not_depend_on_what_else_is_indexed(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_what_was_done_before_a_cancellation_is_kept(tmp_path: Path) -> No
         tasks.cancel_scope.cancel()
     assert len(stopped.texts) == 128
     corpus = await SqliteIndex(tmp_path / "i", FakeEmbedder()).load(texts)
-    assert corpus.counts == Counts(new=72, reused=128)
+    assert corpus.counts == LoadCounts(new=72, reused=128)
 
 
 async def test_an_index_goes_on_after_a_cancelled_load(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_an_index_goes_on_after_a_cancelled_load(tmp_path: Path) -> None:
         await embedder.waiting.wait()
         tasks.cancel_scope.cancel()
     embedder.waits_at = ""
-    assert (await index.load([PIER])).counts == Counts(new=2)
+    assert (await index.load([PIER])).counts == LoadCounts(new=2)
 
 
 async def test_sessions_that_want_the_same_at_once_make_it_once(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ async def test_a_text_that_fails_is_said_found_by_its_words_and_tried_again(tmp_
     assert corpus.failed == (
         "'bees swarm in june' cannot be embedded: ValueError: cannot embed 'bees swarm in june'",
     )
-    assert corpus.counts == Counts(new=3, failed=1)
+    assert corpus.counts == LoadCounts(new=3, failed=1)
     assert corpus.lexical == ""
     # A question that holds the word fails, too.
     assert (await scores(corpus, "bees swarm")).cosine is None
@@ -250,10 +250,10 @@ async def test_a_text_that_fails_is_said_found_by_its_words_and_tried_again(tmp_
     assert got.lexical[0, 3] > 0
     assert len(corpus.failed) == 1
     for again in (index, SqliteIndex(tmp_path / "i", embedder)):
-        assert (await again.load([PIER, BEES])).counts == Counts(reused=3, failed=1)
+        assert (await again.load([PIER, BEES])).counts == LoadCounts(reused=3, failed=1)
     embedder.failing.clear()
     mended = await index.load([PIER, BEES])
-    assert (mended.counts, mended.failed) == (Counts(new=1, reused=3), ())
+    assert (mended.counts, mended.failed) == (LoadCounts(new=1, reused=3), ())
     got = await scores(mended, "bees swarm")
     assert got.cosine is not None
     assert int(got.cosine[0].argmax()) == 3
@@ -277,7 +277,7 @@ async def test_a_text_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
     texts[7], texts[130] = "bad seven", "bad hundred"
     embedder = FakeEmbedder(failing={"bad"})
     corpus = await SqliteIndex(tmp_path / "i", embedder).load(documents(*texts))
-    assert corpus.counts == Counts(new=198, failed=2)
+    assert corpus.counts == LoadCounts(new=198, failed=2)
 
 
 async def test_an_embedder_that_fails_on_everything_is_not_asked_for_every_text(
@@ -286,7 +286,7 @@ async def test_an_embedder_that_fails_on_everything_is_not_asked_for_every_text(
     embedder = FakeEmbedder(failing={"text"})
     texts = documents(*(f"text {number}" for number in range(640)))
     corpus = await SqliteIndex(tmp_path / "i", embedder).load(texts)
-    assert corpus.counts == Counts(failed=640)
+    assert corpus.counts == LoadCounts(failed=640)
     assert corpus.lexical == "no text could be embedded: ValueError: cannot embed 'text 0'"
     assert len(embedder.calls) < 200
     assert (await scores(corpus, "text 7")).cosine is None
@@ -313,7 +313,7 @@ async def test_what_is_no_vector_is_never_kept(tmp_path: Path) -> None:
         "'nan' cannot be embedded: the embedder gave no vector",
     )
     again = await SqliteIndex(tmp_path / "i", FakeEmbedder()).load(documents("fine", "zero", "nan"))
-    assert again.counts == Counts(new=2, reused=1)
+    assert again.counts == LoadCounts(new=2, reused=1)
 
 
 class _Short(FakeEmbedder):
@@ -340,10 +340,10 @@ async def test_an_embedder_that_is_not_there_leaves_lexical_search_and_says_why(
     assert got.cosine is None
     assert int(got.lexical[0].argmax()) == 3
     # Terms are kept, and once the model is there so are vectors, in the same process.
-    assert (await index.load([PIER, BEES])).counts == Counts(reused=4)
+    assert (await index.load([PIER, BEES])).counts == LoadCounts(reused=4)
     embedder.missing = ""
     there = await index.load([PIER, BEES])
-    assert (there.lexical, there.counts) == ("", Counts(new=4))
+    assert (there.lexical, there.counts) == ("", LoadCounts(new=4))
     assert (await scores(there, "bees in june")).cosine is not None
 
 
@@ -372,9 +372,9 @@ async def test_without_an_embedder_chunks_are_found_by_their_words(tmp_path: Pat
     assert corpus.lexical == "embeddings are switched off"
     assert (await scores(corpus, "june")).lexical[0].tolist()[3] > 0
     with_vectors = await SqliteIndex(tmp_path / "i", FakeEmbedder()).load([PIER, BEES])
-    assert with_vectors.counts == Counts(new=4)
+    assert with_vectors.counts == LoadCounts(new=4)
     both = await SqliteIndex(tmp_path / "i", None).load([PIER, BEES])
-    assert both.counts == Counts(reused=4)
+    assert both.counts == LoadCounts(reused=4)
 
 
 async def test_terms_of_another_version_are_packed_again_and_vectors_stay(
@@ -383,13 +383,13 @@ async def test_terms_of_another_version_are_packed_again_and_vectors_stay(
     path = tmp_path / "i"
     await SqliteIndex(path, FakeEmbedder()).load([PIER])
     with closing(sqlite3.connect(path)) as file:
-        file.execute("UPDATE chunks SET terms_version = ?", (packing.TERMS_VERSION - 1,))
+        file.execute("UPDATE chunks SET terms_version = ?", (packed_terms.TERMS_VERSION - 1,))
         file.commit()
     embedder = FakeEmbedder()
     corpus = await SqliteIndex(path, embedder).load([PIER])
     assert embedder.texts == []
     assert int((await scores(corpus, "opens may")).lexical[0].argmax()) == 1
-    assert (await SqliteIndex(path, embedder).load([PIER])).counts == Counts(reused=2)
+    assert (await SqliteIndex(path, embedder).load([PIER])).counts == LoadCounts(reused=2)
 
 
 # -- the real model ------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ async def test_the_real_model_finds_what_shares_no_word(
     path = tmp_path / "index.sqlite"
     fresh = await SqliteIndex(path, open_embedder()).load(texts)
     again = await SqliteIndex(path, open_embedder()).load(texts)
-    assert (fresh.counts, again.counts) == (Counts(new=3), Counts(reused=3))
+    assert (fresh.counts, again.counts) == (LoadCounts(new=3), LoadCounts(reused=3))
     parts = ("do I need an umbrella tomorrow?", "travel to Rome")
     one, other = await scores(fresh, *parts), await scores(again, *parts)
     assert equal(one, other)

@@ -6,10 +6,10 @@ import pytest
 from tests.embed.test_index_loading import documents, equal, scores
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
-from lamina.embed.index_arranging import digest_text
-from lamina.embed.index_corpus import Counts
-from lamina.embed.index_making import BATCH
+from lamina.embed.index.arrangement import digest_text
+from lamina.embed.index.chunk_maker import BATCH
+from lamina.embed.index.corpus import LoadCounts
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.values.selection import Document
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def test_in_haste_all_are_found_by_their_words_and_that_is_said(tmp_path: 
     corpus = await opened(tmp_path, embedder).load(notes(), patience=HASTE)
     left = MANY - len(embedder.texts)
     assert 0 < left < MANY
-    assert corpus.counts == Counts(new=MANY, late=left)
+    assert corpus.counts == LoadCounts(new=MANY, late=left)
     assert corpus.late == left
     assert corpus.lexical == f"{left:,} of {MANY:,} passages are not embedded yet"
     found = await scores(corpus, "boat190")
@@ -87,7 +87,7 @@ async def test_who_waits_is_told_that_it_is_over(tmp_path: Path) -> None:
 async def test_patience_is_for_embedding_alone(tmp_path: Path) -> None:
     corpus = await SqliteIndex(tmp_path / "index.sqlite", None).load(notes(), patience=HASTE)
     assert corpus.late == 0
-    assert corpus.counts == Counts(new=MANY)
+    assert corpus.counts == LoadCounts(new=MANY)
 
 
 async def test_what_is_asked_for_comes_first_and_is_all_that_is_waited_for(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lamina.embed.graph import DIMENSIONS, INPUT, MAX_TOKENS, build_graph
 from lamina.embed.minilm import MiniLM, open_embedder
-from lamina.embed.network import find_network, load_network, start
+from lamina.embed.model import MINILM
+from lamina.embed.network import find_network, load_network, start_runtime
+from lamina.embed.onnx_graph import DIMENSIONS, INPUT, MAX_TOKENS, build_onnx_graph
 from lamina.embed.tensors import read_tensors
-from lamina.embed.weights import MINILM
 from lamina.ports import Embedder
 
 LONG = "The lighthouse keeper wrote down every ship that passed and the hour of its passing. " * 40
@@ -67,7 +67,7 @@ def test_a_paraphrase_is_closer_than_what_only_shares_words(embedder: MiniLM) ->
 
 def test_vectors_are_those_of_the_model_in_32_bits(embedder: MiniLM, embedding_model: Path) -> None:
     weights = read_tensors(embedding_model / MINILM.weights.file_name)
-    reference = start(build_graph(weights).SerializeToString())
+    reference = start_runtime(build_onnx_graph(weights).SerializeToString())
     found = embed(embedder, TEXTS)
     for text, row in zip(TEXTS, found, strict=True):
         ids = numpy.array(load_network().tokens(text), dtype=numpy.int64)

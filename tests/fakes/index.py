@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 import anyio
 import numpy
 
-from lamina.ports import Progress, Texts
-from lamina.selection.expanding import Graph
-from lamina.selection.scoring import Scores
+from lamina.ports import Progress, ReadTexts
+from lamina.selection.expansion import SimilarityGraph
+from lamina.selection.scores import Scores
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
@@ -34,14 +34,14 @@ class IndexFake:
         self,
         documents: Sequence[Document],
         progress: Progress | None = None,
-        texts: Texts | None = None,
+        texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> "CorpusFake":
         await anyio.lowlevel.checkpoint()
         if self.fails is not None:
             raise self.fails
-        self.loaded.append([each.id for each in documents])
+        self.loaded.append([document.id for document in documents])
         return CorpusFake(self, documents)
 
 
@@ -55,30 +55,32 @@ class CorpusFake:
         self.failed = index.failed
         self.warnings = index.warnings
 
-    async def graph(self, threshold: float, top: int) -> Graph:
+    async def graph(self, threshold: float, top: int) -> SimilarityGraph:
         """Who is like whom by the chunks that `alike` has words of."""
         await anyio.lowlevel.checkpoint()
         self._index.graphs.append((threshold, top))
         found: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
-        for each in self.documents:
+        for document in self.documents:
             said = [
                 likeness
                 for word, likeness in self._index.alike.items()
-                if any(word in chunk for chunk in each.chunks)
+                if any(word in chunk for chunk in document.chunks)
             ]
             best = {
                 other.id: max((likeness.get(other.id, 0.0) for likeness in said), default=0.0)
                 for other in self.documents
-                if other.id != each.id
+                if other.id != document.id
             }
             order = sorted(best, key=lambda item: -best[item])[:top]
-            found[each.id] = tuple((item, best[item]) for item in order if best[item] >= threshold)
+            found[document.id] = tuple(
+                (item, best[item]) for item in order if best[item] >= threshold
+            )
         return found
 
     async def score(self, parts: Sequence[str]) -> Scores:
         await anyio.lowlevel.checkpoint()
         self._index.asked.append(list(parts))
-        owners = [each.id for each in self.documents for _ in each.chunks]
+        owners = [document.id for document in self.documents for _ in document.chunks]
         cosine = numpy.zeros((len(parts), len(owners)), numpy.float32)
         for row, part in enumerate(parts):
             said = [each for word, each in self._index.alike.items() if word in part]

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 import anyio
 import numpy
 
+from lamina.notes.note_reader import read_note
 from lamina.notes.passages import searched_text, stored_text
-from lamina.notes.reading import read_note
-from lamina.ports import Progress, Texts
-from lamina.selection.expanding import Graph
-from lamina.selection.scoring import Scores
+from lamina.ports import Progress, ReadTexts
+from lamina.selection.expansion import SimilarityGraph
+from lamina.selection.scores import Scores
 from lamina.selection.terms import find_terms
 from lamina.values.note import Catalogue, Note, Passage
 from lamina.values.selection import Document
@@ -88,7 +88,7 @@ class WordIndexFake:
         self,
         documents: Sequence[Document],
         progress: Progress | None = None,
-        texts: Texts | None = None,
+        texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> "WordCorpusFake":
@@ -97,7 +97,7 @@ class WordIndexFake:
             raise self.fails
         self.loaded.append(documents)
         self.patience.append(patience)
-        digests = dict.fromkeys(digest for each in documents for digest in each.digests)
+        digests = dict.fromkeys(digest for document in documents for digest in document.digests)
         unknown = [digest for digest in digests if digest not in self.texts]
         if unknown and texts is not None:
             self.asked.append(unknown)
@@ -115,7 +115,7 @@ class WordCorpusFake:
         self.lexical = index.lexical
         self.late = index.late
 
-    async def graph(self, threshold: float, top: int) -> Graph:
+    async def graph(self, threshold: float, top: int) -> SimilarityGraph:
         return {}
 
     async def score(self, parts: Sequence[str]) -> Scores:
@@ -123,8 +123,8 @@ class WordCorpusFake:
         self._index.queries.append(tuple(parts))
         chunks = [
             set(find_terms(self._index.texts.get(digest, "")))
-            for each in self.documents
-            for digest in each.digests
+            for document in self.documents
+            for digest in document.digests
         ]
         shared = numpy.zeros((len(parts), len(chunks)), numpy.float32)
         for row, part in enumerate(parts):

@@ -11,12 +11,12 @@ from tests.fakes.store import FakeStore
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
-from lamina.values.item import Attachment, Item, ItemId, Wanted, note_id
+from lamina.session.session import Session
+from lamina.session.turn import Turn
+from lamina.values.item import Attachment, AttachmentSpec, Item, ItemId, note_id
 from lamina.values.settings import Settings
 
-Attachable = str | Item | Wanted | Attachment
+Attachable = str | Item | AttachmentSpec | Attachment
 
 
 class World:

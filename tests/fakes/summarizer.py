@@ -6,10 +6,10 @@ from typing import Any
 import anyio
 from tests.fakes.sessions import World
 
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 from lamina.ports import SummaryJob
+from lamina.session.session import Session
+from lamina.session.turn import Turn
 from lamina.values.message import ToolCall, ToolResult
 
 # An answer that never comes.
@@ -60,7 +60,9 @@ async def compacting(
 
 def compactions(turn: Turn) -> list[str]:
     """The reasons of the compactions that a request says it came behind."""
-    return [each.reason for each in turn.context.boundaries if each.kind == "compaction"]
+    return [
+        boundary.reason for boundary in turn.context.boundaries if boundary.kind == "compaction"
+    ]
 
 
 def summaries_in(turn: Turn) -> list[str]:

@@ -14,7 +14,7 @@ from lamina.values.tool import (
     Permission,
     ToolOutput,
     Toolset,
-    Withheld,
+    WithheldTool,
 )
 
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -49,7 +49,7 @@ class ToolHostFake:
 
     def __init__(self, *tools: OfferedTool) -> None:
         self.tools: Sequence[OfferedTool] = tools
-        self.withheld: Sequence[Withheld] = ()
+        self.withheld: Sequence[WithheldTool] = ()
         self.outputs: dict[str, ToolOutput | BaseException] = {}
         self.held: dict[str, anyio.Event] = {}
         self.listing: anyio.Event | None = None

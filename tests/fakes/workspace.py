@@ -1,6 +1,6 @@
 """A workspace of notes in a dict, with fixed times."""
 
-from lamina.values.item import Item, Reading, Shape, item_id, note_id
+from lamina.values.item import Item, LoadedItem, Shape, item_id, note_id
 from lamina.values.request import LeftOut
 
 TIME = "2026-01-02T03:04:05.000Z"
@@ -14,7 +14,7 @@ class FakeWorkspace:
     def __init__(self, notes: dict[str, str] | None = None) -> None:
         self.notes = dict(notes or {})
 
-    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         if reference.startswith(("/", "..")):
             detail = f"{reference!r} is not a path inside the workspace"
             return LeftOut(what=note_id(reference), reason="refused", detail=detail)
@@ -28,4 +28,4 @@ class FakeWorkspace:
             ctime=TIME,
             mtime=TIME,
         )
-        return Reading(item=item)
+        return LoadedItem(item=item)

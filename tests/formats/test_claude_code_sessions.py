@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.formats.reading import check_laws, find, said, take, whats
+from tests.formats.reader import check_laws, find, said, take, whats
 from tests.formats.samples import (
     CLAUDE,
     PNG,
@@ -14,7 +14,7 @@ from tests.formats.samples import (
     use,
 )
 
-from lamina.formats import Imported
+from lamina.formats import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,
@@ -28,7 +28,7 @@ from lamina.values.patch import CompactionApply
 from lamina.values.usage import Usage
 
 
-def file_of(*objects: dict[str, Any]) -> Imported:
+def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(*objects)
     imported = take(data)
     check_laws(imported, data)

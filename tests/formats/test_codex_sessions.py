@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.formats.reading import check_laws, find, said, take, whats
+from tests.formats.reader import check_laws, find, said, take, whats
 from tests.formats.samples import CODEX, CODEX_OBJECTS, cx_item, cx_said, cx_tokens, lines
 
-from lamina.formats import Imported
+from lamina.formats import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,
@@ -21,7 +21,7 @@ from lamina.values.usage import Usage
 META = CODEX_OBJECTS[0]
 
 
-def file_of(*objects: dict[str, Any]) -> Imported:
+def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(META, *objects)
     imported = take(data)
     check_laws(imported, data)

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats.reading import check_laws, find, said, state_of, take, whats
+from tests.formats.reader import check_laws, find, said, state_of, take, whats
 from tests.formats.samples import PI, PI_HEADER, SAMPLES, lines, pi_answer, pi_said, text
 from tests.strategies import json_values, modest, thorough
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.errors import UsageError
-from lamina.formats import Imported
+from lamina.formats import ImportedSession
 from lamina.values.entry import CustomEntry
 
 LINED = {name: data for name, data in SAMPLES.items() if name != "opencode"}
 samples = st.sampled_from(sorted(LINED.values()))
 
 
-def try_to_take(data: bytes) -> Imported | None:
+def try_to_take(data: bytes) -> ImportedSession | None:
     try:
         return take(data)
     except UsageError:
@@ -212,7 +212,7 @@ def test_what_is_no_session_is_refused_with_the_formats_that_were_tried(data: by
 
 
 def test_a_journal_of_our_own_is_not_taken_for_a_foreign_one() -> None:
-    own = b"\n".join(map(canonical, take(PI).entries))
+    own = b"\n".join(map(canonical_bytes, take(PI).entries))
     with pytest.raises(UsageError):
         take(own)
 

@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from tests.strategies import thorough
 
-from lamina.formats.markdown_chat import Chat, ChatMessage, parse_chat, render_chat
+from lamina.formats.markdown import ChatMessage, MarkdownChat, parse_chat, render_chat
 from lamina.values.message import ToolCall
 
 LINES = (
@@ -21,7 +21,7 @@ QUESTION = ChatMessage(role="user", text="Go on.")
 
 def written(message: ChatMessage) -> str:
     """A file with a message and another one behind it, from the first line that people read."""
-    text = render_chat(Chat(messages=(message, QUESTION)))
+    text = render_chat(MarkdownChat(messages=(message, QUESTION)))
     return text[text.index(f"\n**{message.role}**: ") + 1 :]
 
 
@@ -32,7 +32,7 @@ def answer(text: str, **fields: object) -> ChatMessage:
 @thorough
 @given(texts, texts, st.booleans())
 def test_no_message_begins_inside_code_and_all_come_back(a: str, b: str, cut: bool) -> None:
-    chat = Chat(messages=(replace(QUESTION, text=a), answer(b, interrupted=cut), QUESTION))
+    chat = MarkdownChat(messages=(replace(QUESTION, text=a), answer(b, interrupted=cut), QUESTION))
     text = render_chat(chat)
     assert parse_chat(text) == (chat, ())
     body = text[text.index("**user**: ") :]
@@ -81,18 +81,18 @@ def test_thoughts_that_were_cut_in_their_code_are_closed_too() -> None:
     assert written(message).startswith(
         "**ai**: <think>\nTry:\n```py\nx = 1\n</think>\n\n\n```\n[Interrupted]\n"
     )
-    assert parse_chat(render_chat(Chat(messages=(message,))))[0].messages == (message,)
+    assert parse_chat(render_chat(MarkdownChat(messages=(message,))))[0].messages == (message,)
 
 
 def test_the_comment_does_not_repeat_the_text_for_the_sake_of_its_fence() -> None:
-    text = render_chat(Chat(messages=(answer("So:\n```py\nmeasure = 1"),)))
+    text = render_chat(MarkdownChat(messages=(answer("So:\n```py\nmeasure = 1"),)))
     assert text.count("measure") == 1
 
 
 def test_an_edit_beside_the_closing_line_is_taken_and_calls_stay() -> None:
     call = ToolCall(id="c1", name="find", arguments="{}")
     message = answer("So:\n```py\nx = 1", calls=(call,), interrupted=True)
-    text = render_chat(Chat(messages=(message,)))
+    text = render_chat(MarkdownChat(messages=(message,)))
     edited = parse_chat(text.replace("x = 1", "x = 2"))[0].messages[0]
     assert edited == replace(message, text="So:\n```py\nx = 2")
     # Whoever takes the line away, or writes below it, means that, too.

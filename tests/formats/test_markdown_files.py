@@ -4,11 +4,11 @@ from datetime import timedelta, timezone
 
 from msgspec.structs import replace
 
-from lamina.formats.markdown_chat import (
-    Chat,
+from lamina.formats.markdown import (
     ChatContext,
     ChatMessage,
-    Reference,
+    ChatReference,
+    MarkdownChat,
     ToolMessage,
     file_name,
     parse_chat,
@@ -20,11 +20,11 @@ from lamina.values.message import ToolCall, ToolResult
 AT = 1767323045.0  # 2026/01/02 03:04:05 UTC
 
 
-def note(path: str, **fields: object) -> Reference:
-    return replace(Reference(item=note_id(path), version="f" * 64, form="full"), **fields)
+def note(path: str, **fields: object) -> ChatReference:
+    return replace(ChatReference(item=note_id(path), version="f" * 64, form="full"), **fields)
 
 
-CHAT = Chat(
+CHAT = MarkdownChat(
     topic='The "API"',
     epoch=1767323045000,
     model="gpt-5",
@@ -41,11 +41,11 @@ CHAT = Chat(
                 references=(
                     note("docs/a, b].md", essential=True),
                     note("c.md", shape="active"),
-                    Reference(item=ItemId("url:https://example.com/")),
-                    Reference(item=ItemId("url:https://tab.example/"), shape="web_tab"),
-                    Reference(item=ItemId("tag:#work")),
-                    Reference(item=ItemId("folder:plans")),
-                    Reference(item=ItemId("rule:tone"), include="always"),
+                    ChatReference(item=ItemId("url:https://example.com/")),
+                    ChatReference(item=ItemId("url:https://tab.example/"), shape="web_tab"),
+                    ChatReference(item=ItemId("tag:#work")),
+                    ChatReference(item=ItemId("folder:plans")),
+                    ChatReference(item=ItemId("rule:tone"), include="always"),
                 )
             ),
             id="000002",
@@ -162,7 +162,7 @@ def test_the_comment_names_items_and_says_nothing_twice() -> None:
 
 def test_a_comment_of_today_is_read_for_good() -> None:
     # Written by this version's rules: if they change, VERSION has to.
-    small = Chat(messages=(ChatMessage(role="user", text="hi\r\n", at=AT, id="1"),))
+    small = MarkdownChat(messages=(ChatMessage(role="user", text="hi\r\n", at=AT, id="1"),))
     text = (
         '---\n---\n\n<!-- lamina-context: {"head":{"digest":"0e3cc8925c4c9fa8"},"messages":'
         '[{"body":"4c55bfa9bf6f8cfa","digest":"77d12744e2265663","fields":{"at":1767323045.0,"id":"1",'
@@ -185,7 +185,7 @@ def test_times_are_shown_in_the_zone_that_is_asked_for() -> None:
 
 def test_a_file_of_the_original_program_is_read_by_its_own_rules() -> None:
     chat, problems = parse_chat(BARE)
-    assert chat == Chat(
+    assert chat == MarkdownChat(
         topic='Start "here"',
         epoch=1767323045951,
         model="gemini-2.5-flash",
@@ -199,10 +199,10 @@ def test_a_file_of_the_original_program_is_read_by_its_own_rules() -> None:
                 at=AT,
                 context=ChatContext(
                     references=(
-                        Reference(item=note_id("a.md")),
-                        Reference(item=note_id("b")),
-                        Reference(item=note_id("c.md")),
-                        Reference(item=ItemId("url:https://x.y/z")),
+                        ChatReference(item=note_id("a.md")),
+                        ChatReference(item=note_id("b")),
+                        ChatReference(item=note_id("c.md")),
+                        ChatReference(item=ItemId("url:https://x.y/z")),
                     ),
                     other=("Clips: one, two",),
                 ),
@@ -217,12 +217,12 @@ def test_a_file_of_the_original_program_is_read_by_its_own_rules() -> None:
             ChatMessage(role="ai", text="More."),
         ),
     )
-    assert [(each.what, each.line) for each in problems] == [("context", 12)]
+    assert [(problem.what, problem.line) for problem in problems] == [("context", 12)]
 
 
 def test_known_paths_tell_a_comma_in_a_name_from_one_between_names() -> None:
     chat, _ = parse_chat(BARE, paths=["x/b, c.md", "a.md"])
-    items = [each.item for each in chat.messages[0].context.references]
+    items = [reference.item for reference in chat.messages[0].context.references]
     assert items == ["note:a.md", "note:b, c.md", "url:https://x.y/z"]
 
 
@@ -235,16 +235,16 @@ def test_an_old_file_with_windows_line_ends_a_heading_and_trailing_spaces_is_rea
     chat, problems = parse_chat(text)
     assert (chat.model, chat.provider, chat.tags) == ("gemini", "google", ("chat", "b c"))
     assert chat.preamble == "# He@20241116_212621"
-    assert [(each.role, each.text) for each in chat.messages] == [
+    assert [(message.role, message.text) for message in chat.messages] == [
         ("user", "He  "),
         ("ai", "\nHello.  "),
     ]
-    assert [(each.what, each.line) for each in problems] == [("preamble", 7)]
+    assert [(problem.what, problem.line) for problem in problems] == [("preamble", 7)]
 
 
 def test_a_file_with_nothing_but_messages_is_read() -> None:
     chat, problems = parse_chat("**user**: one\n\ntwo\n**ai**: three\n\n---\n\nfour")
-    assert [each.text for each in chat.messages] == ["one\n\ntwo", "three\n\n---\n\nfour"]
+    assert [message.text for message in chat.messages] == ["one\n\ntwo", "three\n\n---\n\nfour"]
     assert problems == ()
 
 
@@ -259,7 +259,7 @@ def test_what_cannot_be_read_is_kept_and_reported_with_its_line() -> None:
     assert chat.preamble == "lost"
     assert chat.messages[0].extra == {"timestamp": "today at noon"}
     assert chat.messages[1].text == "[Context: mine]\n[Context: mine]"
-    assert [(each.what, each.line) for each in problems] == [
+    assert [(problem.what, problem.line) for problem in problems] == [
         ("frontmatter", 2),
         ("frontmatter", 3),
         ("frontmatter", 5),
@@ -273,7 +273,7 @@ def test_what_cannot_be_read_is_kept_and_reported_with_its_line() -> None:
 
 def test_frontmatter_that_never_ends_does_not_swallow_messages() -> None:
     chat, _ = parse_chat("---\nepoch: 1\n\n**user**: a\n\n---\n\nb")
-    assert [each.text for each in chat.messages] == ["a\n\n---\n\nb"]
+    assert [message.text for message in chat.messages] == ["a\n\n---\n\nb"]
     assert chat.preamble == "---\nepoch: 1"
 
 
@@ -303,7 +303,7 @@ def test_an_edited_question_is_taken_and_keeps_its_context() -> None:
     chat, problems = parse_chat(text)
     first = replace(CHAT.messages[0], text="What was the API?\nAnd why?")
     assert chat == replace(CHAT, messages=(first, *CHAT.messages[1:]))
-    assert [(each.what, each.line, each.detail) for each in problems] == [
+    assert [(problem.what, problem.line, problem.detail) for problem in problems] == [
         ("edited", 17, "its text was edited")
     ]
 
@@ -313,7 +313,7 @@ def test_an_edited_answer_keeps_its_calls_while_their_lines_stand() -> None:
     assert chat.messages[1] == replace(CHAT.messages[1], text="Let me see.")
     chat, problems = parse_chat(edit('\n[Tool: find {"q": "API"} -> two lines]', ""))
     assert chat.messages[1] == replace(CHAT.messages[1], calls=(), results=())
-    assert [each.what for each in problems] == ["edited", "edited"]
+    assert [problem.what for problem in problems] == ["edited", "edited"]
 
 
 def test_an_edited_context_line_decides_what_was_attached() -> None:
@@ -322,11 +322,11 @@ def test_an_edited_context_line_decides_what_was_attached() -> None:
     before = CHAT.messages[0].context.references
     assert chat.messages[0].context.references == (
         before[0],
-        Reference(item=note_id("new.md")),
+        ChatReference(item=note_id("new.md")),
         *before[3:],
     )
     assert chat.messages[0].at == AT + 0.25
-    assert [each.detail for each in problems] == ["its context was edited"]
+    assert [problem.detail for problem in problems] == ["its context was edited"]
 
 
 def test_an_edited_time_is_taken_and_everything_else_stays() -> None:
@@ -347,7 +347,7 @@ def test_a_message_that_was_removed_is_reported_and_the_others_are_as_they_were(
     start, end = text.index("**ai**: <think>"), text.index("**ai**: It says")
     chat, problems = parse_chat(text[:start] + text[end:])
     assert chat.messages == (CHAT.messages[0], CHAT.messages[2])
-    assert [(each.what, each.detail) for each in problems] == [
+    assert [(problem.what, problem.detail) for problem in problems] == [
         ("removed", "the ai message that was number 2 was removed")
     ]
 
@@ -363,7 +363,7 @@ def test_messages_that_were_moved_added_or_doubled_keep_what_is_theirs() -> None
     assert chat.messages[2].text == "What is the API?"
     assert chat.messages[2].id == ""
     assert chat.messages[3:] == CHAT.messages[1:]
-    assert "removed" not in [each.what for each in problems]
+    assert "removed" not in [problem.what for problem in problems]
 
 
 def test_text_written_below_the_comment_is_read_too() -> None:
@@ -378,7 +378,7 @@ def test_a_file_that_the_original_program_saved_again_loads_with_its_texts() -> 
     text, _ = parted(render_chat(CHAT))
     text += "\n**user**: thanks\n[Timestamp: 2026/01/03 00:00:00]"
     chat, _ = parse_chat(text)
-    assert [each.role for each in chat.messages] == ["user", "ai", "ai", "user"]
+    assert [message.role for message in chat.messages] == ["user", "ai", "ai", "user"]
     assert chat.messages[0].text == CHAT.messages[0].text
     assert chat.messages[3].text == "thanks"
 
@@ -399,7 +399,7 @@ def test_a_damaged_comment_is_reported_and_the_file_read_without_it() -> None:
         chat, (problem, *_) = parse_chat(damaged)
         assert (problem.what, problem.line) == ("comment", line)
         assert why in problem.detail
-        assert [each.role for each in chat.messages] == ["user", "ai", "ai"]
+        assert [message.role for message in chat.messages] == ["user", "ai", "ai"]
         assert "lamina-context" not in chat.messages[2].text
 
 
@@ -407,7 +407,7 @@ def test_one_damaged_record_costs_only_its_own_message() -> None:
     chat, problems = parse_chat(edit('"id":"000002"', '"id":7'))
     assert chat.messages[0].text == CHAT.messages[0].text
     assert chat.messages[1:] == CHAT.messages[1:]
-    assert [each.what for each in problems] == ["comment"]
+    assert [problem.what for problem in problems] == ["comment"]
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -421,19 +421,22 @@ def test_a_file_is_named_after_its_topic_and_its_time() -> None:
 
 def test_a_file_without_a_topic_is_named_after_the_first_words_typed() -> None:
     typed = ChatMessage(role="user", text="  one two [[three]]\n4 5 6 7 8 9 10 11 12")
-    assert file_name(Chat(messages=(typed,))) == "one_two_three_4_5_6_7_8_9_10@19700101_000000.md"
-    assert file_name(Chat()) == "Untitled_Chat@19700101_000000.md"
+    assert (
+        file_name(MarkdownChat(messages=(typed,)))
+        == "one_two_three_4_5_6_7_8_9_10@19700101_000000.md"
+    )
+    assert file_name(MarkdownChat()) == "Untitled_Chat@19700101_000000.md"
 
 
 def test_a_file_name_is_safe_and_short_and_never_empty() -> None:
-    assert file_name(Chat(topic='a/b\\c:d*e?f"g<h>i|j#k^l[m]n\0o')).startswith(
+    assert file_name(MarkdownChat(topic='a/b\\c:d*e?f"g<h>i|j#k^l[m]n\0o')).startswith(
         "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o@"
     )
-    assert file_name(Chat(topic="../.hidden ...")).startswith("hidden@")
+    assert file_name(MarkdownChat(topic="../.hidden ...")).startswith("hidden@")
     for topic in ("///", "\u2028", "\ud800", "...", " "):
-        assert file_name(Chat(topic=topic)) == "Untitled_Chat@19700101_000000.md"
+        assert file_name(MarkdownChat(topic=topic)) == "Untitled_Chat@19700101_000000.md"
     for topic in ("é" * 99, "👩‍👩‍👧" * 99, "x" * 300):
-        name = file_name(Chat(topic=topic, epoch=10**30))
+        name = file_name(MarkdownChat(topic=topic, epoch=10**30))
         assert 90 <= len(name.encode()) <= 100
         assert name.endswith("@19700101_000000.md")
         assert topic.startswith(name.split("@")[0])

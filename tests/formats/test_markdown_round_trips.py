@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 from tests.strategies import json_values, modest, thorough, values_of
 
 from lamina.errors import UsageError
-from lamina.formats.markdown_chat import (
-    Chat,
+from lamina.formats.markdown import (
     ChatContext,
     ChatMessage,
-    Reference,
+    ChatReference,
+    MarkdownChat,
     blocks_of,
     file_name,
     import_chat,
     parse_chat,
     render_chat,
 )
-from lamina.formats.markdown_values import ToolMessage, with_blocks
+from lamina.formats.markdown.chat import ToolMessage, fields_of_blocks
 from lamina.journal import replay
 from lamina.values.item import ItemId
-from lamina.values.message import Absent, Block, ToolCall, ToolResult
+from lamina.values.message import AbsentAttachment, Block, ToolCall, ToolResult
 
 # The format's own markers, so that texts collide with it all the time.
 MARKERS = (
@@ -43,7 +43,7 @@ nasty = st.lists(st.sampled_from(MARKERS), max_size=6).map("".join)
 names = nasty | st.sampled_from(["a.md", "b].md", "c, d.md", "x | y.md", "a | Notes: b.md"])
 kinds = st.sampled_from(["note", "url", "tag", "folder", "rule", "selection", "file", "odd"])
 references = st.builds(
-    Reference,
+    ChatReference,
     item=st.builds(lambda kind, name: ItemId(f"{kind}:{name}"), kinds, names),
     version=st.sampled_from(["", "f" * 64]),
     form=st.sampled_from(["full", "named", "left_out"]),
@@ -55,7 +55,7 @@ references = st.builds(
 contexts = st.builds(
     ChatContext,
     references=st.lists(references, max_size=3).map(tuple),
-    absent=st.lists(st.builds(Absent, label=names, why=nasty), max_size=1).map(tuple),
+    absent=st.lists(st.builds(AbsentAttachment, label=names, why=nasty), max_size=1).map(tuple),
     in_force=st.none() | st.just((ItemId("rule:tone"),)),
     other=st.lists(nasty, max_size=1).map(tuple),
 )
@@ -85,7 +85,7 @@ messages = st.builds(
     extra=st.dictionaries(st.sampled_from(["timestamp", "x"]), nasty | json_values, max_size=2),
 )
 chats = st.builds(
-    Chat,
+    MarkdownChat,
     topic=nasty,
     epoch=st.none() | st.integers(-(2**53), 2**53),
     model=nasty,
@@ -102,8 +102,8 @@ chats = st.builds(
 zones = st.sampled_from([UTC, timezone(timedelta(hours=-11)), timezone(timedelta(minutes=345))])
 
 
-def said(*texts: str) -> Chat:
-    return Chat(messages=tuple(ChatMessage(role="user", text=text) for text in texts))
+def said(*texts: str) -> MarkdownChat:
+    return MarkdownChat(messages=tuple(ChatMessage(role="user", text=text) for text in texts))
 
 
 @thorough
@@ -113,17 +113,19 @@ def said(*texts: str) -> Chat:
 )
 @example(said("<!-- lamina-context: {} -->", "-->", "---\nepoch: 1\n---"), UTC)
 @example(said("", "", ""), UTC)
-def test_a_chat_comes_back_from_its_file_to_the_character(chat: Chat, tz: tzinfo) -> None:
+def test_a_chat_comes_back_from_its_file_to_the_character(chat: MarkdownChat, tz: tzinfo) -> None:
     text = render_chat(chat, tz=tz)
     back, problems = parse_chat(text, tz=tz)
     assert back == chat
-    assert [each.what for each in problems] == ([] if chat.messages else ["no_messages"])
+    assert [problem.what for problem in problems] == ([] if chat.messages else ["no_messages"])
     assert render_chat(back, tz=tz) == text
 
 
 @modest
 @given(chats)
-def test_neither_line_endings_nor_a_byte_order_mark_nor_the_time_zone_matter(chat: Chat) -> None:
+def test_neither_line_endings_nor_a_byte_order_mark_nor_the_time_zone_matter(
+    chat: MarkdownChat,
+) -> None:
     text = render_chat(chat)
     assert "\r" not in text
     moved = "\ufeff" + text.replace("\n", "\r\n")
@@ -132,7 +134,7 @@ def test_neither_line_endings_nor_a_byte_order_mark_nor_the_time_zone_matter(cha
 
 @modest
 @given(chats)
-def test_a_file_has_one_comment_and_nothing_in_it_can_close_it(chat: Chat) -> None:
+def test_a_file_has_one_comment_and_nothing_in_it_can_close_it(chat: MarkdownChat) -> None:
     lines = render_chat(chat).split("\n")
     (comment,) = [line for line in lines if line.startswith("<!-- lamina-context: {")]
     inside = comment.removeprefix("<!-- lamina-context: ").removesuffix(" -->")
@@ -143,10 +145,10 @@ def test_a_file_has_one_comment_and_nothing_in_it_can_close_it(chat: Chat) -> No
 
 @modest
 @given(chats)
-def test_the_original_rule_finds_every_message_where_it_begins(chat: Chat) -> None:
+def test_the_original_rule_finds_every_message_where_it_begins(chat: MarkdownChat) -> None:
     lines = render_chat(chat).split("\n")
     found = [line for line in lines if line.startswith(("**user**: ", "**ai**: "))]
-    assert [line.split("**")[1] for line in found] == [each.role for each in chat.messages]
+    assert [line.split("**")[1] for line in found] == [message.role for message in chat.messages]
 
 
 @thorough
@@ -162,7 +164,7 @@ def test_any_text_at_all_is_read_and_imported(text: str, name: str) -> None:
 @modest
 @given(chats, st.integers(0, 10**6), st.sampled_from(MARKERS), st.integers(0, 20))
 def test_a_file_that_was_damaged_anywhere_is_still_read(
-    chat: Chat, at: int, put: str, cut: int
+    chat: MarkdownChat, at: int, put: str, cut: int
 ) -> None:
     text = render_chat(chat)
     at %= len(text)
@@ -176,8 +178,8 @@ def test_a_file_that_was_damaged_anywhere_is_still_read(
 @given(st.lists(values_of(Block), max_size=4), st.sampled_from(["user", "ai"]))
 def test_blocks_in_any_order_come_back_from_a_message(blocks: list[Block], role: str) -> None:
     message = ChatMessage(role="user" if role == "user" else "ai")
-    fields = with_blocks(message, blocks)
-    chat = Chat(messages=(ChatMessage(role=message.role, **fields),))
+    fields = fields_of_blocks(message, blocks)
+    chat = MarkdownChat(messages=(ChatMessage(role=message.role, **fields),))
     back = parse_chat(render_chat(chat))[0].messages[0]
     context = next((block for block in blocks if type(block).__name__ == "Context"), None)
     if context is not None:
@@ -191,6 +193,6 @@ def test_text_that_no_file_can_hold_is_refused() -> None:
     with pytest.raises(UsageError):
         parse_chat("**user**: \ud800")
     with pytest.raises(UsageError):
-        render_chat(Chat(messages=(ChatMessage(role="user", at=float("nan")),)))
+        render_chat(MarkdownChat(messages=(ChatMessage(role="user", at=float("nan")),)))
     with pytest.raises(UsageError):
-        render_chat(Chat(messages=(ChatMessage(role="user", extra={"x": object()}),)))
+        render_chat(MarkdownChat(messages=(ChatMessage(role="user", extra={"x": object()}),)))

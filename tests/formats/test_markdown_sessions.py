@@ -8,8 +8,7 @@ from tests.fakes.sessions import World, all_text, labels, rule, run, talk, user_
 from tests.strategies import modest, sessions
 
 import lamina
-from lamina.engine.session import Session
-from lamina.formats.markdown_chat import (
+from lamina.formats.markdown import (
     chat_of,
     export_chat,
     import_chat,
@@ -17,6 +16,7 @@ from lamina.formats.markdown_chat import (
     render_chat,
 )
 from lamina.journal import path_to, replay
+from lamina.session.session import Session
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,
@@ -87,13 +87,13 @@ def test_the_comment_keeps_what_each_turn_used_and_what_it_was_worth() -> None:
         await talk(session, "Q2", "dir/b, c.md", "gone.md")
         exported = export_chat(path_of(session))
         first, _, second, _ = exported.chat.messages
-        uses = {each.item: each for each in first.context.references}
+        uses = {reference.item: reference for reference in first.context.references}
         held = uses[note_id("dir/b, c.md")]
         assert (held.form, held.priority, held.essential) == ("full", 3, True)
         assert uses[note_id("a.md")].pinned
         assert uses[ItemId("rule:tone")].include == "always"
         assert len(held.version) == 64
-        uses = {each.item: each for each in second.context.references}
+        uses = {reference.item: reference for reference in second.context.references}
         assert uses[note_id("dir/b, c.md")].form == "named"
         assert uses[note_id("gone.md")].form == "left_out"
         assert labels(each.item for each in exported.chat.pinned) == ["a.md"]
@@ -117,7 +117,7 @@ def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
         imported = import_chat(
             exported.text, name=exported.name, session="again", paths=list(world.workspace.notes)
         )
-        assert [each.what for each in imported.problems] == ["moved"]
+        assert [problem.what for problem in imported.problems] == ["moved"]
         await world.store.append("again", imported.entries)
         reloaded = await world.open("again")
         wanted = [each.wanted for each in imported.reattach]
@@ -127,7 +127,7 @@ def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
         assert user_of(turn).endswith("And now?")
         await turn.commit(openai_reply("Still b."))
         chat = chat_of(path_of(reloaded))
-        assert [each.text for each in chat.messages] == [
+        assert [message.text for message in chat.messages] == [
             "What is beta?",
             "It is b.",
             "And now?",
@@ -205,14 +205,14 @@ def test_a_call_without_a_result_does_not_leave_a_session_that_cannot_go_on() ->
     (result,) = last.message.blocks
     assert isinstance(result, ToolResult)
     assert (result.call_id, result.is_error) == ("c1", True)
-    assert [each.what for each in imported.problems] == ["no_result"]
+    assert [problem.what for problem in imported.problems] == ["no_result"]
 
 
 def test_pictures_are_reported_since_their_bytes_are_not_in_the_file() -> None:
     picture = Image(Picture(digest="d" * 64, media_type="image/png"))
     entries = line_of(Message(role="user", blocks=(Text("See"), picture)))
     imported = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
-    assert [each.what for each in imported.problems] == ["picture"]
+    assert [problem.what for problem in imported.problems] == ["picture"]
     last = imported.entries[-1]
     assert isinstance(last, MessageEntry)
     assert last.message.blocks == (Text("See"),)
@@ -275,7 +275,7 @@ def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
         ("000002", "url:https://ex.com/"),
         ("000002", "folder:plans"),
     ]
-    assert [(each.what, each.line) for each in imported.problems] == [
+    assert [(problem.what, problem.line) for problem in imported.problems] == [
         ("missing", 1),
         ("ambiguous", 1),
     ]
@@ -302,10 +302,10 @@ def test_whatever_path_a_session_took_its_chat_can_be_read_and_told_again(
     assert parse_chat(text)[0] == chat
     assert render_chat(chat_of(entries)) == text
     typed = [pair for pair in spoken(entries) if pair[0] == "user"]
-    assert typed == [("user", each.text) for each in chat.messages if each.role == "user"]
+    assert typed == [("user", message.text) for message in chat.messages if message.role == "user"]
     imported = import_chat(text, name="x", session="s", paths=["a.md"])
     replay(imported.entries)
     again = chat_of(imported.entries)
-    assert [(each.role, each.text, each.context) for each in again.messages] == [
-        (each.role, each.text, each.context) for each in chat.messages
+    assert [(message.role, message.text, message.context) for message in again.messages] == [
+        (message.role, message.text, message.context) for message in chat.messages
     ]

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.formats.reading import check_laws, take
+from tests.formats.reader import check_laws, take
 from tests.formats.samples import OPENCODE, SAMPLES, lines
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 from lamina.errors import UsageError
 
 MARK = "mark~7f3a"
@@ -60,7 +60,7 @@ def test_a_value_put_anywhere_into_a_file_is_found_again(name: str) -> None:
                 except UsageError:
                     continue  # a single line that is no session any more
                 check_laws(imported, data)
-                kept = b"".join(map(canonical, imported.entries)).decode()
+                kept = b"".join(map(canonical_bytes, imported.entries)).decode()
                 told = any(MARK in problem.detail for problem in imported.problems)
                 if MARK not in kept and not told:
                     lost.append((index, path, other))

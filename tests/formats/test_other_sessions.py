@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.fakes.book import SMALL
 from tests.fakes.sessions import World, messages_of, run, talk
-from tests.formats.reading import find, said, state_of, take, whats
+from tests.formats.reader import find, said, state_of, take, whats
 from tests.formats.samples import COPILOT, OPENCODE, PNG, SAMPLES
 
 from lamina.values.entry import CustomEntry, InfoEntry, MessageEntry, ModelEntry, SessionEntry

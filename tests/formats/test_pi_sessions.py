@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.formats.reading import active, check_laws, find, said, state_of, take, whats
+from tests.formats.reader import active, check_laws, find, said, state_of, take, whats
 from tests.formats.samples import (
     CALL,
     PI,
@@ -18,7 +18,7 @@ from tests.formats.samples import (
     text,
 )
 
-from lamina.formats import Imported
+from lamina.formats import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -37,12 +37,12 @@ from lamina.values.patch import CompactionApply, Display, OptionsSet, SystemPart
 from lamina.values.usage import Usage
 
 
-def ours(imported: Imported, foreign: str) -> Any:
+def ours(imported: ImportedSession, foreign: str) -> Any:
     """The entry of a pi id."""
     return next(e for e in imported.entries if e.extra.get("pi", {}).get("id") == foreign)
 
 
-def file_of(*objects: dict[str, Any]) -> Imported:
+def file_of(*objects: dict[str, Any]) -> ImportedSession:
     imported = take(lines(PI_HEADER, *objects))
     check_laws(imported)
     return imported

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.formats.reading import check_laws, find, said, state_of, take, whats
+from tests.formats.reader import check_laws, find, said, state_of, take, whats
 from tests.formats.samples import (
     ASKED,
     CALLED,
@@ -20,7 +20,7 @@ from tests.formats.samples import (
     text,
 )
 
-from lamina.formats import Imported
+from lamina.formats import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,
@@ -33,14 +33,14 @@ from lamina.values.patch import SystemPartsReplace, ToolsReplace
 from lamina.values.usage import Usage
 
 
-def file_of(*objects: dict[str, Any]) -> Imported:
+def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(*objects)
     imported = take(data)
     check_laws(imported, data)
     return imported
 
 
-def texts(imported: Imported) -> list[str]:
+def texts(imported: ImportedSession) -> list[str]:
     return [entry.message.text for entry in find(imported, MessageEntry)]
 
 

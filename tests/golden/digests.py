@@ -32,7 +32,7 @@ from tests.golden.tape import Tape, journal_lines
 from tests.golden.wires import TARGETS
 
 from lamina import JsonlStore, MemoryStore
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from tests.golden.world import Desk
 import lamina
 from lamina.ports import FetchPicture, JournalStore
 from lamina.values.item import Item, Shape
-from lamina.values.request import Gathered
+from lamina.values.request import GatheredItems
 from lamina.values.settings import Target
 from lamina.workspace.folder import FolderWorkspace
 
@@ -94,7 +94,7 @@ class FolderDesk(FolderWorkspace):
         *,
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
-    ) -> Gathered:
+    ) -> GatheredItems:
         self._write_out()
         gathered = await super().gather(
             reference, shape, embed_depth=embed_depth, fetch_picture=fetch_picture

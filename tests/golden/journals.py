@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 from tests.fakes.clock import FakeClock
 from tests.fakes.index import IndexFake
-from tests.fakes.selecting import GuideSourceFake
+from tests.fakes.selection import GuideSourceFake
 from tests.golden.damages import DAMAGES
 from tests.golden.digests import lead, run
 from tests.golden.draw import Draw
@@ -48,9 +48,9 @@ from tests.golden.world import ALIKE, GUIDES, RELATIONS, Desk, MemoryFake, WebFa
 
 import lamina
 from lamina import JsonlStore, Session
-from lamina.engine.selecting import Selector
-from lamina.engine.verifying import pictures_of, verify
+from lamina.audit.verification import pictures_of, verify
 from lamina.errors import LaminaError
+from lamina.sources.selector import Selector
 from lamina.values.message import Text
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply

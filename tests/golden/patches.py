@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from tests.golden.draw import Draw
 from tests.golden.world import DEFINITIONS
 
-from lamina.engine.hooks import ContextEvent, Drop, Hooks, MessageEvent, Reason
+from lamina.sources.hooks import ContextEvent, Drop, HookReason, Hooks, MessageEvent
 from lamina.values.entry import ItemEntry
-from lamina.values.envelope import Envelope, Laid, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, SystemPart
 from lamina.values.message import Message, Text, ToolResult
 from lamina.values.patch import (
     CompactionApply,
@@ -79,7 +79,7 @@ def draw_op(draw: Draw, envelope: Envelope, items: list[ItemEntry]) -> PatchOp |
             lambda: ItemLay(item=item.id, version=item.version),
             lambda: ItemSupersede(item=item.id, version=item.version),
             lambda: LibraryConsolidate(
-                items=(Laid(item=item.id, version=item.version),), reason=reason
+                items=(LaidItem(item=item.id, version=item.version),), reason=reason
             ),
         ]
     return draw.pick(makers)()
@@ -103,7 +103,7 @@ def draw_hooks(draw: Draw, items: Callable[[], list[ItemEntry]]) -> Hooks | None
     if draw.chance(0.5):
         return None
     hooks = Hooks()
-    reasons: tuple[Reason, ...] = ("before_agent_start", "before_request", "turn_end")
+    reasons: tuple[HookReason, ...] = ("before_agent_start", "before_request", "turn_end")
     for reason in reasons:
         if draw.chance(0.5):
             _add_context(hooks, draw, reason, items)
@@ -115,7 +115,7 @@ def draw_hooks(draw: Draw, items: Callable[[], list[ItemEntry]]) -> Hooks | None
 
 
 def _add_context(
-    hooks: Hooks, draw: Draw, reason: Reason, items: Callable[[], list[ItemEntry]]
+    hooks: Hooks, draw: Draw, reason: HookReason, items: Callable[[], list[ItemEntry]]
 ) -> None:
     share = draw.pick((0.1, 0.3))
 

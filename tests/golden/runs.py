@@ -14,14 +14,14 @@ from tests.golden.wires import TARGETS
 from tests.golden.world import KEY, offered_tools
 
 from lamina import AgentRunner, ChatRunner, PlanRunner, QaRunner, Scope
-from lamina.engine.searching import WorkspaceSearch
-from lamina.engine.summarizing import ModelSummarizer
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
 from lamina.ports import JournalStore
+from lamina.session.summarizer import ModelSummarizer
+from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.event import Event
-from lamina.values.piece import ReadingPiece, ThinkingPiece
+from lamina.values.piece import ProgressPiece, ThinkingPiece
 from lamina.values.settings import Target
-from lamina.values.tool import Decision, ToolOutput, Withheld
+from lamina.values.tool import Decision, ToolOutput, WithheldTool
 from lamina.values.usage import Usage
 
 Kind = Literal["chat", "agent", "plan", "qa"]
@@ -139,7 +139,7 @@ class Run(Talk):
         if choice == 14:
             return [ProviderBusy("try later", 3.0)]
         if choice == 15:
-            return [ReadingPiece(done=5, total=9, cached=2), ThinkingPiece("hm"), *spoken(text)]
+            return [ProgressPiece(done=5, total=9, cached=2), ThinkingPiece("hm"), *spoken(text)]
         stop = draw.pick(("stop", "stop", "length"))
         return saying(f"{text} [^1][^2]", usage=usage, stop=stop)
 
@@ -205,7 +205,7 @@ class Run(Talk):
                 for t in self.host.tools
             ]
         if draw.chance(0.05):
-            gone = Withheld(what="fake", reason="unreachable", detail="fake does not answer")
+            gone = WithheldTool(what="fake", reason="unreachable", detail="fake does not answer")
             self.host.withheld = (gone,)
         if draw.chance(0.1):
             self.notes.notes["land/new.md"] = draw.words(30)

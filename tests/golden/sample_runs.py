@@ -15,13 +15,13 @@ from tests.golden.wires import ANTHROPIC, CHAT, COMPATIBLE
 from tests.golden.world import GUIDES, RELATIONS
 
 from lamina import AgentRunner, JsonlStore, PlanRunner, QaRunner
-from lamina.engine.searching import WorkspaceSearch
-from lamina.engine.selecting import Selector
 from lamina.errors import ProviderError
+from lamina.sources.note_search import WorkspaceSearch
+from lamina.sources.selector import Selector
 from lamina.values.entry import UnknownEntry
 from lamina.values.selection import SearchSettings
 from lamina.values.tool import ToolOutput
-from lamina.wiring.porting import import_data
+from lamina.wiring.importer import import_data
 
 
 def craft(name: str) -> Any:

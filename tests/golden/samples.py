@@ -17,9 +17,9 @@ from tests.golden.world import ALWAYS, FIND, LOOK, PICTURED, PNG, SECRET, World
 
 import lamina
 from lamina import Hooks, JsonlStore, Session, Settings, Turn
-from lamina.engine.hooks import ContextEvent
+from lamina.sources.hooks import ContextEvent
 from lamina.values.entry import RequestEntry
-from lamina.values.envelope import Laid, Options, SystemPart
+from lamina.values.envelope import LaidItem, Options, SystemPart
 from lamina.values.item import Item, note_id
 from lamina.values.message import Text, Thinking, ToolCall, ToolResult, ToolText
 from lamina.values.patch import (
@@ -156,7 +156,7 @@ async def tool_loop(folder: Path, name: str) -> None:
 async def hooks(folder: Path, name: str) -> None:
     """Hooks that return every op there is, one for each question, and text for one request."""
     item = Item(id=note_id("a.md"), content="a0 a0 a0 a0 a0")
-    laid = Laid(item=item.id, version=item.version)
+    laid = LaidItem(item=item.id, version=item.version)
     result = ToolResult(call_id="c1", name="find", text="shortened")
     why = "a hook wants it"
     ops: dict[str, PatchOp] = {

@@ -22,10 +22,10 @@ from tests.golden.world import (
 )
 
 import lamina
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
 from lamina.errors import LaminaError
 from lamina.ports import JournalStore, Summarizer
+from lamina.session.session import Session
+from lamina.session.turn import Turn
 from lamina.values.entry import ItemEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Attachment, item_id, query_id, selection_id

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from tests.fakes.book import FakeCounter
 from tests.golden.draw import Draw
 
-from lamina.engine.turn import Turn
 from lamina.errors import UnknownTarget
 from lamina.ports import TokenCounter, Wire
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
+from lamina.session.turn import Turn
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.settings import CacheRules, Target
 from lamina.values.usage import Usage

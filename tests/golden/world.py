@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 from tests.fakes.clock import FakeClock
 from tests.fakes.index import IndexFake
-from tests.fakes.selecting import GuideSourceFake, guide
+from tests.fakes.selection import GuideSourceFake, guide
 from tests.fakes.summarizer import FakeSummarizer
 from tests.fakes.tools import PATH, tool
 from tests.fakes.workspace import FakeWorkspace
@@ -18,15 +18,15 @@ from tests.golden.draw import Draw
 from tests.golden.tape import Tape
 from tests.golden.wires import WireBook
 
-from lamina.engine.selecting import Selector
 from lamina.errors import UsageError
 from lamina.ports import SummaryJob, WorkspaceSource
+from lamina.sources.selector import Selector
 from lamina.values.agent import Guide
-from lamina.values.item import Item, ItemId, Picture, Reading, Shape, item_id, note_id, url_id
+from lamina.values.item import Item, ItemId, LoadedItem, Picture, Shape, item_id, note_id, url_id
 from lamina.values.message import ToolDefinition
 from lamina.values.request import LeftOut
 from lamina.values.tool import OfferedTool
-from lamina.values.web import Fetched, NotFetched, WebRules
+from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 SIZES = {"a.md": 5, "b.md": 20, "c.md": 40, "d.md": 80, "e.md": 150, "f.md": 300, "src/g.py": 30}
 PICTURED = "seen.md"
@@ -62,12 +62,12 @@ class Desk(FakeWorkspace):
         self.revisions[path] += 1
         self.notes[path] = content_of(path, self.revisions[path])
 
-    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         reading = await super().read(reference, shape)
         if reference != PICTURED or isinstance(reading, LeftOut):
             return reading
         pictured = replace(reading.item, pictures=(PICTURE,), version="")
-        return Reading(item=pictured, blobs=(PNG,), warnings=("a picture was left out",))
+        return LoadedItem(item=pictured, blobs=(PNG,), warnings=("a picture was left out",))
 
 
 class Notes(WorkspaceSource, Protocol):
@@ -81,16 +81,18 @@ class Notes(WorkspaceSource, Protocol):
 class WebFake:
     """One page, for whoever may fetch it."""
 
-    async def page(self, url: str, rules: WebRules) -> Reading | LeftOut:
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
         if rules.access == "off":
             detail = f"{url}: the web is off"
             return LeftOut(what=url_id(url), reason="refused", detail=detail)
         if url != PAGE:
             return LeftOut(what=url_id(url), reason="missing", detail=f"{url} is not there")
-        return Reading(item=Item(id=url_id(url), content="High tide at noon.", title="Tides"))
+        return LoadedItem(item=Item(id=url_id(url), content="High tide at noon.", title="Tides"))
 
-    async def picture(self, url: str, rules: WebRules, limit: int) -> Fetched | NotFetched:
-        return NotFetched(reason="missing", detail=f"{url} is not there")
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
+        return UnfetchedResource(reason="missing", detail=f"{url} is not there")
 
 
 class MemoryFake:

@@ -12,9 +12,9 @@ from tests.strategies import envelope_of, patch_ops, patches, thorough
 
 from lamina.compaction import find_cuts
 from lamina.errors import InvalidPatch
-from lamina.journal import SUMMARY, apply_patch
+from lamina.journal import SUMMARY_ID, apply_patch
 from lamina.values.chain import Chain
-from lamina.values.envelope import Envelope, Laid, Options, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart
 from lamina.values.item import ItemId, note_id
 from lamina.values.message import (
     Context,
@@ -57,8 +57,8 @@ def said(role: str, text: str, *before: Context) -> Message:
     return Message(role=role, blocks=(*before, Text(text)), id=text)  # type: ignore[arg-type]
 
 
-def laid(item: ItemId, version: str = "v1") -> Laid:
-    return Laid(item=item, version=version)
+def laid(item: ItemId, version: str = "v1") -> LaidItem:
+    return LaidItem(item=item, version=version)
 
 
 ATTACHED = Context(uses=(Use(item=B, version="v1", form="full"),))
@@ -233,7 +233,7 @@ def test_compaction_keeps_a_summary_and_what_follows_the_index(
 ) -> None:
     now = after(CompactionApply(first_kept=first_kept, summary="so far", reason=WHY))
     summary, *rest = now.cached
-    assert (summary.id, summary.role, summary.text) == (SUMMARY, "user", "so far")
+    assert (summary.id, summary.role, summary.text) == (SUMMARY_ID, "user", "so far")
     assert tuple(rest) == kept
     assert now.uncached == TAIL
     assert fields_changed(ENVELOPE, now) == {"cached"}
@@ -262,7 +262,7 @@ def test_the_turn_under_way_starts_where_it_did_or_with_the_summary_that_took_it
     cut = max(0, min(first_kept, len(MESSAGES)))
     removed = range(max(0, min(head, cut)), cut)
     rows = [message.id for message in MESSAGES[: removed.start]]
-    rows += [SUMMARY] if summary else []
+    rows += [SUMMARY_ID] if summary else []
     rows += [message.id for message in MESSAGES[cut:]]
     assert [message.id for message in now.cached] == rows
     if start in removed:

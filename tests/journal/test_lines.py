@@ -34,11 +34,11 @@ entries: st.SearchStrategy[list[Entry]] = st.lists(known, min_size=1, max_size=4
 
 
 def read(data: bytes) -> list[Entry]:
-    return [each.entry for each in read_lines(data) if isinstance(each, Line)]
+    return [line.entry for line in read_lines(data) if isinstance(line, Line)]
 
 
 def damage(data: bytes) -> list[Damage]:
-    return [each for each in read_lines(data) if isinstance(each, Damage)]
+    return [line for line in read_lines(data) if isinstance(line, Damage)]
 
 
 def kinds(data: bytes) -> list[tuple[str, int]]:
@@ -53,7 +53,7 @@ def kinds(data: bytes) -> list[tuple[str, int]]:
 def test_what_was_written_is_read(written: list[Entry]) -> None:
     found = list(read_lines(write_lines(written, -1)))
     lines = [each for each in found if isinstance(each, Line)]
-    assert [each.entry for each in lines] == written
+    assert [line.entry for line in lines] == written
     assert len(lines) == len(found)
     assert [line.more for line in lines] == list(reversed(range(len(written))))
 
@@ -66,8 +66,8 @@ def test_what_was_written_is_read(written: list[Entry]) -> None:
 @example(b'{,"sum":"00000000"}{')
 def test_no_bytes_make_reading_raise_and_none_go_unreported(data: bytes) -> None:
     covered = bytearray(len(data))
-    for each in read_lines(data):
-        covered[each.offset : each.offset + each.length] = b"\1" * each.length
+    for line in read_lines(data):
+        covered[line.offset : line.offset + line.length] = b"\1" * line.length
     missed = bytes(byte for byte, seen in zip(data, covered, strict=True) if not seen)
     assert not missed.strip(b"\n")
 
@@ -79,7 +79,7 @@ def test_damage_to_one_line_leaves_all_others_readable(
 ) -> None:
     """Bytes of one line, its line break included, become any others, more or fewer."""
     raw = write_lines(written, -1)
-    lines = [each for each in read_lines(raw) if isinstance(each, Line)]
+    lines = [line for line in read_lines(raw) if isinstance(line, Line)]
     index = draw.draw(st.integers(0, len(lines) - 1))
     line = lines[index]
     begin = draw.draw(st.integers(line.offset, line.offset + line.length))

@@ -12,9 +12,9 @@ from tests.fakes.sessions import World, run
 from tests.strategies import patches, sessions, states_along, thorough
 
 from lamina.codec import parse_op
-from lamina.engine.hooks import Hooks
 from lamina.errors import InvalidPatch
-from lamina.journal import SUMMARY, apply_patch
+from lamina.journal import SUMMARY_ID, apply_patch
+from lamina.sources.hooks import Hooks
 from lamina.values.chain import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, Options, SystemPart
@@ -133,7 +133,7 @@ def test_a_patch_that_fails_leaves_the_envelope_as_it_was(
 def test_a_cut_at_or_before_the_start_puts_the_summary_in_front_of_everything(index: int) -> None:
     now = after(CompactionApply(first_kept=index, summary="S", reason=WHY))
     assert [m.text for m in now.cached] == ["S", "q1", "r1", "q2"]
-    assert now.cached[0].id == SUMMARY
+    assert now.cached[0].id == SUMMARY_ID
     assert now.uncached == TAIL
 
 

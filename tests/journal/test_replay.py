@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.strategies import entries_after, header, modest, opening, sessions, states_along
 
-from lamina.codec import canonical, decode_entry
+from lamina.codec import canonical_bytes, decode_entry
 from lamina.errors import InvalidPatch, JournalError
-from lamina.journal import Standing, State, awaits_results, fold, path_to, replay
+from lamina.journal import LaidVersions, State, awaits_results, fold_entry, path_to, replay
 from lamina.values.chain import Chain
 from lamina.values.entry import (
     Entry,
@@ -54,7 +54,7 @@ def test_replaying_a_prefix_and_then_the_rest_is_replaying_it_all(
     whole = replay(entries)
     state = replay(entries[: data.draw(st.integers(1, len(entries)))])
     for entry in entries[len(entries) - _left(entries, state) :]:
-        state = fold(state, entry)
+        state = fold_entry(state, entry)
     assert state == whole
     assert state.leaf == entries[-1].id
 
@@ -70,7 +70,7 @@ def test_folding_changes_no_state_that_came_before(entries: list[Entry]) -> None
     states = states_along(entries[:1])
     kept = [frozen_copy(states[0])]
     for entry in entries[1:]:
-        states.append(fold(states[-1], entry))
+        states.append(fold_entry(states[-1], entry))
         kept.append(frozen_copy(states[-1]))
     for state, as_it_was in zip(states, kept, strict=True):
         assert replace(state, items={}) == replace(as_it_was, items={})
@@ -80,9 +80,9 @@ def test_an_item_kept_on_one_branch_is_not_known_on_another() -> None:
     """Else a sibling would leave out the entry that its own replay needs."""
     base = replay([header()])
     entry = ItemEntry(id="i1", parent="e0", at=1.0, item=Item(id=A, content="x"))
-    assert len(fold(base, entry).items) == 1
+    assert len(fold_entry(base, entry).items) == 1
     assert base.items == {}
-    assert fold(base, PinEntry(id="p1", parent="e0", at=1.0, item=A)).items == {}
+    assert fold_entry(base, PinEntry(id="p1", parent="e0", at=1.0, item=A)).items == {}
 
 
 @modest
@@ -94,9 +94,9 @@ def test_two_branches_do_not_disturb_one_another(entries: list[Entry], data: st.
     one = two = trunk
     for number in range(max(len(left), len(right))):
         for entry in left[number : number + 1]:
-            one = fold(one, entry)
+            one = fold_entry(one, entry)
         for entry in right[number : number + 1]:
-            two = fold(two, entry)
+            two = fold_entry(two, entry)
     assert one == replay(entries + left)
     assert two == replay(entries + right)
 
@@ -104,7 +104,7 @@ def test_two_branches_do_not_disturb_one_another(entries: list[Entry], data: st.
 @modest
 @given(sessions())
 def test_a_session_read_back_from_its_bytes_is_the_same_session(entries: list[Entry]) -> None:
-    assert replay(map(decode_entry, map(canonical, entries))) == replay(entries)
+    assert replay(map(decode_entry, map(canonical_bytes, entries))) == replay(entries)
 
 
 def _standing_versions(envelope: Envelope) -> dict[ItemId, set[str]]:
@@ -245,9 +245,9 @@ def test_calibration_follows_what_was_reported_by_halves_and_within_bounds() -> 
 
 def test_a_new_version_stands_beside_the_old_one_and_a_name_can_choose_between_them() -> None:
     story = Story().asks("1", use("v1")).asks("2", use("v2"))
-    assert story.state.standing[A] == Standing(versions=("v1", "v2"), current="v2")
+    assert story.state.standing[A] == LaidVersions(versions=("v1", "v2"), current="v2")
     back = story.asks("3", use("v1", "named"))
-    assert back.state.standing[A] == Standing(versions=("v1", "v2"), current="v1")
+    assert back.state.standing[A] == LaidVersions(versions=("v1", "v2"), current="v1")
     patched = back.patched(SystemPartSet(name="p", text="x", reason="r"))
     assert patched.state.standing == back.state.standing
 

@@ -17,9 +17,9 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.engine.conversations import Conversation, Player, conversations
 from tests.fakes.book import FakeBook
 from tests.fakes.sessions import run
+from tests.session.conversations import Conversation, Player, conversations
 from tests.strategies import (
     assemble_state,
     assembler,
@@ -30,17 +30,17 @@ from tests.strategies import (
     thorough,
 )
 
-from lamina.codec import canonical, decode, decode_entry
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
+from lamina.codec import canonical_bytes, decode, decode_entry
 from lamina.journal import (
     State,
-    begin_mended,
-    fold,
-    fold_mended,
+    fold_entry,
+    fold_repaired,
     journal_of,
     path_to,
     replay,
-    replay_mended,
+    replay_repaired,
+    require_initial_state,
 )
 from lamina.values.chain import Chain
 from lamina.values.entry import Entry, SessionEntry
@@ -86,7 +86,7 @@ def state_bytes(state: State) -> bytes:
 
 def digest_of(entries: Iterable[Entry]) -> str:
     """Everything that a journal comes to: its state, and what would be sent."""
-    state, _ = replay_mended(entries)
+    state, _ = replay_repaired(entries)
     digest = sha256(state_bytes(state))
     for promotion in ("lazy", "eager"):
         prompt = assemble_state(assembler(promotion), state)
@@ -106,17 +106,17 @@ def test_replay_can_stop_and_go_on_at_every_entry(entries: list[Entry]) -> None:
     for split in range(1, len(entries) + 1):
         state = replay(entries[:split])
         for entry in entries[split:]:
-            state = fold(state, entry)
+            state = fold_entry(state, entry)
         assert state_bytes(state) == whole
 
 
 @thorough
 @given(sessions())
 def test_a_mended_replay_can_stop_and_go_on_at_every_entry(entries: list[Entry]) -> None:
-    whole, damage = replay_mended(entries)
+    whole, damage = replay_repaired(entries)
     for split in range(1, len(entries) + 1):
-        state, before = replay_mended(entries[:split])
-        state, after = replay_mended(entries[split:], state)
+        state, before = replay_repaired(entries[:split])
+        state, after = replay_repaired(entries[split:], state)
         assert state_bytes(state) == state_bytes(whole)
         assert before + after == damage
 
@@ -133,10 +133,10 @@ def test_replaying_twice_gives_the_same_bytes_and_shares_nothing(entries: list[E
 @modest
 @given(sessions())
 def test_replaying_what_was_read_back_gives_the_same_bytes(entries: list[Entry]) -> None:
-    back = [decode_entry(canonical(entry)) for entry in entries]
+    back = [decode_entry(canonical_bytes(entry)) for entry in entries]
     assert back == entries
-    lines = [canonical(entry) for entry in back]
-    assert [canonical(decode_entry(line)) for line in lines] == lines
+    lines = [canonical_bytes(entry) for entry in back]
+    assert [canonical_bytes(decode_entry(line)) for line in lines] == lines
     assert digest_of(back) == digest_of(entries)
 
 
@@ -152,7 +152,7 @@ def test_a_state_holds_no_sets_that_somebody_could_change(entries: list[Entry]) 
 def test_a_number_has_the_same_bytes_before_and_after_it_was_read_back(temperature: float) -> None:
     """Digests are made of bytes: equal values must not have different ones."""
     given = Options(temperature=temperature)
-    assert canonical(decode(canonical(given), Options)) == canonical(given)
+    assert canonical_bytes(decode(canonical_bytes(given), Options)) == canonical_bytes(given)
 
 
 @modest
@@ -175,9 +175,9 @@ def test_a_journal_with_holes_still_replays(entries: list[Entry], data: st.DataO
     gone = data.draw(st.sets(st.integers(1, len(entries) - 1)))
     kept = [entry for at, entry in enumerate(entries) if at not in gone]
     damage: list[Any] = []
-    state = begin_mended(kept[0])
+    state = require_initial_state(kept[0])
     for entry in kept[1:]:
-        state = fold_mended(state, entry, damage)
+        state = fold_repaired(state, entry, damage)
         assert state.leaf == entry.id
     cached = list(state.envelope.cached)
     for message, following in pairwise(cached):
@@ -203,7 +203,7 @@ def test_the_live_state_is_the_replayed_one(conversation: Conversation) -> None:
         assert sound
         path = path_to(live.leaf, journal_of(entries).entries)
         assert state_bytes(replay(path)) == state_bytes(live)
-        state, damage = replay_mended(path)
+        state, damage = replay_repaired(path)
         assert damage == []
         assert state_bytes(state) == state_bytes(live)
 
@@ -247,7 +247,7 @@ def test_replay_gives_the_same_bytes_for_every_hash_seed(tmp_path: Path) -> None
     assert len(journals) >= JOURNALS * 0.5
     file = tmp_path / "journals"
     file.write_bytes(
-        b"\n".join(b"\n".join(map(canonical, entries)) + b"\n" for entries in journals)
+        b"\n".join(b"\n".join(map(canonical_bytes, entries)) + b"\n" for entries in journals)
     )
     here = [digest_of(entries) for entries in journals]
     assert len(set(here)) > len(here) // 3

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.scenes import Scene
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run, words
 from tests.fakes.tools import tool
+from tests.runners.scenes import Scene
 
 from lamina.codec import decode_entry, encode_entry
-from lamina.errors import TurnState
-from lamina.journal import replay, replay_mended
-from lamina.journal.folding import State
+from lamina.errors import TurnStateError
+from lamina.journal import replay, replay_repaired
+from lamina.journal.fold import State
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
     DecisionEntry,
@@ -102,7 +102,7 @@ def test_a_denial_takes_nothing_back_that_was_allowed_for_the_session() -> None:
 def test_a_result_whose_call_is_lost_does_no_harm(lost: int) -> None:
     path = asked().result("a", "found").decision("b", "allow_once").message("user", Text("Q2"))
     kept = [entry for n, entry in enumerate(path.entries) if n != lost]
-    state, _ = replay_mended(kept)
+    state, _ = replay_repaired(kept)
     assert state.results == {}
     assert state.envelope.cached[-1].text == "Q2"
 
@@ -112,13 +112,13 @@ def test_what_no_call_waits_for_cannot_be_kept() -> None:
         async with Scene(calling(("a", "find", {}), ("b", "find", {})), chat=True) as scene:
             session = scene.runner.session
             result = ToolResult(call_id="a", name="find", text="found")
-            with pytest.raises(TurnState, match="no call 'a' waits; those that do: \\[\\]"):
+            with pytest.raises(TurnStateError, match="no call 'a' waits; those that do: \\[\\]"):
                 await session.keep_result(result)
             await scene.ask()
             await session.keep_result(result)
-            with pytest.raises(TurnState, match="no call 'a' waits; those that do: \\['b'\\]"):
+            with pytest.raises(TurnStateError, match="no call 'a' waits; those that do: \\['b'\\]"):
                 await session.keep_result(result)
-            with pytest.raises(TurnState):
+            with pytest.raises(TurnStateError):
                 await session.keep_decision("a", tool("find"), "deny")
             assert [call.id for call in session.waiting] == ["b"]
 

@@ -7,12 +7,12 @@ import anyio
 import pytest
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
-from tests.rebuilding import rebuild_prompt, request_digests
+from tests.rebuild import rebuild_prompt, request_digests
 
 import lamina
 from lamina.journal import path_to
 from lamina.layers import Assembler, Layout
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.entry import ItemEntry, RequestEntry
 from lamina.values.wire import WireRequest
 
@@ -113,7 +113,7 @@ def test_every_request_of_the_day_can_be_rebuilt_without_the_folder(folder: Path
         day = await spend(folder)
         empty(folder)
         entries = (await day.store.read(day.session.id)).entries
-        requests = {id: each for id, each in entries.items() if isinstance(each, RequestEntry)}
+        requests = {id: entry for id, entry in entries.items() if isinstance(entry, RequestEntry)}
         assert len(requests) == len(day.requests)
         book = load_book()
         target = book.find(TARGET)

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.agents.writing import write
+from tests.agents.files import write
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
@@ -16,11 +16,11 @@ from tests.fakes.replies import openai_reply
 from tests.fakes.store import FakeStore
 
 import lamina
-from lamina.engine.runner import AgentRunner
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 from lamina.errors import UsageError
+from lamina.runners.runner import AgentRunner
+from lamina.session.session import Session
+from lamina.session.turn import Turn
 
 ODD = str(Path(__file__).parents[1] / "tools" / "odd_server.py")
 TONE = "---\nname: tone\ndescription: How answers sound\ninclude: always\n---\nBe brief.\n"
@@ -68,7 +68,7 @@ async def ask(session: Session, text: str) -> Turn:
 
 
 def items(turn: Turn) -> dict[str, str]:
-    return {str(each.item): each.include for each in turn.context.items}
+    return {str(item.item): item.include for item in turn.context.items}
 
 
 def left(turn: Turn) -> list[tuple[str, str]]:
@@ -148,7 +148,7 @@ def test_a_session_goes_on_with_its_agent_without_naming_it(tmp_path: Path) -> N
             answer = await runner.run("Let the boat echo.")
             assert answer.turn is not None
             assert items(answer.turn) == {"reference:boats": "agent", "rule:tone": "always"}
-            assert [each.item for each in answer.turn.context.tools] == ["tool:odd/echo"]
+            assert [tool.item for tool in answer.turn.context.tools] == ["tool:odd/echo"]
         await house.require_sound()
 
     anyio.run(body)
@@ -209,7 +209,7 @@ def test_an_agent_whose_folder_vanishes_costs_its_items_and_nothing_else(tmp_pat
         turn = await ask(session, "Q2")
         assert items(turn) == {}
         assert sorted(left(turn)) == [("reference:boats", "missing"), ("rule:tone", "missing")]
-        assert any("the agent is gone" in each for each in turn.context.warnings)
+        assert any("the agent is gone" in warning for warning in turn.context.warnings)
         await session.close()
         # Also when it was gone before the session was opened.
         session = await house.open()
@@ -238,7 +238,7 @@ def test_a_rule_with_globs_joins_for_a_file_of_the_workspace(tmp_path: Path) -> 
         assert items(turn) == {
             "file:src/deep/a.py": "manual", "rule:py": "agent", "rule:tone": "always",
         }  # fmt: skip
-        (rule,) = [each for each in turn.context.items if each.item == "rule:py"]
+        (rule,) = [item for item in turn.context.items if item.item == "rule:py"]
         assert (rule.origin, rule.source) == ("glob", "src/deep/a.py")
         assert rule.reason == "applies to src/deep/a.py"
         await session.close()

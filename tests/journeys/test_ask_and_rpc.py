@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
+from tests.cli.commands import LAMINA
 from tests.cli.rpc_client import serving
-from tests.cli.running import LAMINA
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 
-from lamina.tools.config import read_servers
-from lamina.tools.mcp import McpServers
+from lamina.tools.mcp_client.config import read_servers
+from lamina.tools.mcp_client.servers import McpServers
 
 ODD = Path(__file__).parents[1] / "tools" / "odd_server.py"
 DOCS = Path(__file__).parents[2] / "docs" / "rpc.md"
@@ -241,7 +241,7 @@ def test_a_program_talks_stops_resumes_and_looks(notes: Path) -> None:
         assert [item["placement"] for item in context["items"]] == ["above"]
         tree = rpc.call("tree")
         questions = [each for each in tree["entries"] if each["kind"] == "user"]
-        assert [each["summary"] for each in questions] == [
+        assert [question["summary"] for question in questions] == [
             "Tell a long story about the pier.",
             "When does it open?",
         ]
@@ -278,7 +278,7 @@ def test_a_tool_of_a_real_server_runs_once_it_is_approved(notes: Path) -> None:
         host = McpServers(read_servers(servers_file(notes)))
         async with serving(host=host) as client:
             await client.read()
-            offered = {each.label: each.definition.name for each in (await host.toolset()).tools}
+            offered = {tool.label: tool.definition.name for tool in (await host.toolset()).tools}
             name = next(name for label, name in offered.items() if label.endswith("echo"))
             client.provider.scripts += [calling(("c1", name, {"say": "May"})), saying("May.")]
             number = await client.send("prompt", text="Say May.")

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 import lamina
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 from lamina.journal import journal_of
-from lamina.providers.book import load_book
-from lamina.values.event import Called, Event, Ran, Reading, Retried
+from lamina.providers.model_book import load_book
+from lamina.values.event import Event, PromptProgress, RequestRetried, ToolFinished, ToolStarted
 from lamina.values.message import ToolCall
 from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring.running import Clients, open_agent, open_chat
+from lamina.wiring.runners import Clients, open_agent, open_chat
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def test_what_the_model_refuses_as_too_long_is_compacted_and_asked_again()
             boats = ", ".join(f"boat {number}{each} came in at {each}:30" for each in range(12))
             answer = await chat.run(f"Note that {boats}. Say yes.", on_event=events.append)
             assert answer.ending == "answered"
-        assert any(isinstance(event, Retried) for event in events)
+        assert any(isinstance(event, RequestRetried) for event in events)
         assert chat.session.compactions
         await require_sound(chat)
 
@@ -73,8 +73,8 @@ async def test_a_model_without_tools_of_its_own_calls_ours() -> None:
         store=lamina.MemoryStore(),
     ) as agent:
         answer = await agent.run("What is the weather in Oslo?", on_event=events.append)
-        ran = [event.result for event in events if isinstance(event, Ran)]
-        called = [event.call for event in events if isinstance(event, Called)]
+        ran = [event.result for event in events if isinstance(event, ToolFinished)]
+        called = [event.call for event in events if isinstance(event, ToolStarted)]
         # Whatever a small model makes of it: what it calls is whole, and every call has its result.
         assert called
         assert called[0].name == "weather"
@@ -91,7 +91,7 @@ async def test_reading_can_be_stopped_and_the_session_goes_on() -> None:
         long = " ".join(f"Berth {number} is {number} metres long." for number in range(350))
 
         def stop(event: Event) -> None:
-            if isinstance(event, Reading):
+            if isinstance(event, PromptProgress):
                 chat.abort()
 
         stopped = await chat.run(long, on_event=stop)

@@ -8,13 +8,13 @@ import anyio
 import pytest
 from msgspec import Struct
 
-from lamina.providers.book import DEFAULT_TARGET
+from lamina.providers.model_book import DEFAULT_TARGET
 from lamina.stores.memory import MemoryStore
 from lamina.values.envelope import Options
 from lamina.values.item import Item, note_id
 from lamina.values.request import CacheVerdict
 from lamina.values.settings import Settings
-from lamina.wiring.running import Clients, open_chat
+from lamina.wiring.runners import Clients, open_chat
 
 WORDS = (
     "walnut", "copper", "meadow", "lantern", "falcon",

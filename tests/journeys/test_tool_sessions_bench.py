@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index import SqliteIndex
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings
 from tool_sessions import ALL, EXACT, STICKY, unexplained, verdict

@@ -6,17 +6,17 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.agents.writing import write
+from tests.agents.files import write
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.replies import openai_reply
 from tests.fakes.store import FakeStore
 
 import lamina
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
+from lamina.session.session import Session
+from lamina.session.turn import Turn
 from lamina.values.settings import Settings
-from lamina.wiring.searching import open_index
+from lamina.wiring.index import open_index
 
 FILES = {
     "agent.yaml": "name: desk\ndescription: Answers the questions of a shipping office.\n",
@@ -47,7 +47,7 @@ SECOND = "Which import duty do we pay for roasted coffee?"
 
 
 def sets(turn: Turn) -> dict[str, str]:
-    return {each.label: each.include for each in turn.context.items}
+    return {item.label: item.include for item in turn.context.items}
 
 
 async def ask(session: Session, text: str) -> Turn:
@@ -74,7 +74,7 @@ def test_each_question_has_its_own_items_beside_those_of_the_session(tmp_path: P
         assert sets(first) == {"X": "always", "A": "always", "B": "manual", "C": "agent"}
         second = await ask(session, SECOND)
         assert sets(second) == {"X": "always", "A": "always", "B": "manual", "Y": "agent"}
-        (found,) = [each for each in second.context.items if each.include == "agent"]
+        (found,) = [item for item in second.context.items if item.include == "agent"]
         assert found.score is not None
         assert found.score > 0.4
         assert second.context.agreement.broke is None

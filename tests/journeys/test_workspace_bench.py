@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import workspace
-from lamina.notes.reading import read_note
+from lamina.notes.note_reader import read_note
 from workspace_notes import make_note, make_notes, needle, path_of, questions, sentences
 from workspace_peer import cut
 
@@ -32,7 +32,7 @@ def test_generated_notes_are_the_same_each_time_and_like_those_of_people(tmp_pat
     assert made == [make_note(number, 300, pool) for number in range(300)]
     assert 1_200 < sum(map(len, made)) / len(made) < 1_800
     notes = [read_note(path_of(n), text.encode()) for n, text in enumerate(made)]
-    assert not [each for note in notes for each in note.problems]
+    assert not [problem for note in notes for problem in note.problems]
     for field in ("tags", "links", "headings", "aliases", "properties", "passages"):
         assert any(getattr(note, field) for note in notes), field
     assert make_notes(tmp_path, 300) == sum(len(text.encode()) for text in made)

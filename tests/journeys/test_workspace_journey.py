@@ -13,7 +13,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.wiring.porting import export_chat, import_data
+from lamina.wiring.importer import export_chat, import_data
 
 TARGET = "openai:gpt-4o"
 PNG = base64.b64decode(
@@ -107,7 +107,7 @@ async def journey(vault: Path, site: str) -> None:
     )
     turn = await ask(session, "What is planned?", *everything(site))
     sent = str(turn.request())
-    ids = [each.item for each in turn.context.items]
+    ids = [item.item for item in turn.context.items]
     assert ids[0] == "note:Today.md"
     assert {
         "note:people/crew.md", "note:projects/boat.md", "note:projects/sail.md",
@@ -125,10 +125,10 @@ async def journey(vault: Path, site: str) -> None:
     assert "the pier is closed" not in sent
     assert KEY not in sent
     assert "[redacted: GitHub token]" in sent
-    assert any("secret" in each for each in turn.context.warnings)
+    assert any("secret" in warning for warning in turn.context.warnings)
 
     turn = await ask(session, "And then?", "projects/", "log.md#L2-L3")
-    assert {each.placement for each in turn.context.items} == {"above"}
+    assert {item.placement for item in turn.context.items} == {"above"}
 
     exported = export_chat(session)
     assert KEY not in exported.text
@@ -138,7 +138,7 @@ async def journey(vault: Path, site: str) -> None:
     ported = await import_data(
         exported.text.encode(), name=exported.name, session="again", workspace=vault
     )
-    told = {(each.what, each.detail.split(" ")[0].strip("'")) for each in ported.problems}
+    told = {(problem.what, problem.detail.split(" ")[0].strip("'")) for problem in ported.problems}
     assert ("changed", "projects/sail.md") in told
     assert ("missing", "projects/boat.md") in told
     assert ("moved", "people/crew.md") in told
@@ -152,7 +152,7 @@ async def journey(vault: Path, site: str) -> None:
     assert "The sail is red." not in sent
     assert "The boat is 12 m long." not in sent
     assert sent.count("Anna steers") == 1
-    assert "projects/boat.md" not in [each.label for each in turn.context.items]
+    assert "projects/boat.md" not in [item.label for item in turn.context.items]
     assert await again.check() == ()
     await again.close()
 

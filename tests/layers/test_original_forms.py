@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 from tests.strategies import assembler, envelope_of, items_of
 
 from lamina.text import render_item
-from lamina.values.envelope import Envelope, Laid, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, SystemPart
 from lamina.values.item import Item, ItemId, Picture, Shape, note_id
 from lamina.values.message import Context, Form, Image, Message, Text, ToolText, Use
 from lamina.values.prompt import Prompt
@@ -29,8 +29,8 @@ def asks(text: str, *uses: Use, name: str = "m1") -> Message:
     return Message(role="user", blocks=(*context, Text(text)), id=name)
 
 
-def laid(*items: Item) -> tuple[Laid, ...]:
-    return tuple(Laid(item=item.id, version=item.version) for item in items)
+def laid(*items: Item) -> tuple[LaidItem, ...]:
+    return tuple(LaidItem(item=item.id, version=item.version) for item in items)
 
 
 def assemble(envelope: Envelope, promotion: Promotion, turn_start: int = 0) -> Prompt:

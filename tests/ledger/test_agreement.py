@@ -19,13 +19,13 @@ from tests.strategies import (
 )
 
 from lamina.errors import PrefixMoved
-from lamina.layers import link, segment_digest
+from lamina.layers import link_segments, segment_digest
 from lamina.ledger import compare, require_reason, shared_links, shared_prefix
 from lamina.values.chain import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.message import Message, Text, ToolDefinition
-from lamina.values.prompt import Layer, Link, Prompt, Segment, WireRole
+from lamina.values.prompt import Layer, Prompt, Segment, SegmentLink, WireRole
 from lamina.values.request import Agreement, Break
 
 
@@ -49,8 +49,8 @@ def segment(role: WireRole, text: str, *, cached: bool = True) -> Segment:
 few = st.lists(st.sampled_from(["a", "bb", "ccc"]), max_size=4)
 
 
-def chain_of(role: WireRole, names: list[str]) -> Chain[Link]:
-    return link(Chain(), [segment(role, name) for name in names])
+def chain_of(role: WireRole, names: list[str]) -> Chain[SegmentLink]:
+    return link_segments(Chain(), [segment(role, name) for name in names])
 
 
 @st.composite
@@ -81,8 +81,10 @@ def test_links_agree_as_far_as_their_digests_whether_or_not_they_share_a_buffer(
     stem: list[str], left: list[str], right: list[str], grown: bool
 ) -> None:
     base = chain_of("user", stem)
-    one = link(base, [segment("user", name) for name in left])
-    two = link(base if grown else chain_of("user", stem), [segment("user", name) for name in right])
+    one = link_segments(base, [segment("user", name) for name in left])
+    two = link_segments(
+        base if grown else chain_of("user", stem), [segment("user", name) for name in right]
+    )
     pairs = zip(stem + left, stem + right, strict=False)
     assert shared_links(one, two) == len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 

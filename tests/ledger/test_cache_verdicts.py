@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from tests.strategies import thorough
 
-from lamina.ledger import expected_cached, judge_cache
+from lamina.ledger import expected_cached_tokens, judge_cache
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
@@ -125,7 +125,7 @@ def test_what_may_be_expected_is_whole_steps_of_what_agrees(
     tokens: int, written: int, minimum: int, step: int, explicit: bool
 ) -> None:
     rules = CacheRules(minimum=minimum, step=step, explicit=explicit)
-    expected = expected_cached(tokens, written, rules)
+    expected = expected_cached_tokens(tokens, written, rules)
     reachable = min(tokens, written) if explicit else tokens
     assert expected % max(1, step) == 0
     assert expected == 0 if reachable < minimum else reachable - expected < max(1, step)

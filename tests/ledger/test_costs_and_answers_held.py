@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.engine.scenes import Scene
 from tests.fakes.book import SMALL
 from tests.fakes.providers import saying
 from tests.fakes.sessions import run, words
+from tests.runners.scenes import Scene
 from tests.strategies import thorough
 
 from lamina.ledger import cost_of, judge_cache
-from lamina.values.event import Reported
+from lamina.values.event import UsageReported
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
@@ -92,7 +92,7 @@ def test_a_session_expects_the_answer_it_was_given_and_one_token_less() -> None:
         async with Scene(first, second, chat=True, target=target) as scene:
             await scene.ask(words(95, "question"))
             await scene.ask("Which berth?")
-            (reported,) = scene.told(Reported)
+            (reported,) = scene.told(UsageReported)
             assert reported.verdict.expected == 499
             assert reported.verdict.meaning == "as_expected"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
-from lamina.notes.naming import Shelf, is_in_folder, resolve_note, split_link, tag_matches
+from lamina.notes.names import NoteNames, is_in_folder, resolve_note, split_link, tag_matches
 
 PATHS = (
     "a.md",
@@ -70,10 +70,10 @@ def test_what_is_not_there_or_not_there_any_more_is_said() -> None:
 
 
 def test_lists_are_split_by_what_is_known() -> None:
-    shelf = Shelf(PATHS)
+    shelf = NoteNames(PATHS)
     assert shelf.split("a.md, z/d, e.md, e") == ("a.md", "z/d, e.md", "e")
     assert shelf.split("d, e, q, r") == ("d, e", "q", "r")
-    assert Shelf(()).split("d, e.md, ") == ("d", "e.md")
+    assert NoteNames(()).split("d, e.md, ") == ("d", "e.md")
     assert shelf.split("") == ()
 
 
@@ -167,7 +167,7 @@ def test_a_link_is_split_into_its_parts(text: str, name: str, anchor: str, label
     ],
 )
 def test_links_and_aliases_mean_a_path(name: str, path: str | None, how: str, anchor: str) -> None:
-    resolved = Shelf(VAULT, ALIASES).resolve(name)
+    resolved = NoteNames(VAULT, ALIASES).resolve(name)
     assert (resolved.path, resolved.how, resolved.anchor) == (path, how, anchor)
 
 
@@ -185,29 +185,29 @@ def test_links_and_aliases_mean_a_path(name: str, path: str | None, how: str, an
     ],
 )
 def test_a_link_is_seen_from_its_note(name: str, path: str, how: str) -> None:
-    resolved = Shelf(VAULT).resolve(name, beside="projects/lamina/v1.2 notes.md")
+    resolved = NoteNames(VAULT).resolve(name, beside="projects/lamina/v1.2 notes.md")
     assert (resolved.path, resolved.how) == (path, how)
 
 
 def test_a_path_from_the_root_comes_before_one_from_the_note() -> None:
-    shelf = Shelf(("a.md", "x/a.md", "x/b.md"))
+    shelf = NoteNames(("a.md", "x/a.md", "x/b.md"))
     assert shelf.resolve("a", beside="x/b.md").path == "a.md"
     assert shelf.resolve("./a", beside="x/b.md").path == "x/a.md"
 
 
 def test_an_alias_that_several_notes_have_means_none_and_lists_them() -> None:
-    resolved = Shelf(VAULT, ALIASES).resolve("[[Plan]]")
+    resolved = NoteNames(VAULT, ALIASES).resolve("[[Plan]]")
     assert (resolved.path, resolved.how) == (None, "ambiguous")
     assert resolved.matches == ("projects/lamina/design.md", "projects/other/design.md")
     assert resolved.warning == (
         "'[[Plan]]' may mean any of 'projects/lamina/design.md', 'projects/other/design.md'; "
         "it is left out: give its path"
     )
-    assert Shelf(VAULT, ALIASES).resolve("SEA").how == "ambiguous"
+    assert NoteNames(VAULT, ALIASES).resolve("SEA").how == "ambiguous"
 
 
 def test_a_warning_lists_no_more_than_a_person_reads() -> None:
-    resolved = Shelf([f"{each}/index.md" for each in range(1_000)]).resolve("index")
+    resolved = NoteNames([f"{each}/index.md" for each in range(1_000)]).resolve("index")
     assert len(resolved.matches) == 1_000
     assert resolved.warning.endswith("'9/index.md' and 990 more; it is left out: give its path")
 
@@ -239,7 +239,7 @@ def test_a_path_is_in_its_folders_and_in_the_root() -> None:
 def test_any_name_means_one_known_path_or_says_why_not(
     paths: list[str], name: str, beside: str | None
 ) -> None:
-    resolved = Shelf(paths, dict.fromkeys(paths, ("a b", "b"))).resolve(name, beside)
+    resolved = NoteNames(paths, dict.fromkeys(paths, ("a b", "b"))).resolve(name, beside)
     assert resolved.path is None or resolved.path in paths
     assert (resolved.path is None) == (resolved.how in ("missing", "ambiguous"))
     assert resolved.path is not None or resolved.warning

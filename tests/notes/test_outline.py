@@ -10,14 +10,14 @@ from lamina.text.pictures import mask_code
 
 def test_a_block_ends_where_its_list_does() -> None:
     outline = read_outline(["- a", "", "    ```sh", "    x", "", "Text", "", "# Heading"])
-    assert [(each.line, each.end, each.info) for each in outline.blocks] == [(2, 5, "sh")]
-    assert [each.text for each in outline.headings] == ["Heading"]
+    assert [(block.line, block.end, block.info) for block in outline.blocks] == [(2, 5, "sh")]
+    assert [heading.text for heading in outline.headings] == ["Heading"]
 
 
 def test_a_block_that_is_hardly_indented_holds_what_is_not() -> None:
     outline = read_outline(["  ```", "# code", "  ```", "# Heading"])
-    assert [(each.line, each.end) for each in outline.blocks] == [(0, 3)]
-    assert [each.line for each in outline.headings] == [3]
+    assert [(block.line, block.end) for block in outline.blocks] == [(0, 3)]
+    assert [heading.line for heading in outline.headings] == [3]
 
 
 @modest

@@ -21,8 +21,8 @@ SENTENCE = "The engine keeps its bytes stable so that caches hit. "
 def shown(title: str, text: str) -> list[tuple[int, int, str, str]]:
     lines = text.split("\n")
     return [
-        (each.start, each.end, each.heading, searched_text(title, each, lines))
-        for each in find_passages(title, text)
+        (passage.start, passage.end, passage.heading, searched_text(title, passage, lines))
+        for passage in find_passages(title, text)
     ]
 
 
@@ -70,13 +70,13 @@ def test_the_first_passage_carries_what_the_note_calls_itself() -> None:
         "Kubernetes\naliases:\n- K8s\n- Kube\ntags: [ops]\nRuns containers.",
         "Kubernetes > More\nText.",
     ]
-    assert [each.start for each in find_passages("Kubernetes", text)] == [9, 11]
+    assert [passage.start for passage in find_passages("Kubernetes", text)] == [9, 11]
 
 
 def test_only_the_first_part_of_a_long_line_carries_it() -> None:
     text = f"---\ntags: [ops]\n---\n{SENTENCE * 40}"
     lines = text.split("\n")
-    searched = [searched_text("N", each, lines) for each in find_passages("N", text)]
+    searched = [searched_text("N", passage, lines) for passage in find_passages("N", text)]
     assert ["ops" in each for each in searched] == [True, False, False, False]
 
 
@@ -97,7 +97,7 @@ def test_code_that_fits_stays_together_with_what_introduces_it() -> None:
     text = f"{SENTENCE * 9}\n\nRun this:\n\n{code}\n\n{SENTENCE * 9}"
     passages = find_passages("N", text)
     lines = text.split("\n")
-    assert [stored_text(each, lines) for each in passages] == [
+    assert [stored_text(passage, lines) for passage in passages] == [
         (SENTENCE * 9),
         f"Run this:\n\n{code}",
         (SENTENCE * 9),
@@ -107,7 +107,7 @@ def test_code_that_fits_stays_together_with_what_introduces_it() -> None:
 def test_a_long_list_is_cut_between_its_items() -> None:
     item = f"- {SENTENCE}\n  - {SENTENCE}\n"
     text = item * 20
-    starts = [each.start for each in find_passages("N", text)]
+    starts = [passage.start for passage in find_passages("N", text)]
     assert len(starts) > 2
     assert all(text.split("\n")[start - 1].startswith("- ") for start in starts)
 
@@ -120,16 +120,16 @@ def test_a_short_rest_goes_with_what_is_before_it() -> None:
 def test_a_long_line_is_cut_behind_sentences_and_each_part_is_a_passage() -> None:
     text = f"# Head\n\n{SENTENCE * 40}\n\nEnd."
     passages = find_passages("N", text)
-    parts = [each for each in passages if each.part]
+    parts = [passage for passage in passages if passage.part]
     assert len(parts) == 4
-    assert {(each.start, each.end) for each in parts} == {(3, 3)}
-    stored = [stored_text(each, text.split("\n")) for each in parts]
+    assert {(part.start, part.end) for part in parts} == {(3, 3)}
+    stored = [stored_text(part, text.split("\n")) for part in parts]
     assert "".join(stored) == SENTENCE * 40
     assert all(each.endswith(". ") for each in stored)
 
 
 def test_a_script_whose_characters_are_tokens_is_cut_shorter() -> None:
-    parts = [each.part for each in find_passages("N", "\u6587\u5b57\u3002" * 400)]
+    parts = [passage.part for passage in find_passages("N", "\u6587\u5b57\u3002" * 400)]
     assert all(part and part[1] - part[0] <= 300 for part in parts)
     assert len(parts) > 4
 
@@ -183,7 +183,7 @@ NOTES = st.builds(
 def test_every_line_of_the_body_is_in_a_passage_and_in_its_order(text: str) -> None:
     passages, lines = find_passages("N", text), text.split("\n")
     _, _, first = split_frontmatter(text)
-    covered = {line for each in passages for line in range(each.start, each.end + 1)}
+    covered = {line for passage in passages for line in range(passage.start, passage.end + 1)}
     filled = {at for at, line in enumerate(lines, 1) if at >= first and line.strip()}
     assert filled <= covered
     assert not covered & set(range(1, first))
@@ -199,8 +199,8 @@ def test_every_line_of_the_body_is_in_a_passage_and_in_its_order(text: str) -> N
 def test_no_word_of_a_long_line_is_lost(text: str) -> None:
     lines = text.split("\n")
     passages = find_passages("N", text)
-    for number in {each.start for each in passages if each.part}:
-        parts = [stored_text(each, lines) for each in passages if each.start == number]
+    for number in {passage.start for passage in passages if passage.part}:
+        parts = [stored_text(passage, lines) for passage in passages if passage.start == number]
         assert "".join("".join(parts).split()) == "".join(lines[number - 1].split())
 
 

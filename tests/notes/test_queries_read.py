@@ -11,30 +11,30 @@ from inline_snapshot import snapshot
 from tests.strategies import thorough
 
 from lamina.errors import QueryError, UsageError
-from lamina.notes.querying import ParsedQuery, parse_query, spell_query
-from lamina.notes.querying_parsing import MOST_DEEP
-from lamina.notes.querying_syntax import (
-    ARGUMENTS,
-    Call,
+from lamina.notes.query.cache import ParsedQuery, parse_query, spell_query
+from lamina.notes.query.parser import MOST_DEEP
+from lamina.notes.query.syntax import (
+    ARGUMENT_COUNTS,
     Column,
-    Compare,
-    Every,
+    Comparison,
+    Conjunction,
+    Disjunction,
     Expression,
     FileField,
-    FromEvery,
-    FromSome,
-    Inside,
-    LinksTo,
-    Members,
-    Not,
-    NotFrom,
-    OfFile,
+    FileProperty,
+    FolderSource,
+    LinkSource,
+    ListLiteral,
+    Negation,
     Operator,
     Property,
-    Some,
+    QueryCall,
+    QuerySource,
     SortKey,
-    Source,
-    Tagged,
+    SourceConjunction,
+    SourceDisjunction,
+    SourceNegation,
+    TagSource,
     Value,
 )
 
@@ -67,10 +67,12 @@ def test_a_query_is_read_clause_by_clause() -> None:
         shape="table",
         with_id=False,
         columns=(Column(Property(("status",))), Column(Property(("due",)), "Due")),
-        source=FromSome((FromEvery((Tagged("project"), Inside("work"))), LinksTo("Tides"))),
-        where=Compare("!=", Property(("status",)), Value("done")),
-        group=Column(Call("lower", (Property(("status",)),))),
-        sort=(SortKey(Property(("due",)), True), SortKey(OfFile("name"))),
+        source=SourceDisjunction(
+            (SourceConjunction((TagSource("project"), FolderSource("work"))), LinkSource("Tides"))
+        ),
+        where=Comparison("!=", Property(("status",)), Value("done")),
+        group=Column(QueryCall("lower", (Property(("status",)),))),
+        sort=(SortKey(Property(("due",)), True), SortKey(FileProperty("name"))),
         limit=20,
     )
 
@@ -89,18 +91,18 @@ def test_clauses_come_in_any_order() -> None:
 
 def test_not_binds_closer_than_and_and_and_closer_than_or() -> None:
     a, b, c = (Property((name,)) for name in "abc")
-    assert where("a or b and not c") == Some((a, Every((b, Not(c)))))
-    assert where("(a or b) and c") == Every((Some((a, b)), c))
-    assert where("not a = b") == Not(Compare("=", a, b))
-    assert where("!a and !b") == Every((Not(a), Not(b)))
+    assert where("a or b and not c") == Disjunction((a, Conjunction((b, Negation(c)))))
+    assert where("(a or b) and c") == Conjunction((Disjunction((a, b)), c))
+    assert where("not a = b") == Negation(Comparison("=", a, b))
+    assert where("!a and !b") == Conjunction((Negation(a), Negation(b)))
 
 
 def test_places_are_combined_as_conditions_are() -> None:
     source = parse_query('LIST FROM -#a and !"b" or not (#c or [[]])').source
-    assert source == FromSome(
+    assert source == SourceDisjunction(
         (
-            FromEvery((NotFrom(Tagged("a")), NotFrom(Inside("b")))),
-            NotFrom(FromSome((Tagged("c"), LinksTo("")))),
+            SourceConjunction((SourceNegation(TagSource("a")), SourceNegation(FolderSource("b")))),
+            SourceNegation(SourceDisjunction((TagSource("c"), LinkSource("")))),
         )
     )
 
@@ -139,7 +141,7 @@ def test_a_property_goes_by_its_name(text: str, names: tuple[str, ...]) -> None:
 def test_this_is_the_note_that_holds_the_query() -> None:
     assert where("this.status") == Property(("status",), True)
     assert where('this["file"].x') == Property(("file", "x"), True)
-    assert where("this.file.mtime") == OfFile("mtime", True)
+    assert where("this.file.mtime") == FileProperty("mtime", True)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +166,10 @@ def test_a_value_is_what_is_written(text: str, value: object) -> None:
 
 
 def test_a_list_holds_any_values() -> None:
-    assert where('x in ["a", 1, [], y]') == Compare(
+    assert where('x in ["a", 1, [], y]') == Comparison(
         "in",
         Property(("x",)),
-        Members((Value("a"), Value(1), Members(()), Property(("y",)))),
+        ListLiteral((Value("a"), Value(1), ListLiteral(()), Property(("y",)))),
     )
 
 
@@ -268,7 +270,7 @@ def test_as_deep_as_is_said_works_where_the_stack_is_half_used() -> None:
 
 def test_many_conditions_are_not_deep() -> None:
     many = parse_query("LIST WHERE " + " and ".join(["a = 1"] * 900)).where
-    assert isinstance(many, Every)
+    assert isinstance(many, Conjunction)
     assert len(many.parts) == 900
 
 
@@ -325,35 +327,37 @@ names = st.sampled_from(["a", "file", "row", "From", "group", "x y", "", "ß", '
 leaves: st.SearchStrategy[Expression] = st.one_of(
     st.builds(Value, constants),
     st.builds(Property, st.lists(names, min_size=1, max_size=3).map(tuple), st.booleans()),
-    st.builds(OfFile, st.sampled_from(FileField.__args__), st.booleans()),  # type: ignore[attr-defined]
+    st.builds(FileProperty, st.sampled_from(FileField.__args__), st.booleans()),  # type: ignore[attr-defined]
 )
 
 
 def _above(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-    calls = st.sampled_from(list(ARGUMENTS)).flatmap(
-        lambda name: st.builds(Call, st.just(name), st.tuples(*[inner] * ARGUMENTS[name]))
+    calls = st.sampled_from(list(ARGUMENT_COUNTS)).flatmap(
+        lambda name: st.builds(
+            QueryCall, st.just(name), st.tuples(*[inner] * ARGUMENT_COUNTS[name])
+        )
     )
     operators = st.sampled_from(Operator.__args__)  # type: ignore[attr-defined]
     return st.one_of(
         calls,
-        st.builds(Members, st.lists(inner, max_size=2).map(tuple)),
-        st.builds(Compare, operators, inner, inner),
-        st.builds(Not, inner),
-        st.builds(Every, several),
-        st.builds(Some, several),
+        st.builds(ListLiteral, st.lists(inner, max_size=2).map(tuple)),
+        st.builds(Comparison, operators, inner, inner),
+        st.builds(Negation, inner),
+        st.builds(Conjunction, several),
+        st.builds(Disjunction, several),
     )
 
 
 expressions = st.recursive(leaves, _above, max_leaves=8)
-places: st.SearchStrategy[Source] = st.recursive(
-    st.builds(Tagged, st.from_regex(r"[^\s#\"()\[\],]+", fullmatch=True))
-    | st.builds(Inside, st.text())
-    | st.builds(LinksTo, st.text().filter(lambda text: not re.search(r"[\[\]\n]", text))),
+places: st.SearchStrategy[QuerySource] = st.recursive(
+    st.builds(TagSource, st.from_regex(r"[^\s#\"()\[\],]+", fullmatch=True))
+    | st.builds(FolderSource, st.text())
+    | st.builds(LinkSource, st.text().filter(lambda text: not re.search(r"[\[\]\n]", text))),
     lambda inner: (
-        st.builds(NotFrom, inner)
-        | st.builds(FromEvery, st.lists(inner, min_size=2, max_size=3).map(tuple))
-        | st.builds(FromSome, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        st.builds(SourceNegation, inner)
+        | st.builds(SourceConjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        | st.builds(SourceDisjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
     ),
     max_leaves=5,
 )

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_values, thorough
 
-from lamina.notes.querying import parse_query, query_text, run_query
-from lamina.notes.querying_kinds import key_of
+from lamina.notes.query.cache import parse_query, render_query, run_query
+from lamina.notes.query.value_order import key_of
 from lamina.values.note import Note
 
 
@@ -78,7 +78,7 @@ def test_a_note_that_is_not_there_has_the_links_that_are_spelled_like_it() -> No
 def test_a_link_that_may_mean_several_notes_says_so() -> None:
     notes = (note("x/T.md"), note("y/T.md"), note("a.md", links=("T",)), note("b.md"))
     assert paths("LIST FROM [[T]]", *notes) == ["a.md"]
-    assert "([[T]] may mean any of x/T.md, y/T.md; links spelled like it" in query_text(
+    assert "([[T]] may mean any of x/T.md, y/T.md; links spelled like it" in render_query(
         "LIST FROM [[T]]", notes, ""
     )
 
@@ -112,7 +112,7 @@ def test_fields_of_the_file() -> None:
     )  # fmt: skip
     fields = "name path folder tags aliases links embeds headings ctime mtime size"
     query = "TABLE " + ", ".join(f"file.{field}" for field in fields.split())
-    assert query_text(query, (one,), "").splitlines()[-1] == (
+    assert render_query(query, (one,), "").splitlines()[-1] == (
         "| a/b.c.md | b.c | a/b.c.md | a | t | al | l | e | h | 1970-01-01 | "
         "2023-11-14 22:13:20 | 7 |"
     )
@@ -234,7 +234,7 @@ def nested(around: Callable[[Any], Any]) -> Any:
 def test_odd_properties_do_no_harm(odd: Any) -> None:
     notes = (note("a.md", x=odd), note("b.md", x=1), note("c.md", x=odd))
     query = "TABLE x, x.a, x = 1, length(x), lower(x), contains(x, 1) WHERE x or not x"
-    assert len(query_text(f"{query} GROUP BY x SORT x DESC", notes, "").splitlines()) == 5
+    assert len(render_query(f"{query} GROUP BY x SORT x DESC", notes, "").splitlines()) == 5
 
 
 def test_not_a_number_is_null() -> None:
@@ -301,6 +301,6 @@ def test_a_result_depends_on_the_notes_and_not_on_their_order(
     drawn: list[dict[str, Any]], query: str, chance: Any
 ) -> None:
     notes = [note(f"{at}.md", **each) for at, each in enumerate(drawn)]
-    text = query_text(query, notes, "0.md")
+    text = render_query(query, notes, "0.md")
     chance.shuffle(notes)
-    assert query_text(query, notes, "0.md") == text
+    assert render_query(query, notes, "0.md") == text

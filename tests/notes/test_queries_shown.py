@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tests.strategies import json_values, texts, thorough
 
 from lamina.errors import QueryError
-from lamina.notes.querying import QueryCache, fingerprint, query_text
-from lamina.notes.querying_showing import MOST_IN_CELL
+from lamina.notes.query.cache import QueryCache, digest_notes, render_query
+from lamina.notes.query.renderer import MOST_IN_CELL
 from lamina.values.note import Note
 
 
@@ -41,7 +41,7 @@ def test_values_are_shown_as_a_person_would_write_them() -> None:
         many=["a", ["b"], {"c": None}], object={"a": 1, "b": [2]},
     )  # fmt: skip
     query = "TABLE no, yes, part, date, text, many, object, date(2026-01-31T12:30) AS d"
-    assert query_text(query, (one,), "") == snapshot(
+    assert render_query(query, (one,), "") == snapshot(
         """\
 | file | no | yes | part | date | text | many | object | d |
 |---|---|---|---|---|---|---|---|---|
@@ -52,7 +52,7 @@ def test_values_are_shown_as_a_person_would_write_them() -> None:
 
 def test_a_grouped_table_has_the_group_in_front() -> None:
     notes = (note("a.md", s="x|y"), note("b.md"), note("c.md", s="x|y"))
-    assert query_text('TABLE length(s) AS "a|b" GROUP BY s', notes, "") == snapshot(
+    assert render_query('TABLE length(s) AS "a|b" GROUP BY s', notes, "") == snapshot(
         """\
 | s | file | a\\|b |
 |---|---|---|
@@ -65,29 +65,29 @@ def test_a_grouped_table_has_the_group_in_front() -> None:
 
 def test_a_list_has_no_line_for_a_value_that_is_not_there() -> None:
     notes = (note("a.md", x="1\n2"), note("b.md"))
-    assert query_text("LIST x", notes, "") == "- a.md: 1 2\n- b.md"
-    assert query_text("LIST WITHOUT ID x", notes, "") == "- 1 2\n- (none)"
+    assert render_query("LIST x", notes, "") == "- a.md: 1 2\n- b.md"
+    assert render_query("LIST WITHOUT ID x", notes, "") == "- 1 2\n- (none)"
 
 
 def test_nothing_is_said_to_be_nothing() -> None:
-    assert query_text("TABLE x WHERE y", (note("a.md"),), "") == "No notes fit this query."
-    assert query_text("LIST", (), "") == "No notes fit this query."
+    assert render_query("TABLE x WHERE y", (note("a.md"),), "") == "No notes fit this query."
+    assert render_query("LIST", (), "") == "No notes fit this query."
 
 
 def test_without_a_limit_200_notes_are_shown_and_the_rest_is_counted() -> None:
     notes = [note(f"{at:04}.md") for at in range(1_300)]
-    lines = query_text("LIST", notes, "").splitlines()
+    lines = render_query("LIST", notes, "").splitlines()
     assert lines[199:] == [
         "- 0199.md",
         "",
         "(1,100 more notes fit this query; LIMIT says how many are shown.)",
     ]
-    assert len(query_text("TABLE x LIMIT 1300", notes, "").splitlines()) == 1_302
+    assert len(render_query("TABLE x LIMIT 1300", notes, "").splitlines()) == 1_302
 
 
 def test_a_long_value_is_cut_and_says_so() -> None:
     notes = (note("a.md", x="y" * 1_000_000, many=list(range(1_000_000)), texts=["z" * 500] * 3),)
-    row = query_text("TABLE x, many, texts, many.a", notes, "").splitlines()[-1]
+    row = render_query("TABLE x, many, texts, many.a", notes, "").splitlines()[-1]
     _, _, text, many, long_texts, *_ = row.split("|")
     assert text.strip() == "y" * MOST_IN_CELL + "…"
     assert many.strip().startswith("0, 1, 2, 3")
@@ -109,19 +109,19 @@ HOSTILE = st.lists(
 def test_a_value_stays_in_its_cell(path: str, text: str, many: list[str], name: str) -> None:
     quoted = name.replace("\\", "\\\\").replace("\n", "\\n")
     notes = (note(f"{path}.md", x=text, many=many, deep={text: many}), note("z", x="plain"))
-    table = query_text(f'TABLE x AS "{quoted}", many, deep, "end"', notes, "")
+    table = render_query(f'TABLE x AS "{quoted}", many, deep, "end"', notes, "")
     assert len(table.splitlines()) == 4
     rows = cells(table)
     assert [len(row) for row in rows] == [5, 5, 5]
     assert [row[-1] for row in rows[1:]] == ["end", "end"]
-    listed = query_text("LIST many GROUP BY x", notes, "")
+    listed = render_query("LIST many GROUP BY x", notes, "")
     assert len(listed.splitlines()) == 4
 
 
 @thorough
 @given(st.text("\\|a", max_size=12))
 def test_bars_and_backslashes_come_out_as_they_were(text: str) -> None:
-    table = query_text('TABLE x, "end"', (note("a.md", x=text),), "")
+    table = render_query('TABLE x, "end"', (note("a.md", x=text),), "")
     shown = cells(table)[1][1]
     # A reader takes the backslash off a bar; those before it were doubled for readers to whom an
     # escaped backslash escapes nothing.
@@ -134,7 +134,7 @@ def test_bars_and_backslashes_come_out_as_they_were(text: str) -> None:
 @thorough
 @given(json_values)
 def test_any_property_is_shown_on_one_line_of_bounded_length(value: Any) -> None:
-    table = query_text("TABLE x", (note("a.md", x=value),), "").splitlines()
+    table = render_query("TABLE x", (note("a.md", x=value),), "").splitlines()
     assert len(table) == 3
     assert len(table[2]) <= 2 * (MOST_IN_CELL + 1) + len("| a.md |  |")
 
@@ -174,8 +174,8 @@ def test_a_change_of_any_note_asks_again(change: dict[str, Any]) -> None:
     cache = QueryCache()
     before = cache.text("TABLE x, file.mtime", (one, other), "a.md")
     after = cache.text("TABLE x, file.mtime", changed, "a.md")
-    assert fingerprint((one, other)) != fingerprint(changed)
-    assert after == query_text("TABLE x, file.mtime", changed, "a.md") != before
+    assert digest_notes((one, other)) != digest_notes(changed)
+    assert after == render_query("TABLE x, file.mtime", changed, "a.md") != before
     # Undone, the result of before is still there.
     assert cache.text("TABLE x, file.mtime", (one, other), "a.md") is before
 

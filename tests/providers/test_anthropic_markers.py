@@ -13,8 +13,8 @@ from tests.providers.strict_anthropic import sign
 from tests.providers.test_anthropic_wire import LONG, blocks_of
 from tests.providers.vendors import anthropic, open_with
 
-from lamina.providers.book import load_book
-from lamina.providers.emulators.anthropic_cache import PrefixCache
+from lamina.providers.emulators.anthropic.cache import AnthropicCache
+from lamina.providers.model_book import load_book
 from lamina.values.message import ToolText
 
 TARGET = load_book().find(anthropic.target)
@@ -92,7 +92,7 @@ def test_each_request_reads_all_that_the_one_before_it_wrote(
     folder: Path, said: list[Said]
 ) -> None:
     requests = anyio.run(converse, folder, said)
-    cache, held = PrefixCache(), 0
+    cache, held = AnthropicCache(), 0
     for number, request in enumerate(requests):
         account = cache.look_up(request, TARGET, 1_000.0 + number)
         cache.begin(account)

@@ -8,7 +8,7 @@ from tests.providers.strict import JSON
 from tests.providers.strict_anthropic import sign
 from tests.providers.vendors import anthropic, open_with
 
-from lamina.engine.turn import Turn
+from lamina.session.turn import Turn
 from lamina.values.envelope import Options
 from lamina.values.message import Message, Text, ToolCall, ToolResult, ToolText
 from lamina.values.patch import MessagesCachedReplace, MessagesUncachedAppend

@@ -8,8 +8,8 @@ import pytest
 from tests.providers.strict import JSON
 from tests.providers.vendors import anthropic, gemini, open_with
 
-from lamina.engine.turn import Turn
-from lamina.providers import gemini as wire
+from lamina.providers.wires import gemini as wire
+from lamina.session.turn import Turn
 from lamina.values.message import Text, Thinking, ToolCall
 
 # Bytes whose base64 differs between the two alphabets.

@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.providers.llamacpp import (
-    FormReader,
-    read_form,
+from lamina.providers.local.server import defuse_control_tokens
+from lamina.providers.wires.llamacpp import (
+    ToolFormReader,
+    read_tool_form,
 )
-from lamina.providers.local.serving import defuse
 from lamina.values.message import (
     Text,
 )
@@ -37,7 +37,7 @@ def write(text: str, *, plain: bool) -> str:
 
 
 def read_along(fragments: Sequence[str]) -> str:
-    reader = FormReader()
+    reader = ToolFormReader()
     return "".join(map(reader.feed, fragments))
 
 
@@ -50,7 +50,7 @@ def test_however_the_form_is_split_the_answer_is_the_same(
 ) -> None:
     raw = f'{{"answer": {write(answer, plain=plain)}}}'
     expected = without_halves(json.loads(raw)["answer"])
-    assert read_form(raw) == Text(expected)
+    assert read_tool_form(raw) == Text(expected)
     assert read_along([raw]) == expected
     assert read_along(list(raw)) == expected
     for at in range(len(raw) + 1):
@@ -68,17 +68,17 @@ def test_what_was_read_along_is_what_is_kept_of_an_answer_that_was_cut_off(
     answer: str, at: int
 ) -> None:
     raw = f'{{"answer": {write(answer, plain=True)}}}'[:at]
-    reader = FormReader()
+    reader = ToolFormReader()
     said = "".join(map(reader.feed, raw))
     if reader.is_answer:
-        assert read_form(raw) == Text(said)
+        assert read_tool_form(raw) == Text(said)
 
 
 @thorough
 @given(st.integers(0, 60))
 def test_a_call_is_known_by_its_name_as_soon_as_that_is_whole(at: int) -> None:
     raw = '{ "tool" : "find", "arguments": {"answer": "no"}}'
-    reader = FormReader()
+    reader = ToolFormReader()
     said = "".join(map(reader.feed, raw[:at]))
     assert said == ""
     assert reader.is_call == (at >= raw.index('"find') + 1)
@@ -95,12 +95,12 @@ parts = st.sampled_from([*CONTROL, "<", "|", ">", "<|", "im_end", " ", "[", "s>"
 @thorough
 @given(st.lists(parts, max_size=12).map("".join))
 def test_no_text_spells_a_control_token_any_more(text: str) -> None:
-    plain = defuse(text, PATTERN)
+    plain = defuse_control_tokens(text, PATTERN)
     assert not PATTERN.search(plain)
     assert plain.replace(" ", "") == text.replace(" ", "")
-    assert defuse(plain, PATTERN) == plain
+    assert defuse_control_tokens(plain, PATTERN) == plain
 
 
 def test_text_without_control_tokens_is_left_as_it_is() -> None:
-    assert defuse("a < b | c > d", PATTERN) == "a < b | c > d"
-    assert defuse("<|im_end|>", None) == "<|im_end|>"
+    assert defuse_control_tokens("a < b | c > d", PATTERN) == "a < b | c > d"
+    assert defuse_control_tokens("<|im_end|>", None) == "<|im_end|>"

@@ -10,12 +10,12 @@ from inline_snapshot import snapshot
 
 from lamina.errors import ReplyError
 from lamina.layers import Assembler, Layout
-from lamina.providers.llamacpp import (
+from lamina.providers.wires.llamacpp import (
     IN_TOOL_FORM,
     decode,
     encode,
-    loosened,
-    read_form,
+    loosen_arguments,
+    read_tool_form,
 )
 from lamina.schemas import check_arguments
 from lamina.values.chain import Chain
@@ -329,7 +329,7 @@ def test_definitions_that_double_at_every_step_stay_within_bounds() -> None:
 def test_a_loosened_body_takes_arguments_of_any_form_and_leaves_the_first_as_it_was() -> None:
     body = body_of(user("Q"), tools=[FIND])
     before = json.dumps(body)
-    loose = loosened(body)
+    loose = loosen_arguments(body)
     assert json.dumps(body) == before
     answer, call = loose["response_format"]["json_schema"]["schema"]["anyOf"]
     assert answer == body["response_format"]["json_schema"]["schema"]["anyOf"][0]
@@ -401,7 +401,7 @@ def test_text_that_only_looks_like_the_form_stays_text_where_none_was_asked_for(
     ],
 )
 def test_a_form_that_was_cut_off_is_the_text_that_came(text: str, said: str) -> None:
-    assert read_form(text) == Text(said)
+    assert read_tool_form(text) == Text(said)
 
 
 def test_what_is_no_completion_is_refused() -> None:

@@ -13,11 +13,11 @@ from tests.providers.strict import JSON
 from tests.providers.test_prefix_on_the_wire import Said, converse, turns
 from tests.providers.vendors import CLOCK, WEATHER, open_with, openai
 
-from lamina.engine.turn import Turn
-from lamina.providers import openai as wire
-from lamina.providers.book import load_book
-from lamina.providers.emulators.openai_cache import PromptCache
-from lamina.providers.emulators.openai_wire import Refused, check
+from lamina.providers.emulators.openai.cache import OpenAICache
+from lamina.providers.emulators.openai.checks import OpenAIRefusal, check_body
+from lamina.providers.model_book import load_book
+from lamina.providers.wires import openai as wire
+from lamina.session.turn import Turn
 from lamina.values.envelope import Options
 from lamina.values.message import Message, Text
 from lamina.values.patch import MessagesUncachedAppend
@@ -83,7 +83,7 @@ async def play(folder: Path, **given: Any) -> list[JSON]:
     turn = await session.prepare("Which city?", attach=["api.md", "plan.png"])
     for count in (18, 1, 0):
         bodies.append(turn.request())
-        check(bodies[-1], of(turn).target)
+        check_body(bodies[-1], of(turn).target)
         calls: list[tuple[str, str, JSON]] = [
             (f"call-{count}-{n}", "clock", {}) for n in range(count)
         ]
@@ -93,7 +93,7 @@ async def play(folder: Path, **given: Any) -> list[JSON]:
             turn = await turn.resume({call: "noon" for call, _, _ in calls})
     turn = await session.prepare("And then?")
     bodies.append(turn.request())
-    check(bodies[-1], of(turn).target)
+    check_body(bodies[-1], of(turn).target)
     return bodies
 
 
@@ -125,11 +125,11 @@ def test_every_request_reads_all_that_the_one_before_it_wrote(
     folder: Path, said: list[Said]
 ) -> None:
     async def main() -> None:
-        cache = PromptCache()
+        cache = OpenAICache()
         written = 0
         for body in await converse(SINCE, folder, said, system=PERSONA):
             target = load_book().find(SINCE.target)
-            check(body, target)
+            check_body(body, target)
             assert len(marked(body)) <= 4
             account = cache.take(body, target, 1.0)
             assert account.cached == written
@@ -230,7 +230,7 @@ def test_tools_are_restricted_without_touching_the_list(tmp_path: Path) -> None:
         }
         assert none["tool_choice"] == "none"
         for body in (whole, some, none):
-            check(body, request.target)
+            check_body(body, request.target)
         older = replace(request.target, restricts_tools=False)
         limited = replace(request, target=older, allowed_tools=("clock",))
         assert "tool_choice" not in wire.encode(limited)
@@ -257,10 +257,10 @@ def test_a_schema_is_enforced_where_it_leaves_nothing_open(
         form = turn.request()["response_format"]
         assert form["type"] == "json_schema"
         assert form["json_schema"] == {"name": "answer", "schema": schema, "strict": strict}
-        check(turn.request(), of(turn).target)
+        check_body(turn.request(), of(turn).target)
         wrong = {"name": "answer", "schema": OPEN, "strict": True}
         body = turn.request() | {"response_format": {"type": "json_schema", "json_schema": wrong}}
-        with pytest.raises(Refused, match="additionalProperties"):
-            check(body, of(turn).target)
+        with pytest.raises(OpenAIRefusal, match="additionalProperties"):
+            check_body(body, of(turn).target)
 
     anyio.run(main)

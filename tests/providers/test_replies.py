@@ -11,12 +11,12 @@ from tests.providers.strict import JSON, Vendor
 from tests.providers.strict_anthropic import sign
 from tests.providers.vendors import anthropic, each_vendor, gemini, open_with, openai
 
-from lamina.engine.turn import Turn
 from lamina.errors import ReplyError
-from lamina.providers import anthropic as anthropic_wire
-from lamina.providers import gemini as gemini_wire
-from lamina.providers import openai as openai_wire
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
+from lamina.providers.wires import anthropic as anthropic_wire
+from lamina.providers.wires import gemini as gemini_wire
+from lamina.providers.wires import openai as openai_wire
+from lamina.session.turn import Turn
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply

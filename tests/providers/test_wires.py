@@ -13,7 +13,7 @@ from tests.providers.strict_gemini import check as check_gemini
 from tests.providers.strict_openai import check as check_openai
 from tests.providers.vendors import VENDORS, anthropic, each_vendor, gemini, open_with, openai
 
-from lamina.engine.turn import Turn
+from lamina.session.turn import Turn
 from lamina.values.envelope import Options
 from lamina.values.message import Message, Text, ToolCall
 from lamina.values.patch import CompactionApply, MessagesUncachedAppend

@@ -10,7 +10,7 @@ from tests.providers.strict_gemini import Gemini
 from tests.providers.strict_openai import OpenAI
 
 import lamina
-from lamina.engine.session import Session
+from lamina.session.session import Session
 
 openai, anthropic, gemini = OpenAI(), Anthropic(), Gemini()
 VENDORS: tuple[Vendor, ...] = (openai, anthropic, gemini)

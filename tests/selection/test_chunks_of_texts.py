@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.chunking import (
+from lamina.selection.chunks import (
     LONGEST_CHUNK,
     SERVER_DESCRIPTION,
     chunk_item,
     chunk_tool,
     name_in_words,
-    split_query,
+    split_sentences,
 )
 
 HOSTILE = [
@@ -32,13 +32,13 @@ HOSTILE = [
 
 
 def test_a_question_is_split_at_sentence_ends() -> None:
-    assert split_query("Read 3.5 files! Why? Yes.No") == ("Read 3.5 files!", "Why?", "Yes.No")
-    assert split_query("新闻。天气怎么样？") == ("新闻。", "天气怎么样？")
-    assert split_query(" \n ") == ()
+    assert split_sentences("Read 3.5 files! Why? Yes.No") == ("Read 3.5 files!", "Why?", "Yes.No")
+    assert split_sentences("新闻。天气怎么样？") == ("新闻。", "天气怎么样？")
+    assert split_sentences(" \n ") == ()
 
 
 def test_a_long_sentence_is_cut_between_words() -> None:
-    pieces = split_query("word " * 300)
+    pieces = split_sentences("word " * 300)
     assert all(piece.endswith("word") and len(piece) <= LONGEST_CHUNK for piece in pieces)
     assert " ".join(pieces).split() == ["word"] * 300
 
@@ -80,13 +80,13 @@ def test_chunks_lose_nothing_but_white_space(name: str, description: str, text: 
     # A chunk that stands there twice is kept once, so characters are compared, not their number.
     missing = set(name + description + text) - set("".join(chunks))
     assert all(character.isspace() for character in missing)
-    assert "".join("".join(split_query(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_texts_make_chunks_in_proportion(unit: str) -> None:
     text = unit * (200_000 // len(unit))
-    for chunks in (split_query(text), chunk_item("n", "", text)):
+    for chunks in (split_sentences(text), chunk_item("n", "", text)):
         assert sum(map(len, chunks)) <= len(text) + len(chunks) + 1
         assert all(len(chunk) <= LONGEST_CHUNK for chunk in chunks)
     assert len(chunk_tool(text, text, server=text, server_description=text)) <= 1

@@ -106,7 +106,7 @@ segments = st.one_of(st.just("**"), st.lists(pieces, min_size=1, max_size=4).map
 
 @given(st.lists(segments, min_size=2, max_size=5), paths)
 def test_it_agrees_with_a_plain_reading_of_the_pattern(parts: list[str], path: str) -> None:
-    parts = [re.sub(r"\*+", "*", each) if each != "**" else each for each in parts]
+    parts = [re.sub(r"\*+", "*", part) if part != "**" else part for part in parts]
     assert (first_match(["/".join(parts)], [path]) == path) == _fits(parts, path.split("/"))
 
 

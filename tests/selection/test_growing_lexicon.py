@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.lexical import NO_POSTINGS, Lexicon, gather
-from lamina.selection.packing import pack_terms
+from lamina.selection.lexicon import NO_POSTINGS, Lexicon, gather_postings
+from lamina.selection.packed_terms import pack_terms
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["read", "file", "stock", "price"]), max_size=6).map(" ".join),
@@ -22,11 +22,11 @@ def test_a_lexicon_that_grew_scores_as_one_built_at_once(
     times = numpy.array([data.draw(st.integers(0, 3)) for _ in texts], numpy.int64)
     packed = [pack_terms(text) for text in texts]
     begin, middle = len(first), len(first) + len(second)
-    base = gather(packed[:begin])
+    base = gather_postings(packed[:begin])
     before = Lexicon(base).score("read file")
     grown = base.grown(packed[begin:middle]).grown(packed[middle:])
     assert len(grown) == len(texts)
-    at_once = Lexicon(gather(packed), times).score("read a file")
+    at_once = Lexicon(gather_postings(packed), times).score("read a file")
     assert Lexicon(grown, times).score("read a file").tolist() == at_once.tolist()
     assert Lexicon(base).score("read file").tolist() == before.tolist()
 
@@ -34,9 +34,9 @@ def test_a_lexicon_that_grew_scores_as_one_built_at_once(
 def test_however_chunks_come_there_are_few_parts_and_no_large_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lamina.selection.lexical.PART", 16)
+    monkeypatch.setattr("lamina.selection.lexicon.PART", 16)
     packed = [pack_terms(f"read file {number % 7} {number}") for number in range(200)]
-    singly, at_once = NO_POSTINGS, gather(packed)
+    singly, at_once = NO_POSTINGS, gather_postings(packed)
     for each in packed:
         singly = singly.grown([each])
         assert len(singly.parts) <= 2 * len(singly) / 16 + 5
@@ -53,7 +53,9 @@ def test_a_text_that_stands_there_often_counts_as_often(
 ) -> None:
     times = [data.draw(st.integers(0, 3)) for _ in texts]
     rows = [row for row, often in enumerate(times) for _ in range(often)]
-    once = Lexicon(gather([pack_terms(text) for text in texts]), numpy.array(times, numpy.int64))
-    all_of_them = Lexicon(gather([pack_terms(texts[row]) for row in rows]))
+    once = Lexicon(
+        gather_postings([pack_terms(text) for text in texts]), numpy.array(times, numpy.int64)
+    )
+    all_of_them = Lexicon(gather_postings([pack_terms(texts[row]) for row in rows]))
     found = once.score("stock price")
     assert [float(found[row]) for row in rows] == all_of_them.score("stock price").tolist()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.selection.lexical import LENGTH_SHARE, SATURATION, Lexicon, gather
-from lamina.selection.packing import TERMS_VERSION, pack_terms
+from lamina.selection.lexicon import LENGTH_SHARE, SATURATION, Lexicon, gather_postings
+from lamina.selection.packed_terms import TERMS_VERSION, pack_terms
 from lamina.selection.terms import find_terms
 
 WORDS = st.lists(st.sampled_from(["read", "file", "stock", "price", "mail"]), max_size=12)
@@ -18,21 +18,21 @@ TEXTS = WORDS.map(" ".join)
 
 
 def lexicon(*texts: str) -> Lexicon:
-    return Lexicon(gather([pack_terms(text) for text in texts]))
+    return Lexicon(gather_postings([pack_terms(text) for text in texts]))
 
 
 def expected(texts: list[str], query: str) -> list[float]:
     """BM25 as it is written down, one number at a time."""
     counts = [Counter(find_terms(text)) for text in texts]
-    mean = sum(each.total() for each in counts) / len(texts) or 1.0
+    mean = sum(count.total() for count in counts) / len(texts) or 1.0
     scores = []
-    for each in counts:
-        held_back = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * each.total() / mean)
+    for count in counts:
+        held_back = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * count.total() / mean)
         score = 0.0
         for term, asked in Counter(find_terms(query)).items():
             often = sum(term in other for other in counts)
             rarity = math.log1p((len(texts) - often + 0.5) / (often + 0.5))
-            score += asked * rarity * each[term] * (SATURATION + 1) / (each[term] + held_back)
+            score += asked * rarity * count[term] * (SATURATION + 1) / (count[term] + held_back)
         scores.append(score)
     return scores
 

@@ -7,10 +7,10 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.choosing import select
+from lamina.selection.items import choose_items
 from lamina.selection.presets import preset
-from lamina.selection.ranking import measure_fits, rank
-from lamina.selection.scoring import Scores, lay_out
+from lamina.selection.rank import measure_fits, rank_documents
+from lamina.selection.scores import Scores, lay_out_chunks
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, QueryPart, SearchSettings
 
@@ -47,7 +47,7 @@ def test_the_more_eager_takes_all_that_the_less_eager_takes(
 ) -> None:
     documents, scores, query = drawn(sizes, seed, digits)
     taken = [
-        {each.item for each in select(documents, scores, query, preset(name))}
+        {item.item for item in choose_items(documents, scores, query, preset(name))}
         for name in get_args(Preset)
     ]
     for less, more in pairwise(taken):
@@ -68,13 +68,15 @@ def test_what_is_measured_once_serves_every_answer(
 ) -> None:
     documents, scores, query = drawn(sizes, seed, digits)
     settings = SearchSettings()
-    laid_out = Scores(lexical=scores.lexical, cosine=scores.cosine, layout=lay_out(documents))
+    laid_out = Scores(
+        lexical=scores.lexical, cosine=scores.cosine, layout=lay_out_chunks(documents)
+    )
     fits = measure_fits(documents, laid_out, query)
-    ranked = rank(documents, scores, query, settings)
-    assert rank(documents, scores, query, settings, fits=fits) == ranked
-    assert rank(documents, scores, query, settings, most=most) == ranked[:most]
-    chosen = select(documents, scores, query, settings)
-    assert select(documents, laid_out, query, settings, fits=fits) == chosen
+    ranked = rank_documents(documents, scores, query, settings)
+    assert rank_documents(documents, scores, query, settings, fits=fits) == ranked
+    assert rank_documents(documents, scores, query, settings, most=most) == ranked[:most]
+    chosen = choose_items(documents, scores, query, settings)
+    assert choose_items(documents, laid_out, query, settings, fits=fits) == chosen
 
 
 @given(SIZES, st.integers(0, 2**32))
@@ -88,8 +90,10 @@ def test_the_ranking_is_that_of_a_plain_loop(sizes: list[tuple[str, int]], seed:
         if fit:
             expected.append((-max(fit), place, document.chunks[fit.index(max(fit))]))
         column += len(document.chunks)
-    known = {each.item for each in rank(documents, scores, query)}
-    assert [(each.item, each.chunk) for each in rank(documents, scores, query)] == [
+    known = {document.item for document in rank_documents(documents, scores, query)}
+    assert [
+        (document.item, document.chunk) for document in rank_documents(documents, scores, query)
+    ] == [
         (documents[place].id, chunk)
         for _, place, chunk in sorted(expected)
         if documents[place].id in known

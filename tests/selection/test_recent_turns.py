@@ -3,9 +3,9 @@
 import numpy
 import pytest
 
-from lamina.selection.asking import leans_on_before, read_query
-from lamina.selection.choosing import select
-from lamina.selection.scoring import Scores
+from lamina.selection.items import choose_items
+from lamina.selection.question import leans_on_before, split_question
+from lamina.selection.scores import Scores
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Query, SearchSettings
 
@@ -17,7 +17,7 @@ def chosen(query: Query, *rows: tuple[float, float]) -> list[str]:
     assert len(query.parts) == len(rows)
     cosine = numpy.array(rows, numpy.float32)
     scores = Scores(lexical=numpy.zeros_like(cosine), cosine=cosine)
-    return [each.item for each in select(DOCUMENTS, scores, query, SearchSettings())]
+    return [item.item for item in choose_items(DOCUMENTS, scores, query, SearchSettings())]
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_a_short_or_pointing_question_leans_on_those_before(text: str) -> None:
 )
 def test_a_question_that_speaks_for_itself_does_not(text: str) -> None:
     assert not leans_on_before(text)
-    assert read_query(text, recent=["How should I name functions?"]) == read_query(text)
+    assert split_question(text, recent=["How should I name functions?"]) == split_question(text)
 
 
 def test_a_question_that_finds_nothing_gets_what_those_before_found() -> None:
-    query = read_query("And in Berlin?", recent=["What is the weather?"])
+    query = split_question("And in Berlin?", recent=["What is the weather?"])
     assert chosen(query, (0.1, 0.0), (0.8, 0.1)) == ["rule:a"]
 
 
 def test_a_question_that_finds_something_gets_nothing_from_those_before() -> None:
-    query = read_query("And in Berlin?", recent=["What is the weather?"])
+    query = split_question("And in Berlin?", recent=["What is the weather?"])
     assert chosen(query, (0.1, 0.6), (0.8, 0.1)) == ["rule:b"]

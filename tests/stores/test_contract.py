@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.fakes.sessions import run
 from tests.strategies import header, modest, values_of
 
-from lamina.codec import canonical, decode_entry
+from lamina.codec import canonical_bytes, decode_entry
 from lamina.errors import InvalidText, JournalError, SessionMoved, UnknownSession
 from lamina.journal.lines import mint_id
 from lamina.ports import JournalStore
@@ -161,9 +161,9 @@ def test_every_session_that_is_listed_can_be_opened(store: JournalStore) -> None
             await (await store.create(start(each))).close()
         with pytest.raises(InvalidText):
             await store.create(start("three\ud800"))
-        for each in await store.sessions():
-            assert await store.has(each)
-            await (await store.open(each)).close()
+        for session in await store.sessions():
+            assert await store.has(session)
+            await (await store.open(session)).close()
 
     run(body())
 
@@ -307,8 +307,8 @@ def test_memory_and_files_keep_the_same_of_any_entries(
                 await opened.close()
                 journal = await each.read(session)
                 assert journal.damage == ()
-                kept.append([canonical(entry) for entry in journal.entries.values()])
-                assert [*map(canonical, map(decode_entry, kept[-1]))] == kept[-1]
+                kept.append([canonical_bytes(entry) for entry in journal.entries.values()])
+                assert [*map(canonical_bytes, map(decode_entry, kept[-1]))] == kept[-1]
             assert kept[0] == kept[1]
 
     run(body())

@@ -11,7 +11,7 @@ from tests.fakes.replies import openai_reply
 
 from lamina.journal import read_journal
 from lamina.journal.lines import mint_id
-from lamina.stores.indexes import index_path, read_index
+from lamina.stores.journal_index import index_path, read_index
 from lamina.stores.jsonl import JsonlStore
 
 HALF = sample_journal()[: sample_journal().index(b"\n", 60_000) + 1]

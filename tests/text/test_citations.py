@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from lamina.text import (
-    Cited,
-    Document,
+    RenumberedAnswer,
+    SearchDocument,
     Source,
     number_sources,
     render_search,
@@ -33,13 +33,13 @@ def catalogue(*paths: str) -> tuple[Source, ...]:
 ABC = catalogue("a.md", "b.md", "c.md")
 
 
-def cite(answer: str, sources: tuple[Source, ...] = ABC) -> Cited:
+def cite(answer: str, sources: tuple[Source, ...] = ABC) -> RenumberedAnswer:
     cited = renumber_citations(answer, sources)
     assert renumber_citations(cited.text, cited.sources) == cited
     return cited
 
 
-def names(cited: Cited) -> list[tuple[int, str]]:
+def names(cited: RenumberedAnswer) -> list[tuple[int, str]]:
     return [(source.number, source.path) for source in cited.sources]
 
 
@@ -198,11 +198,11 @@ def test_citing_in_code_is_not_citing() -> None:
 
 @pytest.mark.parametrize("answer", ["", " \n"])
 def test_nothing_is_appended_to_an_empty_answer(answer: str) -> None:
-    assert cite(answer) == Cited(text=answer)
+    assert cite(answer) == RenumberedAnswer(text=answer)
 
 
 def test_without_sources_nothing_is_appended() -> None:
-    assert cite("x", ()) == Cited(text="x")
+    assert cite("x", ()) == RenumberedAnswer(text="x")
 
 
 def test_a_fence_left_open_is_closed_before_sources_are_appended() -> None:
@@ -288,9 +288,9 @@ def test_renumbering_twice_is_renumbering_once(answer: str, paths: list[str]) ->
 
 
 DOCUMENTS = (
-    Document(title="A", path="a.md", text="first part"),
-    Document(title="B", path="b.md", text="about b, see [^1]"),
-    Document(title="A", path="a.md", text="second part"),
+    SearchDocument(title="A", path="a.md", text="first part"),
+    SearchDocument(title="B", path="b.md", text="about b, see [^1]"),
+    SearchDocument(title="A", path="a.md", text="second part"),
 )
 
 
@@ -360,7 +360,7 @@ HOSTILE = (
 
 
 def test_a_document_cannot_close_its_wrapper_nor_open_ours() -> None:
-    hostile = Document(title=HOSTILE, path=HOSTILE, text=HOSTILE)
+    hostile = SearchDocument(title=HOSTILE, path=HOSTILE, text=HOSTILE)
     text = render_search("localSearch", HOSTILE, [hostile])
     rendered = render_tool_texts([ToolText(name="localSearch", text=text)])
     tags = [re.sub(r"\s", "", tag.lower()) for tag in re.findall(r"<[^<>\n]*>", rendered)]
@@ -379,7 +379,9 @@ def test_a_document_cannot_close_its_wrapper_nor_open_ours() -> None:
 
 def test_benign_documents_are_shown_as_they_are() -> None:
     text = 'if a < b: print("<div></div>")  # & done'
-    assert f"\n{text}\n" in render_search("s", "I", [Document(title="t", path="p", text=text)])
+    assert f"\n{text}\n" in render_search(
+        "s", "I", [SearchDocument(title="t", path="p", text=text)]
+    )
 
 
 def test_a_search_that_found_nothing_says_so_and_asks_for_no_citations() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from lamina.tools.config import ServersConfig, parse_servers
+from lamina.tools.mcp_client.config import ServerList, parse_servers
 
 ODD = str(Path(__file__).parent / "odd_server.py")
 # Fetched once and kept with the environment; the versions that Lamina is tested with.
@@ -45,16 +45,14 @@ def node_servers() -> Path:
     return commands
 
 
-Configure = Callable[..., ServersConfig]
+Configure = Callable[..., ServerList]
 
 
 @pytest.fixture
 def configure(tmp_path: Path) -> Configure:
     """A configuration as a person would write it."""
 
-    def made(
-        environ: Mapping[str, str] | None = None, **servers: Mapping[str, Any]
-    ) -> ServersConfig:
+    def made(environ: Mapping[str, str] | None = None, **servers: Mapping[str, Any]) -> ServerList:
         data = json.dumps({"mcpServers": servers}).encode()
         return parse_servers(data, tmp_path / "mcp.json", environ or {})
 

@@ -14,8 +14,8 @@ from tests.tools.conftest import Configure, Starts
 
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals
-from lamina.tools.mcp import McpServers
-from lamina.tools.offering import offer_tool
+from lamina.tools.mcp_client.servers import McpServers
+from lamina.tools.offered_tool import offer_tool
 from lamina.values.tool import OfferedTool
 
 pytestmark = pytest.mark.anyio
@@ -124,7 +124,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
         import sys, anyio
         from pathlib import Path
         from lamina.tools.approvals import Approvals
-        from lamina.tools.offering import offer_tool
+        from lamina.tools.offered_tool import offer_tool
         async def main():
             for number in range(10):
                 tool = offer_tool("s", f"t{sys.argv[2]}_{number}", "", {}, "free")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lamina.errors import UsageError
-from lamina.tools.config import (
+from lamina.tools.mcp_client.config import (
     ServerConfig,
-    ToolConfig,
+    ServerToolConfig,
     parse_servers,
     read_servers,
     servers_from,
@@ -52,7 +52,10 @@ def test_a_command_is_read_with_all_that_goes_with_it() -> None:
     assert read.env == {"TOKEN": "t0p", "MODE": "fast"}
     assert read.cwd == "/home/ada/work"
     assert read.timeout == 5.0
-    assert read.tools == {"rm": ToolConfig(disabled=True), "ls": ToolConfig(permission="free")}
+    assert read.tools == {
+        "rm": ServerToolConfig(disabled=True),
+        "ls": ServerToolConfig(permission="free"),
+    }
     assert (read.permission_of("ls"), read.permission_of("rm")) == ("free", "required")
     assert "t0p" not in repr(read)
 
@@ -95,13 +98,13 @@ def test_an_entry_that_cannot_be_used_says_why(raw: Any, said: str) -> None:
 def test_a_bad_entry_costs_no_other_server_and_a_disabled_one_is_not_read() -> None:
     raw = {"a": {"command": "x"}, "b": {}, "c": {"disabled": True, "command": "${NO}"}, "": {}}
     config = parse_servers(json.dumps({"mcpServers": raw}).encode(), HERE, {})
-    assert [each.name for each in config.servers] == ["a"]
+    assert [server.name for server in config.servers] == ["a"]
     assert [each.what for each in config.problems] == ["b", "a server without a name"]
 
 
 def test_the_form_of_vs_code_and_a_mark_in_front_are_read() -> None:
     data = b"\xef\xbb\xbf" + json.dumps({"servers": {"a": {"command": "x"}}, "inputs": []}).encode()
-    assert [each.name for each in parse_servers(data, HERE, {}).servers] == ["a"]
+    assert [server.name for server in parse_servers(data, HERE, {}).servers] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from tests.tools.conftest import Configure, eventually
 
-from lamina.tools.mcp import McpServers
-from lamina.tools.server import Patience
+from lamina.tools.mcp_client.server import ServerPatience
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20
-QUICK = Patience(rest=0.05, longest=0.05, starts=2)
+QUICK = ServerPatience(rest=0.05, longest=0.05, starts=2)
 
 
 def has_tools(toolset: Toolset) -> bool:

@@ -12,8 +12,8 @@ import pytest
 from tests.tools.conftest import Configure, Starts, is_alive, until
 
 from lamina.errors import UsageError
-from lamina.tools.mcp import McpServers
-from lamina.tools.server import Patience
+from lamina.tools.mcp_client.server import ServerPatience
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ async def test_a_mute_server_is_withheld_in_time_and_does_not_hold_up_the_others
 ) -> None:
     config = configure(mute=starts.entry("mute"), odd=starts.entry())
     with anyio.fail_after(LIMIT):
-        async with McpServers(config, patience=Patience(connect=1.0, grace=0.3)) as servers:
+        async with McpServers(config, patience=ServerPatience(connect=1.0, grace=0.3)) as servers:
             began = time.monotonic()
             toolset = await servers.toolset()
             assert time.monotonic() - began < 10
@@ -139,7 +139,7 @@ async def test_a_server_that_dies_at_once_is_not_started_over_and_over(
     configure: Configure, starts: Starts
 ) -> None:
     config = configure(dies=starts.entry("dies"), odd=starts.entry())
-    patience = Patience(rest=0.05, starts=3)
+    patience = ServerPatience(rest=0.05, starts=3)
     with anyio.fail_after(LIMIT):
         async with McpServers(config, patience=patience) as servers:
             details = []
@@ -300,7 +300,7 @@ async def test_a_stubborn_server_is_gone_when_the_host_is_left(
     configure: Configure, starts: Starts
 ) -> None:
     with anyio.fail_after(LIMIT):
-        patience = Patience(grace=0.3)
+        patience = ServerPatience(grace=0.3)
         async with McpServers(
             configure(odd=starts.entry("stubborn")), patience=patience
         ) as servers:
@@ -326,7 +326,7 @@ async def test_a_cancellation_leaves_no_process_behind(
     with anyio.fail_after(LIMIT):
         with anyio.CancelScope() as scope:
             config = configure(odd=starts.entry(mode))
-            async with McpServers(config, patience=Patience(grace=0.3)) as servers:
+            async with McpServers(config, patience=ServerPatience(grace=0.3)) as servers:
 
                 async def cancel() -> None:
                     await until(lambda: bool(starts.pids))

@@ -14,8 +14,8 @@ import anyio
 import pytest
 from tests.tools.conftest import Configure, eventually, is_alive, until
 
-from lamina.tools.mcp import McpServers
-from lamina.tools.server import Patience
+from lamina.tools.mcp_client.server import ServerPatience
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 
 pytestmark = pytest.mark.anyio
@@ -148,7 +148,7 @@ async def test_a_server_of_the_older_protocol_over_http_that_forgot_us_is_reache
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    patience = Patience(rest=0.05, longest=0.05)
+    patience = ServerPatience(rest=0.05, longest=0.05)
     with anyio.fail_after(LIMIT):
         async with McpServers(configure(everything={"url": url}), patience=patience) as servers:
             async with serving():

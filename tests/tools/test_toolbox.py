@@ -15,7 +15,7 @@ from tests.tools.conftest import Configure, Starts, is_alive
 from lamina.errors import UsageError
 from lamina.ports import ToolHost
 from lamina.tools.functions import FunctionTools, tool
-from lamina.tools.mcp import McpServers
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.tools.toolbox import Toolbox
 from lamina.values.item import tool_id
 from lamina.values.message import ToolDefinition
@@ -111,7 +111,8 @@ async def test_a_toolbox_that_is_not_open_says_so_before_it_starts_anything(
 
 def test_what_is_slow_to_import_is_imported_when_it_is_needed() -> None:
     script = (
-        "import sys, lamina, lamina.tools.toolbox, lamina.tools.mcp, lamina.schemas\n"
+        "import sys, lamina, lamina.tools.toolbox, lamina.tools.mcp_client.servers\n"
+        "import lamina.schemas\n"
         "slow = {'mcp', 'jsonschema', 'httpx2', 'pydantic'}\n"
         "print(sorted(slow & set(sys.modules)))"
     )
@@ -122,8 +123,8 @@ def test_an_interrupt_leaves_no_process_behind(starts: Starts, tmp_path: Path) -
     script = """
 import sys, anyio
 from pathlib import Path
-from lamina.tools.config import read_servers
-from lamina.tools.mcp import McpServers
+from lamina.tools.mcp_client.config import read_servers
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.tools.toolbox import Toolbox
 async def main():
     async with Toolbox(McpServers(read_servers(Path(sys.argv[1])))) as box:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from lamina.errors import InvalidSetting
 from lamina.ledger import cost_of
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.settings import CacheTtl, Settings, cache_rules
 from lamina.values.usage import Usage
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.values.chain import Chain
-from lamina.values.deferred import Catalogue, Deferred
+from lamina.values.lazy_list import FrozenMap, LazyList
 
 numbers = st.lists(st.integers(0, 9), max_size=6)
 keys = st.sampled_from("abcdefgh")
@@ -35,7 +35,7 @@ class Loader:
 def test_a_deferred_list_is_read_like_a_list(
     older: list[int], newer: list[int], places: list[int]
 ) -> None:
-    deferred = Deferred(len(older), Loader(older))
+    deferred = LazyList(len(older), Loader(older))
     deferred.extend(newer)
     model = older + newer
     assert len(deferred) == len(model)
@@ -56,7 +56,7 @@ def test_a_deferred_list_is_read_like_a_list(
 def test_a_deferred_list_is_sliced_like_a_list(
     older: list[int], newer: list[int], part: slice
 ) -> None:
-    deferred = Deferred(len(older), Loader(older))
+    deferred = LazyList(len(older), Loader(older))
     deferred.extend(newer)
     assert deferred[part] == (older + newer)[part]
 
@@ -67,7 +67,7 @@ def test_each_value_is_loaded_once_and_only_when_it_is_looked_at(
     values: list[int], places: list[int]
 ) -> None:
     load = Loader(values)
-    deferred = Deferred(len(values), load)
+    deferred = LazyList(len(values), load)
     wanted = [place for place in places if place < len(values)]
     for place in wanted:
         deferred[place]
@@ -82,7 +82,7 @@ def test_what_cannot_be_loaded_is_tried_again_the_next_time() -> None:
             raise LookupError(index)
         return 7
 
-    deferred = Deferred(1, load)
+    deferred = LazyList(1, load)
     with pytest.raises(LookupError):
         deferred[0]
     fails.append(False)
@@ -97,7 +97,7 @@ def test_what_cannot_be_loaded_is_tried_again_the_next_time() -> None:
 def test_chains_that_grow_from_a_deferred_one_never_change_one_that_somebody_holds(
     stem: list[int], steps: list[tuple[int, list[int], int]]
 ) -> None:
-    first: Chain[int] = Chain.deferred(Deferred(len(stem), Loader(stem)))
+    first: Chain[int] = Chain.deferred(LazyList(len(stem), Loader(stem)))
     held: list[tuple[Chain[int], tuple[int, ...]]] = [(first, tuple(stem))]
     for which, added, length in steps:
         chain, model = held[which % len(held)]
@@ -116,7 +116,7 @@ def test_chains_that_grow_from_a_deferred_one_never_change_one_that_somebody_hol
 def test_growing_a_deferred_chain_twice_gives_two_branches(
     stem: list[int], left: list[int], right: list[int]
 ) -> None:
-    base: Chain[int] = Chain.deferred(Deferred(len(stem), Loader(stem)))
+    base: Chain[int] = Chain.deferred(LazyList(len(stem), Loader(stem)))
     one, two = base.extend(left), base.extend(right)
     assert (tuple(base), tuple(one), tuple(two)) == (
         tuple(stem), tuple(stem + left), tuple(stem + right)
@@ -126,7 +126,7 @@ def test_growing_a_deferred_chain_twice_gives_two_branches(
 
 def test_appending_to_a_deferred_chain_loads_nothing() -> None:
     load = Loader(range(1_000))
-    chain: Chain[int] = Chain.deferred(Deferred(1_000, load))
+    chain: Chain[int] = Chain.deferred(LazyList(1_000, load))
     for number in range(100):
         chain = chain.extend([number])
     assert (len(chain), chain[-1], load.loaded) == (1_100, 99, [])
@@ -135,10 +135,10 @@ def test_appending_to_a_deferred_chain_loads_nothing() -> None:
 
 # -- catalogues ----------------------------------------------------------------------------------
 
-Held = tuple[Catalogue[str, int], dict[str, int]]
+Held = tuple[FrozenMap[str, int], dict[str, int]]
 
 
-def same(catalogue: Catalogue[str, int], model: dict[str, int]) -> None:
+def same(catalogue: FrozenMap[str, int], model: dict[str, int]) -> None:
     assert dict(catalogue) == model
     assert catalogue == model
     assert list(catalogue) == list(model)
@@ -174,7 +174,7 @@ steps_of_growth = st.lists(st.tuples(st.integers(0, 99), keys, st.integers(0, 99
 def test_growing_a_catalogue_never_changes_one_that_somebody_holds(
     start: dict[str, int], steps: list[tuple[int, str, int]]
 ) -> None:
-    grow((Catalogue(start), dict(start)), steps)
+    grow((FrozenMap(start), dict(start)), steps)
 
 
 @thorough
@@ -182,12 +182,12 @@ def test_growing_a_catalogue_never_changes_one_that_somebody_holds(
 def test_a_catalogue_whose_values_are_loaded_late_grows_like_any_other(
     start: dict[str, int], steps: list[tuple[int, str, int]]
 ) -> None:
-    late = Catalogue.deferred(list(start), Loader(list(start.values())))
+    late = FrozenMap.deferred(list(start), Loader(list(start.values())))
     grow((late, dict(start)), steps)
 
 
 def test_growing_one_catalogue_twice_gives_two_that_do_not_know_of_one_another() -> None:
-    base = Catalogue({"a": 1})
+    base = FrozenMap({"a": 1})
     left, right = base.added("l", 2), base.added("r", 3)
     again = base.added("l", 4)
     assert [dict(each) for each in (base, left, right, again)] == [
@@ -196,7 +196,7 @@ def test_growing_one_catalogue_twice_gives_two_that_do_not_know_of_one_another()
 
 
 def test_setting_a_key_anew_leaves_the_older_catalogue_its_value() -> None:
-    base = Catalogue({"a": 1, "b": 2})
+    base = FrozenMap({"a": 1, "b": 2})
     anew = base.added("a", 3)
     assert (base["a"], anew["a"], list(anew)) == (1, 3, ["b", "a"])
     assert len(anew) == 2
@@ -204,7 +204,7 @@ def test_setting_a_key_anew_leaves_the_older_catalogue_its_value() -> None:
 
 def test_adding_to_a_catalogue_and_asking_for_a_key_loads_nothing() -> None:
     load = Loader(range(500))
-    catalogue = Catalogue.deferred([f"k{number}" for number in range(500)], load)
+    catalogue = FrozenMap.deferred([f"k{number}" for number in range(500)], load)
     for number in range(50):
         catalogue = catalogue.added(f"new{number}", number)
     assert "k7" in catalogue
@@ -216,7 +216,7 @@ def test_adding_to_a_catalogue_and_asking_for_a_key_loads_nothing() -> None:
 
 def test_a_catalogue_may_grow_while_somebody_goes_through_it() -> None:
     """As a chain may: whoever holds it sees what was there."""
-    catalogue = grown = Catalogue({"a": 1, "b": 2})
+    catalogue = grown = FrozenMap({"a": 1, "b": 2})
     seen = []
     for key in catalogue:
         seen.append(key)
@@ -225,9 +225,9 @@ def test_a_catalogue_may_grow_while_somebody_goes_through_it() -> None:
     assert list(grown) == ["a", "b", "aa", "bb"]
 
 
-@pytest.mark.parametrize("make", [Catalogue, lambda: Catalogue.deferred([], Loader([]))])
+@pytest.mark.parametrize("make", [FrozenMap, lambda: FrozenMap.deferred([], Loader([]))])
 def test_the_empty_catalogue_lends_its_table_to_nobody(
-    make: Callable[[], Catalogue[str, int]],
+    make: Callable[[], FrozenMap[str, int]],
 ) -> None:
     empty = make()
     one, two = empty.added("a", 1), empty.added("b", 2)
@@ -235,8 +235,8 @@ def test_the_empty_catalogue_lends_its_table_to_nobody(
 
 
 def test_a_catalogue_is_equal_to_any_mapping_of_the_same() -> None:
-    late = Catalogue.deferred(["a", "b"], Loader([1, 2]))
-    assert late == Catalogue({"b": 2, "a": 1}) == {"a": 1, "b": 2}
+    late = FrozenMap.deferred(["a", "b"], Loader([1, 2]))
+    assert late == FrozenMap({"b": 2, "a": 1}) == {"a": 1, "b": 2}
     assert late != {"a": 1}
-    assert late != Catalogue({"a": 1, "b": 3})
+    assert late != FrozenMap({"a": 1, "b": 3})
     assert object() not in late

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.wiring.clients import Clients, find_key
 
 

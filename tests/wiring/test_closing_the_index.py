@@ -9,7 +9,7 @@ from lamina import open_session
 from lamina.stores.memory import MemoryStore
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
-from lamina.wiring.searching import LazyIndex
+from lamina.wiring.index import LazyIndex
 
 pytestmark = pytest.mark.anyio
 NOTES = (Document(ItemId("note:pier"), ("where boats land",)),)

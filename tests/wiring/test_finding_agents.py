@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.agents.writing import write
+from tests.agents.files import write
 
 from lamina.agents import read_agent
 from lamina.errors import UsageError

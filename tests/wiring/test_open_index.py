@@ -9,7 +9,7 @@ import pytest
 
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
-from lamina.wiring.searching import index_path, open_index
+from lamina.wiring.index import open_index, search_index_path
 
 PIER = Document(ItemId("note:pier"), ("the pier opens in may",))
 
@@ -22,16 +22,16 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_index_is_in_the_data_folder_and_not_there_before_it_is_needed(tmp_path: Path) -> None:
     index = open_index()
-    assert not index_path().parent.exists()
+    assert not search_index_path().parent.exists()
     anyio.run(index.load, [PIER])
-    assert index_path() == tmp_path / "data" / "index.sqlite"
-    assert index_path().exists()
+    assert search_index_path() == tmp_path / "data" / "index.sqlite"
+    assert search_index_path().exists()
     index.close()
 
 
 def test_nothing_heavy_is_imported_before_an_index_is_opened() -> None:
     asked = (
-        "import sys, lamina.wiring.searching, lamina.cli.commands_searching;"
+        "import sys, lamina.wiring.index, lamina.cli.commands.search;"
         "print([name for name in ('numpy', 'sqlite3', 'onnxruntime') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
@@ -40,7 +40,7 @@ def test_nothing_heavy_is_imported_before_an_index_is_opened() -> None:
 
 def test_opening_an_index_loads_no_model() -> None:
     asked = (
-        "import sys; from lamina.wiring.searching import open_index; open_index();"
+        "import sys; from lamina.wiring.index import open_index; open_index();"
         "print('onnxruntime' in sys.modules, 'tokenizers' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ from tests.fakes.workspace import FakeWorkspace
 
 import lamina
 from lamina.errors import UsageError
-from lamina.wiring.files import FILES_PART
-from lamina.workspace.persona import WORKSPACE_PERSONA
+from lamina.wiring.file_tools import FILES_PART
+from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
 
 pytestmark = pytest.mark.anyio
 LOOKING = {"ls", "read", "grep"}
@@ -104,7 +104,7 @@ async def test_a_plan_has_the_search_and_with_files_their_tools(folder: Path) ->
         async with await lamina.open_plan(**opening(folder, provider), files=files) as plan:
             answer = await plan.run("When does the Aurora sail?")
             assert answer.text.startswith("Noon.")
-            assert [each.path for each in answer.sources] == ["sea/log.md"]
+            assert [source.path for source in answer.sources] == ["sea/log.md"]
             assert offered(provider.bodies[0]) == tools
             assert (FILES_PART in parts(plan)) is files
 
@@ -128,8 +128,8 @@ async def test_an_agent_has_the_files_only_if_that_is_said(folder: Path) -> None
         provider = ProviderFake()
         async with await lamina.open_agent(**opening(folder, provider), files=files) as agent:
             toolset = await agent.toolset()
-            assert {each.definition.name for each in toolset.tools} == tools
-            permissions = {each.definition.name: each.permission for each in toolset.tools}
+            assert {tool.definition.name for tool in toolset.tools} == tools
+            permissions = {tool.definition.name: tool.permission for tool in toolset.tools}
             assert {n for n, p in permissions.items() if p == "free"} == tools - CHANGING
 
 
@@ -235,7 +235,7 @@ async def test_what_a_tool_changed_is_searched_and_attached_at_once(folder: Path
         await agent.run("Where is the zebra?")
         assert "A zebra crossing." in str(provider.bodies[-1]["messages"][-1])
         found = await agent.session.look("z")
-        assert [each.item.id for each in found.attachments] == ["note:z.md"]
+        assert [attachment.item.id for attachment in found.attachments] == ["note:z.md"]
 
 
 async def test_the_search_of_an_agent_stays_in_its_scope(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import lamina
 from lamina.tools.functions import FunctionTools
 from lamina.values.tool import ToolOutput
-from lamina.wiring.files import file_tools
+from lamina.wiring.file_tools import file_tools
 from lamina.workspace.folder import FolderWorkspace
 
 KEY = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

@@ -12,9 +12,9 @@ from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
 from lamina.tools.functions import FunctionTool
-from lamina.workspace.actions import WORKSPACE_PERSONA, Actions
+from lamina.workspace.file_actions.actions import WORKSPACE_PERSONA, FileActions
+from lamina.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
 from lamina.workspace.root import Root
-from lamina.workspace.telling import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
 
 TOOLS = ("ls", "read", "write", "edit", "touch", "mv", "rm", "grep", "undo")
 
@@ -27,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def actions(folder: Path) -> Actions:
-    return Actions(Root(folder))
+def actions(folder: Path) -> FileActions:
+    return FileActions(Root(folder))
 
 
 def short(data: bytes) -> str:
@@ -44,7 +44,9 @@ def refused(act: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 # -- edit ------------------------------------------------------------------------------------
 
 
-def test_an_edit_replaces_one_place_and_tells_the_new_hash(folder: Path, actions: Actions) -> None:
+def test_an_edit_replaces_one_place_and_tells_the_new_hash(
+    folder: Path, actions: FileActions
+) -> None:
     said = actions.edit("notes/a.md", "two", "2")
     assert (folder / "notes" / "a.md").read_text() == "one\n2\nthree\n"
     after = short(b"one\n2\nthree\n")
@@ -67,7 +69,7 @@ def test_an_edit_replaces_one_place_and_tells_the_new_hash(folder: Path, actions
     ],
 )
 def test_an_edit_that_is_not_clear_leaves_the_file_untouched(
-    folder: Path, actions: Actions, old: str, new: str, told: str
+    folder: Path, actions: FileActions, old: str, new: str, told: str
 ) -> None:
     before = (folder / "notes" / "a.md").stat()
     assert told in refused(actions.edit, "notes/a.md", old, new)
@@ -75,19 +77,19 @@ def test_an_edit_that_is_not_clear_leaves_the_file_untouched(
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
 
 
-def test_places_that_overlap_are_several(folder: Path, actions: Actions) -> None:
+def test_places_that_overlap_are_several(folder: Path, actions: FileActions) -> None:
     (folder / "b.md").write_text("aaa")
     assert "is there 2 times" in refused(actions.edit, "b.md", "aa", "b")
 
 
-def test_every_place_is_replaced_if_that_is_asked_for(folder: Path, actions: Actions) -> None:
+def test_every_place_is_replaced_if_that_is_asked_for(folder: Path, actions: FileActions) -> None:
     assert "(2 places, first in lines 2, 3)" in actions.edit(
         "notes/a.md", "t", "T", replace_all=True
     )
     assert (folder / "notes" / "a.md").read_text() == "one\nTwo\nThree\n"
 
 
-def test_a_stale_hash_is_refused(folder: Path, actions: Actions) -> None:
+def test_a_stale_hash_is_refused(folder: Path, actions: FileActions) -> None:
     stale = short(b"something else")
     said = refused(actions.edit, "notes/a.md", "two", "2", read_hash=stale)
     now = short(b"one\ntwo\nthree\n")
@@ -95,7 +97,7 @@ def test_a_stale_hash_is_refused(folder: Path, actions: Actions) -> None:
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
 
 
-def test_a_forgotten_hash_protects_all_the_same(folder: Path, actions: Actions) -> None:
+def test_a_forgotten_hash_protects_all_the_same(folder: Path, actions: FileActions) -> None:
     actions.read("notes/a.md", 1, 1)
     (folder / "notes" / "a.md").write_text("one\ntwo\nby a person\n")
     assert "read it again" in refused(actions.edit, "notes/a.md", "two", "2")
@@ -106,7 +108,7 @@ def test_a_forgotten_hash_protects_all_the_same(folder: Path, actions: Actions) 
     assert (folder / "notes" / "a.md").read_text() == "one\nzwei\nby a person\n"
 
 
-def test_what_was_read_is_known_under_a_new_name(folder: Path, actions: Actions) -> None:
+def test_what_was_read_is_known_under_a_new_name(folder: Path, actions: FileActions) -> None:
     actions.read("notes/a.md")
     actions.mv("notes", "texts")
     (folder / "texts" / "a.md").write_text("two, by a person")
@@ -114,7 +116,7 @@ def test_what_was_read_is_known_under_a_new_name(folder: Path, actions: Actions)
 
 
 @pytest.mark.parametrize("wrong", ["zzzzzzzzzzzz", "abc", "ABCDEF012345", "0" * 65])
-def test_what_is_no_hash_is_said_to_be_none(actions: Actions, wrong: str) -> None:
+def test_what_is_no_hash_is_said_to_be_none(actions: FileActions, wrong: str) -> None:
     assert "is not a hash" in refused(actions.edit, "notes/a.md", "two", "2", read_hash=wrong)
 
 
@@ -130,7 +132,7 @@ def test_what_is_no_hash_is_said_to_be_none(actions: Actions, wrong: str) -> Non
     ],
 )
 def test_the_rest_of_a_file_stays_byte_for_byte(
-    folder: Path, actions: Actions, before: bytes, old: str, new: str, after: bytes
+    folder: Path, actions: FileActions, before: bytes, old: str, new: str, after: bytes
 ) -> None:
     (folder / "x.md").write_bytes(before)
     actions.edit("x.md", old, new)
@@ -138,13 +140,15 @@ def test_the_rest_of_a_file_stays_byte_for_byte(
 
 
 @pytest.mark.parametrize("data", [b"caf\xe9 two", b"two\0", "two".encode("utf-16")])
-def test_what_is_no_utf_8_text_is_not_edited(folder: Path, actions: Actions, data: bytes) -> None:
+def test_what_is_no_utf_8_text_is_not_edited(
+    folder: Path, actions: FileActions, data: bytes
+) -> None:
     (folder / "x.md").write_bytes(data)
     assert "is not UTF-8 text and is not edited" in refused(actions.edit, "x.md", "two", "2")
     assert (folder / "x.md").read_bytes() == data
 
 
-def test_an_edit_keeps_the_mode_of_a_file(folder: Path, actions: Actions) -> None:
+def test_an_edit_keeps_the_mode_of_a_file(folder: Path, actions: FileActions) -> None:
     os.chmod(folder / "notes" / "a.md", 0o750)
     actions.edit("notes/a.md", "two", "2")
     assert (folder / "notes" / "a.md").stat().st_mode & 0o777 == 0o750
@@ -153,13 +157,13 @@ def test_an_edit_keeps_the_mode_of_a_file(folder: Path, actions: Actions) -> Non
 # -- write, touch ----------------------------------------------------------------------------
 
 
-def test_a_file_is_written_with_the_folders_it_needs(folder: Path, actions: Actions) -> None:
+def test_a_file_is_written_with_the_folders_it_needs(folder: Path, actions: FileActions) -> None:
     assert actions.write("x/y/z.md", "text").startswith("made x/y/z.md: 4 bytes, hash")
     assert (folder / "x" / "y" / "z.md").read_bytes() == b"text"
 
 
 def test_a_file_is_not_written_over_unless_that_is_asked_for(
-    folder: Path, actions: Actions
+    folder: Path, actions: FileActions
 ) -> None:
     assert "exists already (14 bytes)" in refused(actions.write, "notes/a.md", "new")
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
@@ -167,7 +171,7 @@ def test_a_file_is_not_written_over_unless_that_is_asked_for(
     assert (folder / "notes" / "a.md").read_text() == "new"
 
 
-def test_writing_for_a_file_that_is_gone_is_refused(folder: Path, actions: Actions) -> None:
+def test_writing_for_a_file_that_is_gone_is_refused(folder: Path, actions: FileActions) -> None:
     (folder / "notes" / "a.md").unlink()
     said = refused(actions.write, "notes/a.md", "new", True, short(b"one\ntwo\nthree\n"))
     assert "it is gone" in said
@@ -175,13 +179,13 @@ def test_writing_for_a_file_that_is_gone_is_refused(folder: Path, actions: Actio
 
 
 @pytest.mark.parametrize("path", ["x/", "a\nb.md", "notes", "notes/a.md/b.md", ".x", "x/.y/z.md"])
-def test_what_is_no_name_for_a_file_is_not_written(actions: Actions, path: str) -> None:
+def test_what_is_no_name_for_a_file_is_not_written(actions: FileActions, path: str) -> None:
     refused(actions.write, path, "x", True)
     refused(actions.touch, path)
 
 
 def test_touch_makes_an_empty_file_and_leaves_one_that_is_there(
-    folder: Path, actions: Actions
+    folder: Path, actions: FileActions
 ) -> None:
     os.utime(folder / "notes" / "a.md", (1, 1))
     actions.touch("notes/a.md")
@@ -194,7 +198,7 @@ def test_touch_makes_an_empty_file_and_leaves_one_that_is_there(
 # -- mv, rm ----------------------------------------------------------------------------------
 
 
-def test_a_file_and_a_folder_are_moved(folder: Path, actions: Actions) -> None:
+def test_a_file_and_a_folder_are_moved(folder: Path, actions: FileActions) -> None:
     actions.mv("notes/a.md", "notes/b.md")
     actions.mv("notes", "old/texts/")
     assert (folder / "old" / "texts" / "b.md").read_text() == "one\ntwo\nthree\n"
@@ -217,7 +221,7 @@ def test_a_file_and_a_folder_are_moved(folder: Path, actions: Actions) -> None:
     ],
 )
 def test_a_move_that_cannot_be_moves_nothing(
-    folder: Path, actions: Actions, source: str, target: str, told: str
+    folder: Path, actions: FileActions, source: str, target: str, told: str
 ) -> None:
     (folder / "b.md").write_text("b")
     (folder / "empty").mkdir()
@@ -227,7 +231,7 @@ def test_a_move_that_cannot_be_moves_nothing(
     assert list((folder / "empty").iterdir()) == []
 
 
-def test_a_folder_that_is_not_empty_is_not_removed(folder: Path, actions: Actions) -> None:
+def test_a_folder_that_is_not_empty_is_not_removed(folder: Path, actions: FileActions) -> None:
     (folder / "hid").mkdir()
     (folder / "hid" / ".keep").touch()
     assert "notes is not empty (1 entry" in refused(actions.rm, "notes")
@@ -236,7 +240,7 @@ def test_a_folder_that_is_not_empty_is_not_removed(folder: Path, actions: Action
     assert (folder / "hid" / ".keep").exists()
 
 
-def test_a_link_is_listed_and_left_alone(folder: Path, actions: Actions) -> None:
+def test_a_link_is_listed_and_left_alone(folder: Path, actions: FileActions) -> None:
     (folder / "link.md").symlink_to("notes/a.md")
     assert actions.ls() == "link.md  (a link; links are not followed)\nnotes/"
     for act in (actions.read, actions.rm, actions.touch):
@@ -248,7 +252,7 @@ def test_a_link_is_listed_and_left_alone(folder: Path, actions: Actions) -> None
 # -- ls, read --------------------------------------------------------------------------------
 
 
-def test_a_folder_is_listed_without_what_is_hidden(folder: Path, actions: Actions) -> None:
+def test_a_folder_is_listed_without_what_is_hidden(folder: Path, actions: FileActions) -> None:
     (folder / ".git").mkdir()
     (folder / "b.md").write_text("b" * 1234)
     os.mkfifo(folder / "pipe")
@@ -258,18 +262,18 @@ def test_a_folder_is_listed_without_what_is_hidden(folder: Path, actions: Action
     assert "is a file" in refused(actions.ls, "b.md")
 
 
-def test_a_name_with_a_line_break_stays_on_its_line(folder: Path, actions: Actions) -> None:
+def test_a_name_with_a_line_break_stays_on_its_line(folder: Path, actions: FileActions) -> None:
     (folder / "a\nb.md").touch()
     assert actions.ls() == "a\\u000ab.md  0\nnotes/"
 
 
-def test_a_long_list_says_what_is_left(folder: Path, actions: Actions) -> None:
+def test_a_long_list_says_what_is_left(folder: Path, actions: FileActions) -> None:
     for number in range(MOST_ENTRIES + 7):
         (folder / "notes" / f"{number:05}.md").touch()
     assert actions.ls("notes").endswith("[8 more of 508; list a folder further down]")
 
 
-def test_a_file_is_read_with_its_hash(actions: Actions) -> None:
+def test_a_file_is_read_with_its_hash(actions: FileActions) -> None:
     assert actions.read("notes/a.md") == snapshot("""\
 notes/a.md: lines 1-3 of 3, hash b6285c57e879
 one
@@ -296,7 +300,7 @@ two\
     ],
 )  # fmt: skip
 def test_what_is_odd_about_a_file_is_said(
-    folder: Path, actions: Actions, data: bytes, shown: str
+    folder: Path, actions: FileActions, data: bytes, shown: str
 ) -> None:
     (folder / "x.md").write_bytes(data)
     assert actions.read("x.md") == shown.format(short(data))
@@ -304,12 +308,12 @@ def test_what_is_odd_about_a_file_is_said(
 
 @pytest.mark.parametrize(("start", "end"), [(0, None), (4, None), (3, 2), (-1, 1), (9, 12)])
 def test_lines_that_are_not_there_are_an_error(
-    actions: Actions, start: int, end: int | None
+    actions: FileActions, start: int, end: int | None
 ) -> None:
     assert "notes/a.md has 3 lines" in refused(actions.read, "notes/a.md", start, end)
 
 
-def test_what_is_cut_off_is_said(folder: Path, actions: Actions) -> None:
+def test_what_is_cut_off_is_said(folder: Path, actions: FileActions) -> None:
     (folder / "x.md").write_text("".join(f"{number}\n" for number in range(1, 2501)))
     said = actions.read("x.md").split("\n")
     assert len(said) == MOST_LINES + 2
@@ -321,7 +325,7 @@ def test_what_is_cut_off_is_said(folder: Path, actions: Actions) -> None:
 
 @pytest.mark.parametrize("path", ["no.md", "notes", "../x", "/etc/passwd", ".git/config", "bin"])
 def test_what_cannot_be_read_is_an_error_in_words(
-    folder: Path, actions: Actions, path: str
+    folder: Path, actions: FileActions, path: str
 ) -> None:
     (folder / "bin").write_bytes(b"\x7fELF\0")
     assert path.split("/")[-1] in refused(actions.read, path)
@@ -330,7 +334,7 @@ def test_what_cannot_be_read_is_an_error_in_words(
 # -- as tools --------------------------------------------------------------------------------
 
 
-def test_every_action_is_a_tool_with_words_for_each_parameter(actions: Actions) -> None:
+def test_every_action_is_a_tool_with_words_for_each_parameter(actions: FileActions) -> None:
     for name in TOOLS:
         definition = FunctionTool(getattr(actions, name)).offered.definition
         assert definition.name == name
@@ -339,7 +343,7 @@ def test_every_action_is_a_tool_with_words_for_each_parameter(actions: Actions) 
             assert len(parameter["description"]) > 10
 
 
-def test_an_error_is_the_result_of_a_call(actions: Actions) -> None:
+def test_an_error_is_the_result_of_a_call(actions: FileActions) -> None:
     output = anyio.run(FunctionTool(actions.read).run, {"path": "../secret.md"})
     assert output.is_error
     assert output.text == "UsageError: '../secret.md' is not a path inside the workspace"
@@ -347,7 +351,7 @@ def test_an_error_is_the_result_of_a_call(actions: Actions) -> None:
 
 def test_whoever_wants_is_told_of_every_change(folder: Path) -> None:
     changed: list[str] = []
-    actions = Actions(Root(folder), on_change=changed.append)
+    actions = FileActions(Root(folder), on_change=changed.append)
     actions.write("x.md", "x")
     actions.edit("x.md", "x", "y")
     actions.mv("x.md", "y.md")

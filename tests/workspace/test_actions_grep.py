@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
-from lamina.workspace.actions import Actions
+from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.root import Root
 
 
@@ -24,11 +24,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def actions(folder: Path) -> Actions:
-    return Actions(Root(folder))
+def actions(folder: Path) -> FileActions:
+    return FileActions(Root(folder))
 
 
-def test_case_is_ignored_unless_it_is_said_to_count(actions: Actions) -> None:
+def test_case_is_ignored_unless_it_is_said_to_count(actions: FileActions) -> None:
     assert actions.grep("alpha") == snapshot("""\
 a.md:1: Alpha
 a.md:4: ALPHA beta
@@ -38,31 +38,31 @@ notes/c.py:1: alpha = 1\
     assert actions.grep("ALPHA", ignore_case=False) == "a.md:4: ALPHA beta"
 
 
-def test_finding_nothing_is_no_error(actions: Actions) -> None:
+def test_finding_nothing_is_no_error(actions: FileActions) -> None:
     assert actions.grep("delta") == "(no matches in 3 files)"
     assert actions.grep("d.lta", regex=True) == "(no matches in 3 files)"
     assert actions.grep("alpha", glob="*.rs") == "(no matches in 0 files)"
 
 
-def test_plain_text_is_taken_as_it_is(actions: Actions) -> None:
+def test_plain_text_is_taken_as_it_is(actions: FileActions) -> None:
     assert actions.grep("alpha.") == "notes/b.md:2: alpha."
     assert actions.grep("(") == "(no matches in 3 files)"
 
 
-def test_a_regular_expression_is_matched_line_by_line(actions: Actions) -> None:
+def test_a_regular_expression_is_matched_line_by_line(actions: FileActions) -> None:
     assert actions.grep("^alpha", regex=True, path="a.md") == "a.md:1: Alpha\na.md:4: ALPHA beta"
     assert actions.grep(r"a\s*=\s*\d", regex=True) == "notes/c.py:1: alpha = 1"
     assert actions.grep("^alpha", regex=True, ignore_case=False, glob="*.py").startswith("notes/c")
 
 
-def test_a_search_can_be_kept_to_a_folder_a_file_or_a_glob(actions: Actions) -> None:
+def test_a_search_can_be_kept_to_a_folder_a_file_or_a_glob(actions: FileActions) -> None:
     assert actions.grep("alpha", "notes").count("\n") == 1
     assert actions.grep("alpha", "notes/c.py") == "notes/c.py:1: alpha = 1"
     assert actions.grep("alpha", glob="*.py") == "notes/c.py:1: alpha = 1"
     assert actions.grep("alpha", "./notes/", glob="notes/*.md") == "notes/b.md:2: alpha."
 
 
-def test_lines_around_are_shown_once(actions: Actions) -> None:
+def test_lines_around_are_shown_once(actions: FileActions) -> None:
     assert actions.grep("beta", context=1, path="a.md") == snapshot("""\
 a.md-1- Alpha
 a.md:2: beta
@@ -72,7 +72,7 @@ a.md-5- \
 """)
 
 
-def test_what_is_above_the_limit_is_counted(folder: Path, actions: Actions) -> None:
+def test_what_is_above_the_limit_is_counted(folder: Path, actions: FileActions) -> None:
     (folder / "many.md").write_text("alpha\n" * 250)
     said = actions.grep("alpha", limit=3).split("\n")
     assert len(said) == 4
@@ -82,14 +82,14 @@ def test_what_is_above_the_limit_is_counted(folder: Path, actions: Actions) -> N
     )
 
 
-def test_of_a_long_line_what_is_near_is_shown(folder: Path, actions: Actions) -> None:
+def test_of_a_long_line_what_is_near_is_shown(folder: Path, actions: FileActions) -> None:
     (folder / "long.md").write_text("x" * 5000 + "needle" + "y" * 5000)
     said = actions.grep("NEEDLE")
     assert "xxx" + "needle" + "yyy" in said
     assert len(said) < 400
 
 
-def test_what_was_not_searched_is_said(folder: Path, actions: Actions) -> None:
+def test_what_was_not_searched_is_said(folder: Path, actions: FileActions) -> None:
     (folder / "bin.md").write_bytes(b"alpha\0")
     (folder / "latin.md").write_bytes(b"alpha \xe9\n")
     said = actions.grep("alpha", limit=1)
@@ -100,14 +100,14 @@ def test_what_was_not_searched_is_said(folder: Path, actions: Actions) -> None:
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*b", r"(.*?,){20}z", r"(x+x+)+y"])
 def test_a_hostile_expression_is_ended(folder: Path, pattern: str) -> None:
     (folder / "trap.md").write_text("a" * 60 + "!\n" + "1," * 60 + "\n" + "x" * 60 + "\n")
-    actions = Actions(Root(folder), seconds=0.3)
+    actions = FileActions(Root(folder), seconds=0.3)
     with pytest.raises(UsageError, match=r"took longer than 0\.3 s and was ended"):
         actions.grep(pattern, regex=True)
     assert actions.grep("gamma") == "a.md:3: gamma"
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "a{99999999999}", "(?P<a", "*", "(" * 900, r"\1"])
-def test_what_is_no_expression_is_said_to_be_none(actions: Actions, pattern: str) -> None:
+def test_what_is_no_expression_is_said_to_be_none(actions: FileActions, pattern: str) -> None:
     with pytest.raises(UsageError, match="is no regular expression"):
         actions.grep(pattern, regex=True)
 
@@ -126,7 +126,7 @@ def test_what_is_no_expression_is_said_to_be_none(actions: Actions, pattern: str
     ],
 )
 def test_a_search_that_cannot_be_is_an_error_in_words(
-    actions: Actions, options: dict[str, object], told: str
+    actions: FileActions, options: dict[str, object], told: str
 ) -> None:
     with pytest.raises(UsageError, match=told):
         actions.grep(**options)  # type: ignore[arg-type]

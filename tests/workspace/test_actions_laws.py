@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.strategies import modest
 
 from lamina.errors import UsageError
-from lamina.workspace.actions import Actions
+from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.root import Root
 
 NAMES = st.sampled_from(["a", "b.md", "c d", "é"])
@@ -22,7 +22,7 @@ class Workspace(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.actions = Actions(Root(self.folder))
+        self.actions = FileActions(Root(self.folder))
         self.files: dict[str, bytes] = {}
         # Before each change, what was there.
         self.past: list[dict[str, bytes]] = []
@@ -37,7 +37,7 @@ class Workspace(RuleBasedStateMachine):
         return (self.folder / path).is_dir()
 
     def is_below_a_file(self, path: str) -> bool:
-        return any(path.startswith(f"{each}/") for each in self.files)
+        return any(path.startswith(f"{file}/") for file in self.files)
 
     def attempt(self, may: bool, files: dict[str, bytes], act: str, *args: object) -> None:
         """Does what is allowed; what is not is refused and changes nothing."""
@@ -98,7 +98,7 @@ class Workspace(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.actions = Actions(Root(self.folder))
+        self.actions = FileActions(Root(self.folder))
 
     @rule(path=PATHS, text=TEXTS)
     def a_person_writes_what_was_read(self, path: str, text: str) -> None:

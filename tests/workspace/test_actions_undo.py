@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.errors import UsageError
-from lamina.workspace.actions import Actions
+from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.root import Root
 
 
@@ -22,8 +22,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def actions(folder: Path) -> Actions:
-    return Actions(Root(folder))
+def actions(folder: Path) -> FileActions:
+    return FileActions(Root(folder))
 
 
 def seen(folder: Path) -> dict[str, bytes | None]:
@@ -45,7 +45,7 @@ def undo_id(said: str) -> str:
     return said.partition("undo id ")[2][:8]
 
 
-CHANGES: dict[str, Callable[[Actions], str]] = {
+CHANGES: dict[str, Callable[[FileActions], str]] = {
     "a file made": lambda actions: actions.write("x/y/z.md", "text"),
     "a file replaced": lambda actions: actions.write("notes/a.md", "text", overwrite=True),
     "an edit": lambda actions: actions.edit("notes/a.md", "one", "eins"),
@@ -66,17 +66,17 @@ def test_a_change_is_taken_back_also_after_a_restart(
     (folder / "empty").mkdir()
     os.chmod(folder / "notes" / "a.md", 0o640)
     before = seen(folder)
-    CHANGES[change](Actions(Root(folder), trash=place))
+    CHANGES[change](FileActions(Root(folder), trash=place))
     assert seen(folder) != before
     assert (folder / ".lamina").exists() == (place is None)
-    restarted = Actions(Root(folder), trash=place)
+    restarted = FileActions(Root(folder), trash=place)
     restarted.undo()
     assert seen(folder) == before
     assert (folder / "notes" / "a.md").stat().st_mode & 0o777 == 0o640
     assert "nothing to undo" in refused(restarted.undo)
 
 
-def test_changes_are_taken_back_one_after_the_other(folder: Path, actions: Actions) -> None:
+def test_changes_are_taken_back_one_after_the_other(folder: Path, actions: FileActions) -> None:
     states = [seen(folder)]
     for change in ("an edit", "a file replaced", "a folder moved", "a file made"):
         CHANGES[change](actions)
@@ -86,7 +86,7 @@ def test_changes_are_taken_back_one_after_the_other(folder: Path, actions: Actio
         assert seen(folder) == state
 
 
-def test_a_change_is_taken_back_by_its_id(folder: Path, actions: Actions) -> None:
+def test_a_change_is_taken_back_by_its_id(folder: Path, actions: FileActions) -> None:
     first = undo_id(actions.edit("notes/a.md", "one", "eins"))
     second = actions.write("b.md", "b")
     actions.undo(first)
@@ -112,7 +112,7 @@ def test_a_change_is_taken_back_by_its_id(folder: Path, actions: Actions) -> Non
     ],
 )
 def test_what_a_person_changed_since_is_left_alone(
-    folder: Path, actions: Actions, change: str, path: str, told: str
+    folder: Path, actions: FileActions, change: str, path: str, told: str
 ) -> None:
     CHANGES[change](actions)
     (folder / path).write_text("by a person")
@@ -122,7 +122,7 @@ def test_what_a_person_changed_since_is_left_alone(
 
 
 def test_what_was_there_before_is_kept_where_the_refusal_says(
-    folder: Path, actions: Actions
+    folder: Path, actions: FileActions
 ) -> None:
     actions.edit("notes/a.md", "one", "eins")
     (folder / "notes" / "a.md").unlink()
@@ -131,13 +131,13 @@ def test_what_was_there_before_is_kept_where_the_refusal_says(
     assert Path(said.partition("is kept in ")[2]).read_bytes() == b"one\r\ntwo"
 
 
-def test_a_torn_line_is_named_and_costs_only_itself(folder: Path, actions: Actions) -> None:
+def test_a_torn_line_is_named_and_costs_only_itself(folder: Path, actions: FileActions) -> None:
     actions.edit("notes/a.md", "one", "eins")
     changes = folder / ".lamina" / "trash" / "changes.jsonl"
     with changes.open("ab") as file:
         file.write(b'{"id":"torn","do":"wri')
     actions.write("b.md", "b")
-    again = Actions(Root(folder))
+    again = FileActions(Root(folder))
     said = again.undo()
     assert "[line 2 of .lamina/trash/changes.jsonl is damaged and was skipped]" in said
     again.undo()
@@ -145,7 +145,7 @@ def test_a_torn_line_is_named_and_costs_only_itself(folder: Path, actions: Actio
 
 
 def test_a_change_that_was_written_down_and_never_made_is_done_with(
-    folder: Path, actions: Actions
+    folder: Path, actions: FileActions
 ) -> None:
     """As after a crash between the two."""
     actions.edit("notes/a.md", "one", "eins")
@@ -154,28 +154,30 @@ def test_a_change_that_was_written_down_and_never_made_is_done_with(
     assert "nothing to undo" in refused(actions.undo)
 
 
-def test_a_change_that_failed_is_nothing_to_undo(folder: Path, actions: Actions) -> None:
+def test_a_change_that_failed_is_nothing_to_undo(folder: Path, actions: FileActions) -> None:
     (folder / "b.md").write_text("b")
     assert "is no folder" in refused(actions.write, "b.md/c.md", "c")
     refused(actions.mv, "notes/a.md", "b.md/c.md")
     assert "nothing to undo" in refused(actions.undo)
 
 
-def test_what_was_kept_and_damaged_is_not_put_back(folder: Path, actions: Actions) -> None:
+def test_what_was_kept_and_damaged_is_not_put_back(folder: Path, actions: FileActions) -> None:
     said = actions.edit("notes/a.md", "one", "eins")
     (folder / ".lamina" / "trash" / "kept" / undo_id(said)).write_text("rubbish")
     assert "is damaged" in refused(actions.undo)
     assert (folder / "notes" / "a.md").read_bytes() == b"eins\r\ntwo"
 
 
-def test_an_undo_keeps_what_it_takes_away(folder: Path, actions: Actions) -> None:
+def test_an_undo_keeps_what_it_takes_away(folder: Path, actions: FileActions) -> None:
     actions.write("b.md", "only here")
     actions.undo()
     kept = folder / ".lamina" / "trash" / "kept"
     assert [each.read_text() for each in kept.iterdir()] == ["only here"]
 
 
-def test_the_trash_is_no_part_of_a_repository_or_of_a_list(folder: Path, actions: Actions) -> None:
+def test_the_trash_is_no_part_of_a_repository_or_of_a_list(
+    folder: Path, actions: FileActions
+) -> None:
     actions.rm("notes/a.md")
     assert (folder / ".lamina" / "trash" / ".gitignore").read_text() == "*\n"
     assert actions.ls() == "notes/"
@@ -189,8 +191,8 @@ def test_a_trash_on_another_disk_takes_copies(
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", no_link)
-    monkeypatch.setattr("lamina.workspace.placing.put_new", _put_plainly)
-    actions = Actions(Root(folder), trash=tmp_path / "trash")
+    monkeypatch.setattr("lamina.workspace.file_place.put_new", _put_plainly)
+    actions = FileActions(Root(folder), trash=tmp_path / "trash")
     actions.rm("notes/a.md")
     assert not (folder / "notes" / "a.md").exists()
     actions.undo()

@@ -14,14 +14,14 @@ from hypothesis.control import note as say
 from msgspec.structs import replace
 from tests.workspace.test_note_catalogue import CountingRoot, later
 
-from lamina.notes.reading import read_note
+from lamina.notes.note_reader import read_note
 from lamina.workspace import catalogue_file
 from lamina.workspace.catalogue import NoteCatalogue
-from lamina.workspace.catalogue_file import CatalogueFile, Known
+from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
 
 TEXT = b"---\naliases: [B]\nwhen: 2026-01-01\n---\n# Heading\n\nWords of [[other]] #tag\n"
 NOTE = read_note("folder/a.md", TEXT, ctime=1.5, mtime=2.25)
-KNOWN = Known(b"s" * 32, True, NOTE)
+KNOWN = KnownNote(b"s" * 32, True, NOTE)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> CountingRoot:
 def fill(kept: Path) -> None:
     file = CatalogueFile(kept)
     file.keep(
-        [(NOTE.path, KNOWN), ("b.md", Known(b"t" * 32, False, replace(NOTE, path="b.md")))], ()
+        [(NOTE.path, KNOWN), ("b.md", KnownNote(b"t" * 32, False, replace(NOTE, path="b.md")))], ()
     )
     assert file.notes() == ()
     file.close()
@@ -107,7 +107,7 @@ def test_what_cannot_be_written_down_is_left_out_and_the_rest_is_kept(kept: Path
     odd = replace(NOTE, path="odd.md", properties={"number": 1 << 80})
     worse = replace(NOTE, path="wor\ud800se.md")
     file = CatalogueFile(kept)
-    file.keep([(each.path, Known(b"", True, each)) for each in (odd, worse, NOTE)], ["\udcff"])
+    file.keep([(each.path, KnownNote(b"", True, each)) for each in (odd, worse, NOTE)], ["\udcff"])
     assert list(file.load()) == [NOTE.path]
     assert file.notes() == ()
     file.close()
@@ -223,5 +223,5 @@ def test_whatever_bytes_are_damaged_a_note_is_right_or_not_there(
     file.close()
 
 
-def replace_path(known: Known, path: str) -> Known:
+def replace_path(known: KnownNote, path: str) -> KnownNote:
     return replace(known, note=replace(known.note, path=path))

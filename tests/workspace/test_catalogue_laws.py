@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lamina.values.note import Note
 from lamina.workspace.catalogue import NoteCatalogue
+from lamina.workspace.folder_watcher import FolderWatcher
 from lamina.workspace.root import Root
-from lamina.workspace.watching import Watcher
 
 NAMES = st.sampled_from(("a.md", "b.md", "C.MD", "x/a.md", "x/y/b.md", "z/c.markdown", "t.txt"))
 FOLDERS = st.sampled_from(("x", "x/y", "z", "new", "x/new", ".hidden"))
@@ -33,7 +33,9 @@ class Edits(RuleBasedStateMachine):
         self.root = Root(self.folder)
         self.kept = self.place / "kept.sqlite"
         self.walked = NoteCatalogue(self.root)
-        self.watched = NoteCatalogue(self.root, watcher=Watcher(self.root.path), always_walked=-1)
+        self.watched = NoteCatalogue(
+            self.root, watcher=FolderWatcher(self.root.path), always_walked=-1
+        )
         self.is_watched = False
 
     def teardown(self) -> None:
@@ -118,7 +120,7 @@ class Edits(RuleBasedStateMachine):
         again.close()
         for note in fresh.notes:
             assert known[note.path] == note
-            texts = self.walked.texts([(note.path, each) for each in note.passages])
+            texts = self.walked.texts([(note.path, passage) for passage in note.passages])
             assert None not in texts
 
 

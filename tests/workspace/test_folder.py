@@ -12,11 +12,11 @@ import anyio
 import pytest
 
 from lamina.errors import UsageError
-from lamina.values.item import Reading, Shape
+from lamina.values.item import LoadedItem, Shape
 from lamina.values.request import LeftOut
 from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.pictures import MAX_PICTURE_BYTES, MAX_PICTURES
-from lamina.workspace.reading import MAX_BYTES
+from lamina.workspace.item_reader import MAX_BYTES
+from lamina.workspace.note_pictures import MAX_PICTURE_BYTES, MAX_PICTURES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECRET = b"outside"
@@ -42,13 +42,13 @@ class Folder:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data.encode() if isinstance(data, str) else data)
 
-    def read(self, reference: str, shape: Shape = "attached") -> Reading | LeftOut:
+    def read(self, reference: str, shape: Shape = "attached") -> LoadedItem | LeftOut:
         return anyio.run(FolderWorkspace(self.root).read, reference, shape)
 
-    def active(self, content: str, path: str = "n.md") -> Reading:
+    def active(self, content: str, path: str = "n.md") -> LoadedItem:
         self.put(path, content)
         reading = self.read(path, "active")
-        assert isinstance(reading, Reading)
+        assert isinstance(reading, LoadedItem)
         return reading
 
 
@@ -72,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     assert not opened & {(each.stat().st_dev, each.stat().st_ino) for each in outside}
 
 
-def left_out(result: Reading | LeftOut) -> LeftOut:
+def left_out(result: LoadedItem | LeftOut) -> LeftOut:
     assert isinstance(result, LeftOut)
     return result
 
@@ -80,7 +80,7 @@ def left_out(result: Reading | LeftOut) -> LeftOut:
 def test_a_note_is_read_as_it_is(folder: Folder) -> None:
     folder.put("deep/er/My note.md", "a\r\nb \n")
     reading = folder.read("deep/er/My note.md")
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     assert reading.item.id == "note:deep/er/My note.md"
     assert reading.item.title == "My note"
     assert reading.item.content == "a\r\nb \n"
@@ -90,14 +90,14 @@ def test_a_note_is_read_as_it_is(folder: Folder) -> None:
 def test_what_is_no_note_is_a_file_without_a_title(folder: Folder) -> None:
     folder.put("a.py", "x = 1\n")
     reading = folder.read("a.py", "active")
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     assert (reading.item.id, reading.item.title) == ("file:a.py", "")
 
 
 def test_a_picture_is_an_item_with_its_bytes(folder: Folder) -> None:
     folder.put("x.PNG", png(7, 5))
     reading = folder.read("x.PNG")
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     (picture,) = reading.item.pictures
     assert (picture.media_type, picture.width, picture.height) == ("image/png", 7, 5)
     assert reading.blobs == (png(7, 5),)
@@ -144,7 +144,7 @@ def test_a_folder_is_a_list_of_what_is_in_it(folder: Folder) -> None:
     folder.put("sub/b.md", "B")
     folder.put("sub/a.md", "A")
     reading = folder.read("sub")
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     assert reading.item.id == "folder:sub"
     assert reading.item.content == "- sub/a.md\n- sub/b.md"
 
@@ -164,7 +164,7 @@ def test_a_name_too_long_for_the_system_is_left_out(folder: Folder) -> None:
 def test_text_that_is_not_utf_8_is_read_with_a_warning(folder: Folder) -> None:
     folder.put("latin.md", "caf\xe9".encode("latin-1"))
     reading = folder.read("latin.md")
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     assert reading.item.content == "caf\ufffd"
     assert len(reading.warnings) == 1
     assert reading.warnings[0].startswith("latin.md is not UTF-8 at byte 3")
@@ -180,7 +180,7 @@ def test_binary_data_is_not_text(folder: Folder, data: bytes) -> None:
 def test_a_file_at_the_limit_is_read_and_one_above_it_is_not(folder: Folder) -> None:
     folder.put("at.md", b"a" * MAX_BYTES)
     folder.put("above.md", b"a" * (MAX_BYTES + 1))
-    assert isinstance(folder.read("at.md"), Reading)
+    assert isinstance(folder.read("at.md"), LoadedItem)
     above = left_out(folder.read("above.md"))
     assert (above.reason, above.detail) == (
         "unreadable",
@@ -227,7 +227,7 @@ def test_a_note_that_is_not_active_brings_no_pictures(folder: Folder, shape: Sha
     folder.put("x.png", png(1))
     folder.put("n.md", "![[x.png]] ![](missing.png)")
     reading = folder.read("n.md", shape)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, LoadedItem)
     assert (reading.item.pictures, reading.blobs, reading.warnings) == ((), (), ())
 
 

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from lamina.text import (
-    Document,
+    SearchDocument,
     render_bare,
     render_item,
     render_names,
@@ -23,7 +23,7 @@ from lamina.text import (
     render_tool_texts,
 )
 from lamina.values.item import Item, ItemId, ItemKind, Shape, item_id
-from lamina.values.message import Absent, Context, ToolText, Use
+from lamina.values.message import AbsentAttachment, Context, ToolText, Use
 
 HOW_MANY = 10_000
 
@@ -258,7 +258,7 @@ def escapes_of_names(attacker: Attacker, number: int) -> list[str]:
             Use(item=ids[0], version="v", form="named"),
             Use(item=ids[1], version="v", form="full", replaces=True),
         ),
-        absent=(Absent(label=names[2], why=attacker.name()),),
+        absent=(AbsentAttachment(label=names[2], why=attacker.name()),),
         in_force=(ItemId(ids[3]),),
     )
     lines = _BREAKS.split(render_names(context, in_library=bool(number % 2)))
@@ -292,7 +292,7 @@ def escapes_of_tools(attacker: Attacker, number: int) -> list[str]:
 
 def escapes_of_search(attacker: Attacker, number: int) -> list[str]:
     documents = [
-        Document(title=attacker.name(), path=attacker.name(), text=attacker.text())
+        SearchDocument(title=attacker.name(), path=attacker.name(), text=attacker.text())
         for _ in range(2)
     ]
     block = render_search("localSearch", "Use what fits.", documents)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import UsageError
-from lamina.workspace.memory import MOST_BYTES, MemoryFile, Remembered
+from lamina.workspace.memory_file import MOST_BYTES, MemoryFile, MemoryLine
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def test_what_is_added_is_a_line_and_the_rest_stays_as_it_is(memory: Memor
 async def test_what_is_remembered_already_is_not_added_again(memory: MemoryFile) -> None:
     assert await memory.add("tea")
     assert not await memory.add("tea")
-    assert await memory.remembered() == (Remembered(1, "tea"),)
+    assert await memory.remembered() == (MemoryLine(1, "tea"),)
 
 
 async def test_a_line_is_forgotten_by_its_number(memory: MemoryFile) -> None:

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.values.note import Catalogue, Note
-from lamina.workspace.catalogue import WALKED_AGAIN, NoteCatalogue
-from lamina.workspace.root import Found, Root
-from lamina.workspace.watching import Watcher
+from lamina.workspace.catalogue import WALK_INTERVAL_NS, NoteCatalogue
+from lamina.workspace.folder_watcher import FolderWatcher
+from lamina.workspace.root import PathStatus, Root
 
 LONG_AGO = time.time() - 3600
 
@@ -151,7 +151,7 @@ class CoarseRoot(Root):
         for path, status in super().walk(folder, unread):
             mtime, ctime = (int(each) * 10**9 for each in status[8:10])
             coarse = {"st_mtime_ns": mtime, "st_ctime_ns": ctime}
-            yield Found(path, os.stat_result(status[:10], coarse))
+            yield PathStatus(path, os.stat_result(status[:10], coarse))
 
 
 def test_edits_within_one_tick_of_a_coarse_clock_are_seen(vault: Path) -> None:
@@ -289,7 +289,7 @@ def test_who_stops_it_half_way_gets_all_of_it_the_next_time(
 def test_texts_of_passages_are_those_of_the_note(root: CountingRoot, vault: Path) -> None:
     notes = NoteCatalogue(root)
     plan = by_path(notes.refresh())["work/plan.md"]
-    wanted = [("work/plan.md", each) for each in plan.passages]
+    wanted = [("work/plan.md", passage) for passage in plan.passages]
     stored = notes.texts(wanted)
     assert "".join(text or "" for text in stored).count("Do it.") == 1
     searched = notes.texts(wanted, searched=True)
@@ -303,7 +303,7 @@ def test_a_note_is_opened_once_for_all_of_its_passages(root: CountingRoot) -> No
     notes = NoteCatalogue(root)
     plan, home = (by_path(notes.refresh())[path] for path in ("work/plan.md", "home.md"))
     root.news()
-    wanted = [(note.path, each) for note in (plan, home, plan) for each in note.passages]
+    wanted = [(note.path, passage) for note in (plan, home, plan) for passage in note.passages]
     assert None not in notes.texts(wanted)
     assert root.news() == ["work/plan.md", "home.md"]
 
@@ -329,7 +329,7 @@ def test_texts_of_notes_with_a_mark_of_order_and_bad_bytes(vault: Path) -> None:
     notes = NoteCatalogue(Root(vault))
     odd = by_path(notes.refresh())["odd.md"]
     assert odd.passages
-    wanted = [("odd.md", each) for each in odd.passages]
+    wanted = [("odd.md", passage) for passage in odd.passages]
     for searched in (False, True):
         assert None not in notes.texts(wanted, searched=searched)
 
@@ -351,11 +351,11 @@ def test_names_are_made_once_for_a_catalogue(root: CountingRoot, vault: Path) ->
 @pytest.fixture
 def watched(root: CountingRoot) -> NoteCatalogue:
     """Of a folder that counts as large."""
-    return NoteCatalogue(root, now=later, watcher=Watcher(root.path), always_walked=1)
+    return NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path), always_walked=1)
 
 
 def test_a_small_folder_is_walked_each_time(root: CountingRoot) -> None:
-    notes = NoteCatalogue(root, now=later, watcher=Watcher(root.path))
+    notes = NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path))
     for _ in range(3):
         notes.refresh()
     assert root.walks == 3
@@ -396,17 +396,17 @@ def test_a_new_folder_has_all_of_it_looked_at(
 
 def test_a_watched_folder_is_walked_now_and_then(root: CountingRoot) -> None:
     clock = [later()]
-    watcher = Watcher(root.path)
+    watcher = FolderWatcher(root.path)
     notes = NoteCatalogue(root, now=lambda: clock[0], watcher=watcher, always_walked=1)
     for _ in range(5):
         notes.refresh()
     assert root.walks == 2
-    clock[0] += WALKED_AGAIN
+    clock[0] += WALK_INTERVAL_NS
     for _ in range(3):
         notes.refresh()
     assert root.walks == 3
     # A clock that was set back says nothing.
-    clock[0] -= 2 * WALKED_AGAIN
+    clock[0] -= 2 * WALK_INTERVAL_NS
     notes.refresh()
     assert root.walks == 4
     notes.close()
@@ -445,7 +445,7 @@ def test_changes_are_not_lost_on_who_stops_it_half_way(
 
 
 def test_that_a_folder_cannot_be_watched_is_said_once(root: CountingRoot, tmp_path: Path) -> None:
-    elsewhere = Watcher(tmp_path / "nowhere")
+    elsewhere = FolderWatcher(tmp_path / "nowhere")
     notes = NoteCatalogue(root, now=later, watcher=elsewhere, always_walked=1)
     first = notes.refresh()
     assert [notes.refresh() is first for _ in range(3)] == [True] * 3

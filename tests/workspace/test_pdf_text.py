@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lamina.workspace import pdf
-from lamina.workspace.paths import Refused
+from lamina.workspace.paths import PathRefused
 from lamina.workspace.pdf import read_pdf
 
 # A password that nobody knows: whatever is tried does not fit.
@@ -52,8 +52,8 @@ def make_pdf(*pages: str, title: str = "", locked: bool = False, squeezed: bool 
     return written + b"trailer << %s >>\nstartxref\n%d\n%%%%EOF\n" % (trailer, written_to)
 
 
-def refused(data: bytes, most_seconds: float = 30) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(data: bytes, most_seconds: float = 30) -> PathRefused:
+    with pytest.raises(PathRefused) as caught:
         read_pdf(data, most_seconds=most_seconds)
     assert caught.value.reason == "unreadable"
     return caught.value
@@ -123,7 +123,7 @@ def test_damaged_bytes_give_a_text_or_words_and_nothing_else() -> None:
         data = bytearray(whole)
         for _ in range(draw.randint(1, 30)):
             data[draw.randrange(len(data))] = draw.randrange(256)
-        with suppress(Refused):
+        with suppress(PathRefused):
             assert read_pdf(bytes(data)).text.startswith("--- page ")
 
 

@@ -15,16 +15,16 @@ import pytest
 from PIL import Image
 
 from lamina.ports import FetchPicture
-from lamina.values.web import Fetched, NotFetched
-from lamina.workspace.paths import Refused
-from lamina.workspace.picture_files import (
+from lamina.values.web import FetchedResource, UnfetchedResource
+from lamina.workspace.fitted_picture import (
     MAX_PICTURE_BYTES,
     MAX_PIXELS,
     SCALED_SIDE,
     fit_picture,
     picture_size,
 )
-from lamina.workspace.pictures import MAX_PICTURES, MAX_TRIED, NotePictures, gather_pictures
+from lamina.workspace.note_pictures import MAX_PICTURES, MAX_TRIED, NotePictures, gather_pictures
+from lamina.workspace.paths import PathRefused
 
 NOTE = PurePosixPath("sub/n.md")
 
@@ -48,7 +48,7 @@ def gather(
     def read(place: PurePosixPath, limit: int) -> bytes:
         data = (files or {}).get(str(place))
         if data is None:
-            raise Refused("missing", f"{place} does not exist in the workspace")
+            raise PathRefused("missing", f"{place} does not exist in the workspace")
         return data
 
     return anyio.run(gather_pictures, NOTE, content, read, fetch, find)
@@ -132,7 +132,7 @@ def bomb(side: int) -> bytes:
 
 @pytest.mark.parametrize("side", [9_000, 12_000, 60_000])
 def test_what_unpacks_to_too_much_is_not_unpacked(side: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(PathRefused) as caught:
         fit_picture(bomb(side))
     assert caught.value.detail == f"it unpacks to more than {MAX_PIXELS:,} pixels"
 
@@ -150,7 +150,7 @@ def test_what_unpacks_to_too_much_is_not_unpacked(side: int) -> None:
     ],
 )
 def test_what_cannot_be_converted_is_refused_with_words(data: bytes, detail: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(PathRefused) as caught:
         fit_picture(data)
     assert detail in caught.value.detail
     assert caught.value.reason == "unreadable"
@@ -163,7 +163,7 @@ def test_damaged_pictures_give_a_picture_or_words_and_nothing_else() -> None:
         data = bytearray(draw.choice(kinds))
         for _ in range(draw.randint(1, 8)):
             data[draw.randrange(len(data))] = draw.randrange(256)
-        with suppress(Refused):
+        with suppress(PathRefused):
             assert len(fit_picture(bytes(data[: draw.randint(4, len(data))])).data) > 0
 
 
@@ -178,7 +178,7 @@ def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     png, bmp = encoded("PNG"), encoded("BMP")
     monkeypatch.setattr(builtins, "__import__", without_pillow)
     assert fit_picture(png).data == png
-    with pytest.raises(Refused, match=r"pip install 'lamina\[workspace\]'"):
+    with pytest.raises(PathRefused, match=r"pip install 'lamina\[workspace\]'"):
         fit_picture(bmp)
 
 
@@ -197,19 +197,21 @@ def test_every_form_of_a_picture_is_found() -> None:
     )
     found = gather(note, files)
     assert found.warnings == ()
-    assert [each.width for each in found.pictures] == [1, 2, 3, 4, 5]
+    assert [picture.width for picture in found.pictures] == [1, 2, 3, 4, 5]
 
 
 def test_a_name_is_looked_for_beside_the_note_then_at_the_root_then_anywhere() -> None:
     files = {"sub/x.png": encoded("PNG", (1, 1)), "x.png": encoded("PNG", (2, 1)),
              "deep/y.png": encoded("PNG", (3, 1))}  # fmt: skip
     find = {"y.png": "deep/y.png"}.get
-    assert [each.width for each in gather("![[x.png]] ![[y.png]]", files, find=find).pictures] == [
+    assert [
+        picture.width for picture in gather("![[x.png]] ![[y.png]]", files, find=find).pictures
+    ] == [
         1,
         3,
     ]
     del files["sub/x.png"]
-    assert [each.width for each in gather("![[x.png]]", files, find=find).pictures] == [2]
+    assert [picture.width for picture in gather("![[x.png]]", files, find=find).pictures] == [2]
     assert gather("![[y.png]]", files).warnings == (
         "sub/n.md: picture 'y.png' is left out: y.png does not exist in the workspace",
     )
@@ -224,16 +226,16 @@ def test_a_path_that_names_its_folder_is_not_looked_for_elsewhere() -> None:
 def test_pictures_on_the_web_are_fetched_only_where_that_is_allowed() -> None:
     asked = []
 
-    async def fetch(url: str, limit: int) -> Fetched | NotFetched:
+    async def fetch(url: str, limit: int) -> FetchedResource | UnfetchedResource:
         asked.append(url)
         if "gone" in url:
-            return NotFetched(reason="missing", detail="the server answered 404")
-        return Fetched(url=url, media_type="image/png", data=encoded("PNG"))
+            return UnfetchedResource(reason="missing", detail="the server answered 404")
+        return FetchedResource(url=url, media_type="image/png", data=encoded("PNG"))
 
     note = "![](https://a.test/x.png) ![](//b.test/gone.png) ![](data:image/png,x)"
     fetched = gather(note, fetch=fetch)
     assert sorted(asked) == ["https://a.test/x.png", "https://b.test/gone.png"]
-    assert [each.width for each in fetched.pictures] == [7]
+    assert [picture.width for picture in fetched.pictures] == [7]
     assert "the server answered 404" in fetched.warnings[0]
     left = gather(note)
     assert left.pictures == ()
@@ -246,9 +248,9 @@ def test_pictures_on_the_web_are_fetched_only_where_that_is_allowed() -> None:
 def test_a_note_full_of_pictures_asks_for_so_many_and_says_the_rest() -> None:
     asked = []
 
-    async def fetch(url: str, limit: int) -> Fetched | NotFetched:
+    async def fetch(url: str, limit: int) -> FetchedResource | UnfetchedResource:
         asked.append(url)
-        return NotFetched(reason="unreadable", detail="no")
+        return UnfetchedResource(reason="unreadable", detail="no")
 
     found = gather("".join(f"![](https://a.test/{n}.png)" for n in range(500)), fetch=fetch)
     assert len(asked) == MAX_PICTURES

@@ -13,7 +13,7 @@ from tests.strategies import thorough
 
 from lamina.errors import UsageError
 from lamina.workspace.paths import LONGEST_PATH, clean_path, is_hidden
-from lamina.workspace.root import Changed, Refused, Root, Taken
+from lamina.workspace.root import FileChanged, PathRefused, PathTaken, Root
 
 
 def put(folder: Path, *paths: str) -> None:
@@ -22,7 +22,7 @@ def put(folder: Path, *paths: str) -> None:
         (folder / path).write_text(path)
 
 
-def reason(refusal: pytest.ExceptionInfo[Refused]) -> tuple[str, str]:
+def reason(refusal: pytest.ExceptionInfo[PathRefused]) -> tuple[str, str]:
     return refusal.value.reason, refusal.value.detail
 
 
@@ -91,7 +91,7 @@ def test_hidden_files_are_read_only_if_a_person_named_them(tmp_path: Path) -> No
     put(tmp_path, ".env", "a/.b/c.md")
     root = Root(tmp_path)
     for path in (".env", "a/.b/c.md"):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(PathRefused) as refusal:
             root.read(path)
         assert reason(refusal) == (
             "refused",
@@ -105,7 +105,7 @@ def test_hidden_files_are_read_only_if_a_person_named_them(tmp_path: Path) -> No
 def test_a_file_is_made_only_where_nothing_is(tmp_path: Path) -> None:
     root = Root(tmp_path)
     root.write("a.md", b"first", replace=False)
-    with pytest.raises(Taken):
+    with pytest.raises(PathTaken):
         root.write("a.md", b"second", replace=False)
     assert os.listdir(tmp_path) == ["a.md"]
     assert (tmp_path / "a.md").read_bytes() == b"first"
@@ -120,15 +120,15 @@ def test_of_many_who_make_a_file_at_once_one_succeeds(tmp_path: Path) -> None:
         start.wait()
         try:
             root.write("a.md", str(number).encode(), replace=False)
-        except Taken:
+        except PathTaken:
             return
         made.append(number)
 
     threads = [threading.Thread(target=make, args=(number,)) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert [(tmp_path / "a.md").read_bytes()] == [str(number).encode() for number in made]
     assert os.listdir(tmp_path) == ["a.md"]
 
@@ -137,13 +137,13 @@ def test_a_file_is_replaced_if_it_holds_what_was_expected(tmp_path: Path) -> Non
     put(tmp_path, "a.md")
     os.chmod(tmp_path / "a.md", 0o604)
     root = Root(tmp_path)
-    with pytest.raises(Changed):
+    with pytest.raises(FileChanged):
         root.write("a.md", b"new", replace=True, expected="0" * 64)
     assert (tmp_path / "a.md").read_text() == "a.md"
     root.write("a.md", b"new", replace=True, expected=hashlib.sha256(b"a.md").hexdigest()[:12])
     assert (tmp_path / "a.md").read_bytes() == b"new"
     assert (tmp_path / "a.md").stat().st_mode & 0o777 == 0o604
-    with pytest.raises(Changed):
+    with pytest.raises(FileChanged):
         root.write("gone.md", b"new", replace=True, expected="00000000")
     assert os.listdir(tmp_path) == ["a.md"]
 
@@ -157,9 +157,9 @@ def test_a_move_never_takes_the_place_of_something(tmp_path: Path) -> None:
         ("a.md", "b.md"), ("a.md", "f"), ("a.md", "empty"), ("f", "a.md"), ("f", "empty"),
         ("a.md", "link"), ("f", "link"),
     ):  # fmt: skip
-        with pytest.raises(Taken):
+        with pytest.raises(PathTaken):
             root.rename(source, target)
-    with pytest.raises(Refused, match="into itself"):
+    with pytest.raises(PathRefused, match="into itself"):
         root.rename("f", "f/g")
     root.rename("f", "g")
     root.rename("a.md", "g/a.md")
@@ -177,9 +177,9 @@ def test_where_there_are_no_hard_links_nothing_is_overwritten_either(
     put(tmp_path, "a.md", "b.md")
     root = Root(tmp_path)
     root.write("c.md", b"c", replace=False)
-    with pytest.raises(Taken):
+    with pytest.raises(PathTaken):
         root.write("a.md", b"x", replace=False)
-    with pytest.raises(Taken):
+    with pytest.raises(PathTaken):
         root.rename("a.md", "b.md")
     root.rename("a.md", "d.md")
     found = {each: (tmp_path / each).read_text() for each in os.listdir(tmp_path)}
@@ -191,7 +191,7 @@ def test_only_files_and_empty_folders_are_removed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("a.md")
     root = Root(tmp_path)
     for path in ("f", "link", "no.md"):
-        with pytest.raises(Refused):
+        with pytest.raises(PathRefused):
             root.remove(path)
     root.remove("f/x.md")
     root.remove("f")
@@ -204,7 +204,7 @@ def test_whether_something_is_there_is_said_of_links_themselves(tmp_path: Path) 
     (tmp_path / "inner").symlink_to("a")
     root = Root(tmp_path)
     names = ("a", "a/b.md", "link", "", ".", "no", "inner/b.md", "../x", "a/b.md/c")
-    assert [root.exists(each) for each in names] == [True] * 5 + [False] * 4
+    assert [root.exists(name) for name in names] == [True] * 5 + [False] * 4
     assert [each.kind for each in root.list()] == ["folder", "link", "link"]
 
 
@@ -213,7 +213,7 @@ def test_whether_something_is_there_is_said_of_links_themselves(tmp_path: Path) 
 def test_a_clean_path_stays_below_and_says_itself(text: str) -> None:
     try:
         path = clean_path(text)
-    except Refused:
+    except PathRefused:
         return
     assert not path.is_absolute()
     assert ".." not in path.parts
@@ -224,5 +224,5 @@ def test_a_clean_path_stays_below_and_says_itself(text: str) -> None:
 
 def test_a_path_may_be_long_but_not_endless() -> None:
     assert clean_path("a" * LONGEST_PATH)
-    with pytest.raises(Refused, match="longer than"):
+    with pytest.raises(PathRefused, match="longer than"):
         clean_path("a" * (LONGEST_PATH + 1))

@@ -12,8 +12,8 @@ import pytest
 from tests.workspace.witness import audited, strays, watched
 
 from lamina.errors import UsageError
-from lamina.workspace.actions import Actions
-from lamina.workspace.root import Refused, Root
+from lamina.workspace.file_actions.actions import FileActions
+from lamina.workspace.root import PathRefused, Root
 
 SECRET = "the secret outside"
 
@@ -105,12 +105,12 @@ class Ground:
             for each in (folder, *folder.rglob("*"))
         ]  # fmt: skip
         found = {
-            str(each): (
-                b"" if each.is_dir() else each.read_bytes(),
-                each.stat().st_mtime_ns,
-                each.stat().st_mode,
+            str(file): (
+                b"" if file.is_dir() else file.read_bytes(),
+                file.stat().st_mtime_ns,
+                file.stat().st_mode,
             )
-            for each in files
+            for file in files
         }
         return found | {
             str(self.base): (b",".join(sorted(map(os.fsencode, os.listdir(self.base)))), 0, 0)
@@ -125,17 +125,17 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     assert ground.state() == ground.before
 
 
-def _edit(actions: Actions, path: str) -> str:
+def _edit(actions: FileActions, path: str) -> str:
     return actions.edit(path, SECRET, "changed")
 
 
-def _mv_there(actions: Actions, path: str) -> str:
+def _mv_there(actions: FileActions, path: str) -> str:
     with contextlib.suppress(UsageError):
         actions.touch("moving.md")
     return actions.mv("moving.md", path)
 
 
-OPERATIONS: dict[str, Callable[[Root, Actions, str], object]] = {
+OPERATIONS: dict[str, Callable[[Root, FileActions, str], object]] = {
     "Root.read": lambda root, _, path: root.read(path, 1000)[0],
     "Root.read hidden": lambda root, _, path: root.read(path, 1000, hidden=True)[0],
     "Root.stat": lambda root, _, path: root.stat(path, hidden=True) and "",
@@ -164,7 +164,7 @@ def test_there_are_more_than_five_hundred_attacks(ground: Ground) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_attack_leads_out_of_the_root(ground: Ground, operation: str) -> None:
     root = Root(ground.root)
-    actions = Actions(root)
+    actions = FileActions(root)
     run = OPERATIONS[operation]
     folders = [ground.outside, ground.decoy, ground.decoy / "notes"]
     run(root, actions, "warm.md") if operation == "touch" else None
@@ -173,7 +173,7 @@ def test_no_attack_leads_out_of_the_root(ground: Ground, operation: str) -> None
             with audited() as heard:
                 try:
                     answer = str(run(root, actions, attack))
-                except (Refused, UsageError):
+                except (PathRefused, UsageError):
                     answer = ""
             assert strays(heard, root.path) == [], attack
             assert watch.seen() == [], attack
@@ -197,14 +197,14 @@ def test_the_witnesses_notice_an_opening_outside(ground: Ground) -> None:
 
 @pytest.mark.parametrize("path", ["pipe.md", "socket.md", "zero.md", "notes/pipe.md"])
 def test_what_is_no_file_is_not_even_opened(ground: Ground, path: str) -> None:
-    with audited() as heard, pytest.raises(Refused):
+    with audited() as heard, pytest.raises(PathRefused):
         Root(ground.root).read(path)
     names = [args[0] for event, args in heard if event == "open"]
     assert Path(path).name not in names
 
 
 def test_names_that_only_look_like_attacks_are_names(ground: Ground) -> None:
-    actions = Actions(Root(ground.root))
+    actions = FileActions(Root(ground.root))
     for name in ("%2e%2e", "．．", "~", "..;", "notes／a.md", "a：b", "-rf"):
         if not name.startswith("."):
             actions.write(f"plain/{name}.md", name)
@@ -214,7 +214,7 @@ def test_names_that_only_look_like_attacks_are_names(ground: Ground) -> None:
 
 def test_a_trash_that_is_a_link_is_not_used(ground: Ground) -> None:
     (ground.root / ".lamina").symlink_to(ground.outside)
-    actions = Actions(Root(ground.root))
+    actions = FileActions(Root(ground.root))
     with pytest.raises(UsageError, match=r"cannot be kept .*nothing was changed"):
         actions.rm("notes/a.md")
     assert (ground.root / "notes" / "a.md").read_text() == "a note"
@@ -233,7 +233,7 @@ def test_a_list_of_changes_by_somebody_else_leads_nowhere(ground: Ground) -> Non
         '{"id":"6","do":"rm","at":0,"path":"link/new.md","kept":"00000000"}',
     ]
     (kept.parent / "changes.jsonl").write_text("\n".join(lines) + "\n")
-    actions = Actions(Root(ground.root))
+    actions = FileActions(Root(ground.root))
     with watched(ground.outside) as watch:
         for number in range(1, 7):
             with audited() as heard, pytest.raises(UsageError):
@@ -283,12 +283,12 @@ def test_a_swap_between_check_and_opening_does_not_lead_out(ground: Ground, swap
             try:
                 assert root.read("swap/secret.md")[0] == b"inside"
                 read += 1
-            except Refused:
+            except PathRefused:
                 refused += 1
         assert watch.seen() == []
 
 
-SWAPPED: dict[str, Callable[[Actions], str]] = {
+SWAPPED: dict[str, Callable[[FileActions], str]] = {
     "read": lambda actions: actions.read("swap/secret.md"),
     "ls": lambda actions: actions.ls("", recursive=True),
     "grep": lambda actions: actions.grep("secret", "swap"),
@@ -318,7 +318,7 @@ def test_a_swap_at_any_moment_does_not_lead_out(
         (swap / "empty").mkdir(parents=True)
         (swap / "secret.md").write_text("inside, no secret")
         (ground.root / "b.md").write_text("b")
-        actions = Actions(Root(ground.root))
+        actions = FileActions(Root(ground.root))
 
         def become_a_link(swap: Path = swap, outside: Path = ground.outside) -> None:
             swap.rename(swap.with_name("real-one"))
@@ -340,11 +340,11 @@ def test_without_handles_of_folders_links_are_refused_as_well(
 ) -> None:
     monkeypatch.setattr(os, "supports_dir_fd", set())
     root = Root(ground.root)
-    actions = Actions(root)
+    actions = FileActions(root)
     assert root.read("notes/a.md")[0] == b"a note"
     for attack in LINKS:
         for run in OPERATIONS.values():
-            with contextlib.suppress(Refused, UsageError):
+            with contextlib.suppress(PathRefused, UsageError):
                 assert SECRET not in str(run(root, actions, attack)), attack
     assert actions.write("new/x.md", "x").startswith("made new/x.md")
     assert actions.ls("new") == "x.md  1"

@@ -4,8 +4,8 @@ Laws: nothing that is read is ever run. Nothing outside an agent's root is opene
 about a file is a problem with its place, and costs no more than what it is about.
 """
 
+from lamina.agents.agent_reader import holds_agent, read_agent
 from lamina.agents.folder import AgentFolder
-from lamina.agents.reading import holds_agent, read_agent
 from lamina.agents.skeleton import write_skeleton
 
 __all__ = ["AgentFolder", "holds_agent", "read_agent", "write_skeleton"]

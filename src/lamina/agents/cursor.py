@@ -7,33 +7,33 @@ from pathlib import Path
 
 from lamina.agents.disk import Disk
 from lamina.agents.fields import Sheet
-from lamina.agents.frontmatter import read_page
-from lamina.agents.guides import Shelf, clean_name, one_line, place_of
+from lamina.agents.guides import GuideSet, clean_name, one_line, place_of
+from lamina.agents.markdown_file import read_markdown
 from lamina.values.agent import Guide
 from lamina.values.item import Include
 
-SUFFIX = ".mdc"
+CURSOR_SUFFIX = ".mdc"
 # Patterns that tell no file from another.
 _EVERYTHING = {"*", "**", "**/*", "**/**", "**/*.*", "*.*", "/**", "/**/*", "./**", "./**/*"}
 
 
-def read_cursor_rules(disk: Disk, shelf: Shelf, folder: Path, *, others: bool = True) -> None:
+def read_cursor_rules(disk: Disk, shelf: GuideSet, folder: Path, *, others: bool = True) -> None:
     """Keeps the rules of a folder and of those below it; with `others`, complains of what is no
     rule there."""
     for path in disk.walk(folder):
-        if path.suffix.lower() == SUFFIX:
+        if path.suffix.lower() == CURSOR_SUFFIX:
             within = path.parent.name if path.parent != folder else ""
             add_cursor_rule(disk, shelf, path, within=within)
         elif others:
-            problem = f"is not read: Cursor's rules end in {SUFFIX}"
+            problem = f"is not read: Cursor's rules end in {CURSOR_SUFFIX}"
             disk.notes.warn(disk.shown(path), problem)
 
 
-def add_cursor_rule(disk: Disk, shelf: Shelf, path: Path, *, within: str = "") -> None:
+def add_cursor_rule(disk: Disk, shelf: GuideSet, path: Path, *, within: str = "") -> None:
     text, shown = disk.text(path), disk.shown(path)
     if text is None:
         return
-    page = read_page(text, shown, disk.notes)
+    page = read_markdown(text, shown, disk.notes)
     if not page.has_head and text.strip():
         problem = "has no head between lines of '---', so it joins only when it is added by hand"
         disk.notes.warn(shown, problem, 1)
@@ -61,12 +61,12 @@ def _include(always: bool, globs: tuple[str, ...], description: str) -> Include:
     and such a rule is searched for by its description as well."""
     if always:
         return "always"
-    says_which = any(each not in _EVERYTHING for each in globs)
+    says_which = any(glob not in _EVERYTHING for glob in globs)
     return "agent" if description and not says_which else "manual"
 
 
 def _complain_of_globs(sheet: Sheet, globs: tuple[str, ...], description: str) -> None:
-    broad = [each for each in globs if each in _EVERYTHING]
+    broad = [glob for glob in globs if glob in _EVERYTHING]
     if broad:
         also = ", and is searched for by its description" if description else ""
         problem = (

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lamina.agents.notes import Notes
+from lamina.agents.problems import ProblemList
 
 MEGABYTE = 1_000_000
 # Nobody writes that many rules by hand; a folder of data was taken for one of rules.
@@ -36,7 +36,7 @@ class Disk:
     """What is read below `root`. Paths are shown as a person would write them: as seen from where
     they stand, if that is how they named the agent."""
 
-    def __init__(self, root: Path, notes: Notes, *, relative: bool = False) -> None:
+    def __init__(self, root: Path, notes: ProblemList, *, relative: bool = False) -> None:
         self.root = root
         self.notes = notes
         self.stamps: dict[str, Stamp] = {}

@@ -4,19 +4,19 @@ from pathlib import Path
 from typing import Any
 
 from lamina.agents.disk import Disk
-from lamina.agents.guides import Shelf
-from lamina.agents.notes import Notes
+from lamina.agents.guides import GuideSet
+from lamina.agents.problems import ProblemList
 from lamina.values.agent import Agent, Project, Skill
 
 
-class Draft:
+class AgentDraft:
     """What was found so far. `disk` is what it is read from, and `place` what was named."""
 
     def __init__(self, disk: Disk, place: Path, name: str) -> None:
         self.disk = disk
         self.place = place
-        self.notes: Notes = disk.notes
-        self.shelf = Shelf(self.notes)
+        self.notes: ProblemList = disk.notes
+        self.shelf = GuideSet(self.notes)
         self.name = name
         self.description = ""
         self.version = ""

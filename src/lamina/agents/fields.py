@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.agents.notes import Notes
+from lamina.agents.problems import ProblemList
 
 _MARKS = re.compile(r"[{},]")
 
@@ -48,7 +48,7 @@ class Sheet:
     """The entries of an object, taken by name; what nobody took is reported by `finish`."""
 
     def __init__(
-        self, entries: Mapping[str, Field], path: str, notes: Notes, line: int | None = None
+        self, entries: Mapping[str, Field], path: str, notes: ProblemList, line: int | None = None
     ) -> None:
         self.entries = entries
         self.path = path

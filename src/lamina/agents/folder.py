@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from lamina.agents.agent_reader import LoadedAgent, load_agent
 from lamina.agents.disk import stamp_of
-from lamina.agents.reading import Loaded, load_agent
 from lamina.errors import UsageError
 from lamina.values.agent import Agent, Guides, Problem
 
@@ -21,7 +21,7 @@ class AgentFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         # Where it is stays, wherever the process goes.
         self.path = Path(os.path.abspath(Path(path).expanduser()))
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedAgent | None = None
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
@@ -39,7 +39,7 @@ class AgentFolder:
         agent = await self.agent()
         return Guides(guides=agent.guides, problems=agent.problems)
 
-    def _look(self) -> Loaded:
+    def _look(self) -> LoadedAgent:
         if self._loaded and all(
             stamp_of(path) == stamp for path, stamp in self._loaded.stamps.items()
         ):
@@ -52,4 +52,4 @@ class AgentFolder:
             # It went away while it was in use: there is nothing of it now, and that is said.
             gone = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
             agent = Agent(name=self._loaded.agent.name, problems=(gone,), place=str(self.path))
-            return Loaded(agent=agent, stamps=self._loaded.stamps)
+            return LoadedAgent(agent=agent, stamps=self._loaded.stamps)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from lamina.agents.disk import MEGABYTE, Disk
 from lamina.agents.fields import Sheet
-from lamina.agents.frontmatter import Page, read_page
 from lamina.agents.imports import unclosed_fence
-from lamina.agents.notes import Notes
+from lamina.agents.markdown_file import MarkdownFile, read_markdown
+from lamina.agents.problems import ProblemList
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL, Guide, GuideKind
 from lamina.values.item import Include
 
@@ -25,10 +25,10 @@ MOST_CHARACTERS = MEGABYTE
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 
 
-class Shelf:
+class GuideSet:
     """The guides of an agent, each name once of its kind."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: ProblemList) -> None:
         self._notes = notes
         self._guides: dict[tuple[str, str], Guide] = {}
         self._texts: dict[tuple[str, str], Guide] = {}
@@ -79,7 +79,7 @@ class Shelf:
         return replace(guide, include="manual", globs=())
 
 
-def clean_name(name: str, path: str, notes: Notes, line: int | None) -> str:
+def clean_name(name: str, path: str, notes: ProblemList, line: int | None) -> str:
     """A name as it can be shown and typed; empty if nothing is left of it."""
     shown = "".join(each for each in name if unicodedata.category(each) not in _UNSEEN)
     shown = unicodedata.normalize("NFC", shown).strip()
@@ -99,7 +99,7 @@ def place_of(path: str, line: int | None) -> str:
 
 
 def read_guides(
-    disk: Disk, shelf: Shelf, folder: Path, kind: GuideKind, suffix: str = ".md"
+    disk: Disk, shelf: GuideSet, folder: Path, kind: GuideKind, suffix: str = ".md"
 ) -> None:
     """Keeps the guides of a folder of our own form, and of those below it."""
     for path in disk.walk(folder):
@@ -112,11 +112,11 @@ def read_guides(
 
 
 def add_guide(
-    disk: Disk, shelf: Shelf, path: Path, text: str, kind: GuideKind, *, within: str = ""
+    disk: Disk, shelf: GuideSet, path: Path, text: str, kind: GuideKind, *, within: str = ""
 ) -> None:
     """Keeps what a file of our own form holds."""
     shown = disk.shown(path)
-    page = read_page(text, shown, disk.notes)
+    page = read_markdown(text, shown, disk.notes)
     if not page.has_head and text.strip():
         problem = (
             "has no head between lines of '---', so it joins only when it is added by hand; "
@@ -128,7 +128,7 @@ def add_guide(
 
 
 def guide_of(
-    sheet: Sheet, kind: GuideKind, stem: str, page: Page, priority: str = "priority"
+    sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
     """The guide that a head and a text make; `stem` is its name if it has no other."""
     notes, path = sheet.notes, sheet.path

@@ -38,7 +38,7 @@ def _without_code(text: str) -> str:
             paragraphs += [[""], []]
         else:
             paragraphs[-1].append(line)
-    shown = [_without_spans("\n".join(each)) for each in paragraphs if each]
+    shown = [_without_spans("\n".join(paragraph)) for paragraph in paragraphs if paragraph]
     return "\n".join(shown)
 
 

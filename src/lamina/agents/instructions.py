@@ -8,11 +8,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lamina.agents.draft import Draft
+from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Sheet
-from lamina.agents.frontmatter import read_page
 from lamina.agents.guides import MOST_CHARACTERS, clean_name, one_line, place_of
 from lamina.agents.imports import find_imports, looks_like_path
+from lamina.agents.markdown_file import read_markdown
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 
 AGENTS_FILE = "AGENTS.md"
@@ -27,7 +27,7 @@ _MOST_IMPORTS = 500
 class Instructions:
     """Files as rules that apply always, in the order in which they are added."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
         self._read: set[str] = set()
@@ -118,7 +118,7 @@ class Instructions:
                 self._import(wanted, inner, (*chain, real))
 
 
-def read_claude_rules(draft: Draft, folder: Path) -> None:
+def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
     """Keeps `.claude/rules`: with `paths` they join with files that fit, without them always."""
     disk = draft.disk
     for path in disk.walk(folder):
@@ -126,7 +126,7 @@ def read_claude_rules(draft: Draft, folder: Path) -> None:
         if path.suffix.lower() != ".md":
             draft.notes.warn(shown, "is not read: Claude's rules end in .md")
         elif (text := disk.text(path)) is not None:
-            page = read_page(text, shown, draft.notes)
+            page = read_markdown(text, shown, draft.notes)
             sheet = Sheet(page.head, shown, draft.notes, 1)
             globs = sheet.texts("paths")
             guide = Guide(

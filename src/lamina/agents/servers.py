@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from lamina.agents.draft import Draft
+from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Field
-from lamina.agents.jsons import read_json
-from lamina.agents.yamls import Unreadable
+from lamina.agents.json_fields import read_json
+from lamina.agents.yaml_fields import UnreadableText
 from lamina.values.item import Include
-from lamina.values.tool import Permission, terms_in_our_words
+from lamina.values.tool import Permission, translate_server_terms
 
 _TERMS: dict[str, tuple[str, ...]] = {
     "permission": get_args(Permission),
@@ -23,7 +23,7 @@ _TERMS: dict[str, tuple[str, ...]] = {
 ROOTS = ("mcpServers", "servers")
 
 
-def read_server_file(draft: Draft, path: Path) -> None:
+def read_server_file(draft: AgentDraft, path: Path) -> None:
     """Keeps the servers of a JSON file."""
     text, shown = draft.disk.text(path), draft.disk.shown(path)
     if text is None:
@@ -33,7 +33,7 @@ def read_server_file(draft: Draft, path: Path) -> None:
         return
     try:
         whole = read_json(text, shown, draft.notes)
-    except Unreadable as error:
+    except UnreadableText as error:
         draft.notes.error(shown, error.problem, error.line)
         return
     root = next((each for each in ROOTS if each in whole.entries), None)
@@ -43,7 +43,7 @@ def read_server_file(draft: Draft, path: Path) -> None:
     read_servers(draft, shown, whole.entries[root])
 
 
-def read_servers(draft: Draft, path: str, found: Field) -> None:
+def read_servers(draft: AgentDraft, path: str, found: Field) -> None:
     """Keeps the servers of an `mcpServers` object."""
     if found.data is None:
         return
@@ -64,8 +64,8 @@ def read_servers(draft: Draft, path: str, found: Field) -> None:
             draft.servers[name] = _read_server(draft, path, name, entry)
 
 
-def _read_server(draft: Draft, path: str, name: str, entry: Field) -> dict[str, Any]:
-    said = terms_in_our_words(entry.data)
+def _read_server(draft: AgentDraft, path: str, name: str, entry: Field) -> dict[str, Any]:
+    said = translate_server_terms(entry.data)
     if bool(said.get("command")) == bool(said.get("url")):
         both = "both 'command' and 'url'" if said.get("command") else "neither 'command' nor 'url'"
         draft.notes.error(path, f"the server {name!r} has {both}; it needs one", entry.line)
@@ -90,7 +90,7 @@ def _read_server(draft: Draft, path: str, name: str, entry: Field) -> dict[str, 
 
 
 def _check_terms(
-    draft: Draft, path: str, what: str, said: dict[str, Any], line: int | None
+    draft: AgentDraft, path: str, what: str, said: dict[str, Any], line: int | None
 ) -> None:
     for key, choices in _TERMS.items():
         if key in said and said[key] not in choices:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import fields
 
-from lamina.agents.draft import Draft
+from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Field, Sheet, number_of
 from lamina.errors import InvalidSetting, LaminaError
 from lamina.values.envelope import Options
@@ -20,24 +20,24 @@ from lamina.values.settings import Settings
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SEARCHES = ("guide_search", "tool_search")
-_SEARCH_FIELDS = {each.name for each in fields(SearchSettings)}
-_OPTIONS = {each.name for each in fields(Options)}
+_SEARCH_FIELDS = {info.name for info in fields(SearchSettings)}
+_OPTIONS = {info.name for info in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
 # What keeps a person safe is theirs to say: an agent may come from anywhere.
 _PERSONS = ("web", "allow_hosts", "secrets")
-_SETTINGS = {each.name for each in fields(Settings)} - set(_PERSONS)
+_SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
-def read_settings(draft: Draft, sheet: Sheet) -> None:
+def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
     """Keeps the entries of an object of settings."""
     for name, found in sheet.entries.items():
         if found.data is not None:
             keep_setting(draft, sheet.path, name, found)
 
 
-def keep_setting(draft: Draft, path: str, name: str, found: Field) -> None:
+def keep_setting(draft: AgentDraft, path: str, name: str, found: Field) -> None:
     """Keeps a setting or an option if it is one, and may be what it is."""
     if name in SEARCHES:
         draft.settings[name] = read_search(draft, path, name, found)
@@ -54,7 +54,7 @@ def keep_setting(draft: Draft, path: str, name: str, found: Field) -> None:
 
 
 def _keep(
-    kept: dict[str, Any], draft: Draft, path: str, name: str, found: Field, problem: str
+    kept: dict[str, Any], draft: AgentDraft, path: str, name: str, found: Field, problem: str
 ) -> None:
     if problem:
         draft.notes.error(path, f"{name}: {problem}; it is not used", found.line)
@@ -64,24 +64,24 @@ def _keep(
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
     """What is wrong with a value; empty if nothing is."""
-    kind = next(each.type for each in fields(form) if each.name == name)
+    kind = next(info.type for info in fields(form) if info.name == name)
     choices = get_args(kind)
-    if choices and all(isinstance(each, str) for each in choices) and value not in choices:
+    if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
         return f"has to be one of {', '.join(choices)}, not {value!r}"
     try:
         msgspec.convert({name: value}, form)
     except InvalidSetting as error:
         return f"{error.problem}, not {value!r}"
     except msgspec.ValidationError:
-        kinds = [each for each in choices or (kind,) if each is not NoneType]
-        words = " or ".join(_WORDS.get(each, "an object") for each in kinds)
+        kinds = [choice for choice in choices or (kind,) if choice is not NoneType]
+        words = " or ".join(_WORDS.get(kind, "an object") for kind in kinds)
         return f"has to be {words}, not {value!r}"
     except LaminaError as error:
         return str(error)
     return ""
 
 
-def read_search(draft: Draft, path: str, name: str, found: Field) -> dict[str, Any]:
+def read_search(draft: AgentDraft, path: str, name: str, found: Field) -> dict[str, Any]:
     """Settings of a search: the name of a preset, whether to search at all, or one by one."""
     if isinstance(found.data, bool):
         return {"search": found.data}
@@ -100,7 +100,7 @@ def read_search(draft: Draft, path: str, name: str, found: Field) -> dict[str, A
     return settings
 
 
-def _search_field(draft: Draft, path: str, key: str, found: Field) -> Mapping[str, Any]:
+def _search_field(draft: AgentDraft, path: str, key: str, found: Field) -> Mapping[str, Any]:
     if key not in _SEARCH_FIELDS:
         near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
@@ -112,7 +112,7 @@ def _search_field(draft: Draft, path: str, key: str, found: Field) -> Mapping[st
     return {key: found.data}
 
 
-def _preset(draft: Draft, path: str, name: str, found: Field) -> dict[str, Any]:
+def _preset(draft: AgentDraft, path: str, name: str, found: Field) -> dict[str, Any]:
     from lamina.selection.presets import preset
 
     said = found.text.strip().lower() if found.is_scalar else ""
@@ -124,7 +124,7 @@ def _preset(draft: Draft, path: str, name: str, found: Field) -> dict[str, Any]:
     return msgspec.structs.asdict(preset(said))  # type: ignore[arg-type]
 
 
-def read_model(draft: Draft, path: str, found: Field | None) -> str:
+def read_model(draft: AgentDraft, path: str, found: Field | None) -> str:
     """A model as `provider:id`; empty if it is none."""
     if found is None:
         return ""

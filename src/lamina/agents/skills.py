@@ -7,13 +7,13 @@ Law: a skill with a wrong name or description is still a skill, under the name o
 import re
 from pathlib import Path
 
-from lamina.agents.draft import Draft
+from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Sheet
-from lamina.agents.frontmatter import Page, read_page
 from lamina.agents.guides import clean_name, one_line, place_of
+from lamina.agents.markdown_file import MarkdownFile, read_markdown
 from lamina.values.agent import Guide, Skill
 
-FILE = "SKILL.md"
+SKILL_FILE = "SKILL.md"
 OVERVIEW = "skills"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MOST_NAME, _MOST_DESCRIPTION, _MOST_COMPATIBILITY = 64, 1024, 500
@@ -26,19 +26,19 @@ _HEADING = (
 )
 
 
-def read_skills(draft: Draft, folder: Path) -> None:
+def read_skills(draft: AgentDraft, folder: Path) -> None:
     """Keeps the skills that are folders of this one."""
     for name in draft.disk.names(folder):
-        if draft.disk.is_file(folder / name / FILE):
+        if draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
 
 
-def read_skill(draft: Draft, folder: Path) -> None:
-    path = folder / FILE
+def read_skill(draft: AgentDraft, folder: Path) -> None:
+    path = folder / SKILL_FILE
     text, shown = draft.disk.text(path), draft.disk.shown(path)
     if text is None:
         return
-    page = read_page(text, shown, draft.notes)
+    page = read_markdown(text, shown, draft.notes)
     if not page.has_head:
         draft.notes.error(shown, "has no head with a name and a description", 1)
     skill = _skill_of(Sheet(page.head, shown, draft.notes, 1), folder, page)
@@ -65,7 +65,7 @@ def read_skill(draft: Draft, folder: Path) -> None:
     )
 
 
-def _skill_of(sheet: Sheet, folder: Path, page: Page) -> Skill:
+def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
     description = one_line(sheet.text("description"))
     if not description and page.has_head:
         sheet.complain("description", "is missing; it is what a skill is chosen by")
@@ -93,7 +93,7 @@ def _skill_of(sheet: Sheet, folder: Path, page: Page) -> Skill:
     return skill
 
 
-def _name_of(sheet: Sheet, folder: Path, page: Page) -> str:
+def _name_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> str:
     own = clean_name(folder.name, sheet.path, sheet.notes, None) or "unnamed"
     said = sheet.text("name").strip()
     if not said:
@@ -117,17 +117,17 @@ def _tools(sheet: Sheet) -> tuple[str, ...]:
     if found.is_object:
         sheet.complain("allowed-tools", "has to be names of tools, not an object")
         return ()
-    said = " ".join(each.text for each in found.items) if found.is_list else found.text
+    said = " ".join(item.text for item in found.items) if found.is_list else found.text
     return tuple(_TOOL.findall(said))
 
 
-def add_overview(draft: Draft) -> None:
+def add_overview(draft: AgentDraft) -> None:
     """Keeps the one reference that tells, always, which skills there are."""
     if not draft.skills:
         return
     listed = "\n".join(
-        f"- {each.name}: {each.description}" if each.description else f"- {each.name}"
-        for each in draft.skills
+        f"- {skill.name}: {skill.description}" if skill.description else f"- {skill.name}"
+        for skill in draft.skills
     )
     place = draft.disk.shown(draft.place)
     guide = Guide(

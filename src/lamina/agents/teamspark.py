@@ -7,19 +7,19 @@ import re
 from pathlib import Path
 
 from lamina.agents.disk import Disk
-from lamina.agents.draft import Draft
+from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Field, Sheet
-from lamina.agents.frontmatter import Page, read_page
 from lamina.agents.guides import clean_name, guide_of, one_line
-from lamina.agents.jsons import read_json
+from lamina.agents.json_fields import read_json
+from lamina.agents.markdown_file import MarkdownFile, read_markdown
 from lamina.agents.servers import read_servers
 from lamina.agents.settings import as_number, keep_setting, read_model
-from lamina.agents.yamls import Unreadable, read_yaml
+from lamina.agents.yaml_fields import UnreadableText, read_yaml
 from lamina.values.agent import GuideKind
 
-FOLDER_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
+TEAMSPARK_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
 # By any of these a YAML file is known to be one of TeamSpark's.
-MARKS = {"metadata", "systemPrompt", "mcpServers"}
+TEAMSPARK_KEYS = {"metadata", "systemPrompt", "mcpServers"}
 _FOLDERS: tuple[tuple[str, GuideKind], ...] = (("rules", "rule"), ("refs", "reference"))
 _SUFFIXES = {".mdt", ".md"}
 _OPTIONS = {"maxOutputTokens": "max_tokens", "temperature": "temperature", "topP": "top_p"}
@@ -51,7 +51,7 @@ def without_vectors(text: str) -> str:
     return _VECTORS.sub(emptied, text)
 
 
-def read_teamspark_file(draft: Draft, path: Path) -> bool:
+def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
     """Keeps what the file of an agent says; False if it could not be read."""
     text, shown = draft.disk.text(path), draft.disk.shown(path)
     if text is None:
@@ -61,7 +61,7 @@ def read_teamspark_file(draft: Draft, path: Path) -> bool:
             whole: Field | None = read_json(text, shown, draft.notes)
         else:
             whole = read_yaml(without_vectors(text), shown, draft.notes)
-    except Unreadable as error:
+    except UnreadableText as error:
         draft.notes.error(shown, f"{error.problem}; nothing it says is used", error.line)
         return False
     if whole is None or not whole.is_object:
@@ -72,7 +72,7 @@ def read_teamspark_file(draft: Draft, path: Path) -> bool:
     return True
 
 
-def read_teamspark(draft: Draft, sheet: Sheet) -> None:
+def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
     metadata = sheet.sheet("metadata")
     said = metadata.text("name")
     draft.name = clean_name(said, sheet.path, draft.notes, metadata.line_of("name")) or draft.name
@@ -91,7 +91,7 @@ def read_teamspark(draft: Draft, sheet: Sheet) -> None:
     sheet.finish()
 
 
-def _read_settings(draft: Draft, sheet: Sheet) -> None:
+def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
     draft.model = read_model(draft, sheet.path, sheet.field("model"))
     draft.options |= _DEFAULTS
     search: dict[str, Field] = {}
@@ -114,7 +114,7 @@ def _read_settings(draft: Draft, sheet: Sheet) -> None:
     sheet.finish()
 
 
-def _read_list(draft: Draft, sheet: Sheet, name: str, kind: GuideKind) -> None:
+def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> None:
     found = sheet.field(name)
     if found is None:
         return
@@ -132,13 +132,15 @@ def _read_list(draft: Draft, sheet: Sheet, name: str, kind: GuideKind) -> None:
         inner = Sheet(item.entries, sheet.path, draft.notes, item.line)
         if not inner.has("name"):
             inner.complain("name", f"is missing; it is called {kind}-{at}")
-        page = Page(body=inner.text("text").strip("\n").rstrip(), line=item.line, has_head=True)
+        page = MarkdownFile(
+            body=inner.text("text").strip("\n").rstrip(), line=item.line, has_head=True
+        )
         inner.take(*_KEPT_WITH_GUIDES)
         guide = guide_of(inner, kind, f"{kind}-{at}", page, priority="priorityLevel")
         draft.shelf.add(guide, sheet.path, item.line)
 
 
-def read_teamspark_folder(draft: Draft, folder: Path, file: Path) -> None:
+def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
     """Keeps an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
     disk = draft.disk
     read_teamspark_file(draft, file)
@@ -153,11 +155,11 @@ def read_teamspark_folder(draft: Draft, folder: Path, file: Path) -> None:
                 draft.notes.warn(disk.shown(path), problem)
 
 
-def add_teamspark_guide(disk: Disk, draft: Draft, path: Path, kind: GuideKind) -> None:
+def add_teamspark_guide(disk: Disk, draft: AgentDraft, path: Path, kind: GuideKind) -> None:
     text, shown = disk.text(path), disk.shown(path)
     if text is None:
         return
-    page = read_page(text, shown, draft.notes)
+    page = read_markdown(text, shown, draft.notes)
     if not page.has_head and text.strip():
         draft.notes.warn(shown, "has no head, so it joins only when it is added by hand", 1)
     sheet = Sheet(page.head, shown, draft.notes, 1)

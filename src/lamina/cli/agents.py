@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.agents.reading import read_agent
+from lamina.agents.agent_reader import read_agent
 from lamina.agents.skeleton import write_skeleton
-from lamina.cli.chatting.choosing import OWN, write_value
-from lamina.cli.escaping import one_line, visible
+from lamina.cli.chat.settings import OWN_VALUES, write_value
+from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import UsageError
 from lamina.providers.tokens import EncodingCounter
 from lamina.values.agent import Agent, Guide, Problem
@@ -53,7 +53,7 @@ class GuideRow(Struct, frozen=True, kw_only=True):
     place: str
 
 
-def new(name: str, parent: Path | None, workspace: Path) -> str:
+def write_new_agent(name: str, parent: Path | None, workspace: Path) -> str:
     """Writes an agent to begin with, and says where it is.
 
     Raises:
@@ -69,11 +69,11 @@ def new(name: str, parent: Path | None, workspace: Path) -> str:
     )
 
 
-def show_list(workspace: Path, as_json: bool) -> str:
+def show_agents(workspace: Path, as_json: bool) -> str:
     """The agents for machines; or drawn, and nothing to print."""
     found = list_agents(workspace)
     if as_json:
-        return _json([_list_row(each) for each in found])
+        return _json([_list_row(agent) for agent in found])
     console = Console()
     if not found:
         console.print(
@@ -92,15 +92,15 @@ def _table(found: tuple[FoundAgent, ...]) -> Table:
     for heading in ("name", "where", "rules", "refs", "skills", "servers", "problems", "what for"):
         numeric = heading in ("rules", "refs", "skills", "servers")
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for each in found:
-        row = _list_row(each)
+    for agent in found:
+        row = _list_row(agent)
         problems = _say_counts(row["errors"], row["warnings"]) or "-"
         table.add_row(
-            Styled(visible(each.name)),
-            each.where,
+            Styled(visible(agent.name)),
+            agent.where,
             *(str(row[name]) for name in ("rules", "references", "skills", "servers")),
             problems,
-            Styled(one_line(each.problem or row["description"], 60)),
+            Styled(one_line(agent.problem or row["description"], 60)),
         )
     return table
 
@@ -108,12 +108,12 @@ def _table(found: tuple[FoundAgent, ...]) -> Table:
 def _blocks(found: tuple[FoundAgent, ...]) -> Group:
     """A few lines an agent, where a table would be all folds."""
     parts: list[ConsoleRenderable] = []
-    for each in found:
-        row = _list_row(each)
+    for agent in found:
+        row = _list_row(agent)
         counts = [_count(row[many], one) for many, one in _HELD.items() if row[many]]
         held = ", ".join((*counts, _say_counts(row["errors"], row["warnings"])))
-        name = Styled.assemble((visible(each.name), "bold"), f" ({each.where})")
-        lines = (held.strip(", "), one_line(each.problem or row["description"], 200))
+        name = Styled.assemble((visible(agent.name), "bold"), f" ({agent.where})")
+        lines = (held.strip(", "), one_line(agent.problem or row["description"], 200))
         parts += [name, *(Padding(Styled(line), (0, 0, 0, 2)) for line in lines if line)]
     return Group(*parts)
 
@@ -131,8 +131,8 @@ def _list_row(found: FoundAgent) -> dict[str, Any]:
         "path": found.path,
         "description": agent.description,
         "model": agent.model,
-        "rules": sum(each.kind == "rule" for each in agent.guides),
-        "references": sum(each.kind == "reference" for each in agent.guides),
+        "rules": sum(guide.kind == "rule" for guide in agent.guides),
+        "references": sum(guide.kind == "reference" for guide in agent.guides),
         "skills": len(agent.skills),
         "servers": len(agent.servers),
         "projects": len(agent.projects),
@@ -142,7 +142,7 @@ def _list_row(found: FoundAgent) -> dict[str, Any]:
     }
 
 
-def show(which: str, workspace: Path, as_json: bool) -> str:
+def print_agent(which: str, workspace: Path, as_json: bool) -> str:
     """An agent for machines; or drawn, and nothing to print.
 
     Raises:
@@ -165,7 +165,7 @@ def show(which: str, workspace: Path, as_json: bool) -> str:
 def _plain(agent: Agent, workspace: Path) -> dict[str, Any]:
     """What is shown, as data; servers without what may be secret."""
     whole = msgspec.to_builtins(agent)
-    whole["guides"] = msgspec.to_builtins([_guide_row(each) for each in _in_order(agent.guides)])
+    whole["guides"] = msgspec.to_builtins([_guide_row(guide) for guide in _in_order(agent.guides)])
     whole["servers"] = {name: _terms(entry) for name, entry in agent.servers.items()}
     whole["persona_parts"] = [
         {"name": name, "text": text} for name, text in persona_parts(agent, workspace)
@@ -215,7 +215,7 @@ def _guide_row(guide: Guide) -> GuideRow:
 
 def _in_order(guides: tuple[Guide, ...]) -> list[Guide]:
     """As they are sent: references, then rules; by level, then by name."""
-    return sorted(guides, key=lambda each: (each.kind, each.level, each.name))
+    return sorted(guides, key=lambda guide: (guide.kind, guide.level, guide.name))
 
 
 def _draw_head(console: Console, agent: Agent, workspace: Path) -> None:
@@ -248,7 +248,7 @@ def _say_setting(name: str, value: Any) -> str:
         usual = msgspec.structs.asdict(SearchSettings())
         own = {key: each for key, each in value.items() if usual[key] != each}
         named = write_value(SearchSettings(**value))
-        value = own if named == OWN else named
+        value = own if named == OWN_VALUES else named
     return f"{name}={_say(value)}"
 
 
@@ -298,7 +298,9 @@ def _draw_rest(console: Console, agent: Agent) -> None:
         console.print(Styled.assemble(("relation    ", "bold"), visible(said)), soft_wrap=True)
 
 
-def check(paths: list[str], workspace: Path, strict: bool, as_json: bool) -> tuple[str, bool]:
+def print_problems(
+    paths: list[str], workspace: Path, strict: bool, as_json: bool
+) -> tuple[str, bool]:
     """Every problem of some agents, or of all there are, and whether they may pass.
 
     Raises:
@@ -307,20 +309,20 @@ def check(paths: list[str], workspace: Path, strict: bool, as_json: bool) -> tup
     agents = _agents_at(paths, workspace) if paths else _agents_there_are(workspace)
     if not agents:
         raise UsageError("there is nothing to check here; name a folder or a file of an agent")
-    problems = tuple(dict.fromkeys(each for agent in agents for each in agent.problems))
+    problems = tuple(dict.fromkeys(problem for agent in agents for problem in agent.problems))
     errors, warnings = _counts(problems)
     is_fine = not errors and not (strict and warnings)
     if as_json:
         rows = [{"path": "", "line": None, "level": "error"} | _problem_row(p) for p in problems]
         return _json(rows), is_fine
-    lines = [visible(_say_problem(each)) for each in problems]
+    lines = [visible(_say_problem(problem)) for problem in problems]
     counted = _say_counts(errors, warnings) or "no problems"
     whole = f"{_count(len(agents), 'agent')}: {counted}."
     return "\n".join((*lines, whole)), is_fine
 
 
 def _agents_at(paths: list[str], workspace: Path) -> list[Agent]:
-    return [check_agent(read_agent(find_agent(each, workspace)), os.environ) for each in paths]
+    return [check_agent(read_agent(find_agent(path, workspace)), os.environ) for path in paths]
 
 
 def _agents_there_are(workspace: Path) -> list[Agent]:
@@ -344,7 +346,7 @@ def _say_problem(problem: Problem) -> str:
 
 
 def _counts(problems: tuple[Problem, ...]) -> tuple[int, int]:
-    errors = sum(each.level == "error" for each in problems)
+    errors = sum(problem.level == "error" for problem in problems)
     return errors, len(problems) - errors
 
 

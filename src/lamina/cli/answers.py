@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.cli.log import describe
-from lamina.engine.calling import Wanted
-from lamina.engine.recorder import Listed, Recorded, list_requests, rebuild_request
-from lamina.engine.runner import Answer
-from lamina.engine.session import Session
-from lamina.engine.tree import labels_of
+from lamina.audit.recorder import ListedRequest, RebuiltRequest, list_requests, rebuild_request
+from lamina.cli.log import describe_entry
 from lamina.journal import Journal
 from lamina.ports import TargetBook
+from lamina.runners.caller import WaitingCall
+from lamina.runners.runner import Answer
+from lamina.session.session import Session
+from lamina.session.tree import labels_of
 from lamina.text import label_of
 from lamina.values.item import ITEM_KINDS
 from lamina.values.note import Hit
@@ -60,9 +60,9 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
     ]
 
 
-def describe_items(context: RequestContext) -> list[dict[str, Any]]:
+def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
     """What a request was built from, and then what is not in it."""
-    out = {each.what for each in context.left_out}
+    out = {omission.what for omission in context.left_out}
     rows = [
         {
             "id": item.item,
@@ -88,14 +88,14 @@ def describe_items(context: RequestContext) -> list[dict[str, Any]]:
     ]
     return rows + [
         {
-            "id": each.what,
-            "label": label_left_out(each),
+            "id": omission.what,
+            "label": label_left_out(omission),
             "placement": "left_out",
-            "tokens": each.tokens,
-            "reason": each.reason,
-            "detail": each.detail,
+            "tokens": omission.tokens,
+            "reason": omission.reason,
+            "detail": omission.detail,
         }
-        for each in context.left_out
+        for omission in context.left_out
     ]
 
 
@@ -128,7 +128,7 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
     if turn is not None:
         cached = leading_cached(turn.prompt.tokens, turn.context.agreement, turn.usage)
         layers = describe_layers(turn.prompt, cached, turn.context.agreement.tokens)
-        context = describe_items(turn.context)
+        context = describe_context_items(turn.context)
     return {
         "session": session.id,
         "answer": answer.text,
@@ -184,10 +184,10 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
     } | _describe_sources(answer)
 
 
-def describe_waiting(waiting: Sequence[Wanted]) -> list[dict[str, Any]]:
+def describe_waiting(waiting: Sequence[WaitingCall]) -> list[dict[str, Any]]:
     return [
-        {"call": msgspec.to_builtins(each.call), "tool": msgspec.to_builtins(each.tool)}
-        for each in waiting
+        {"call": msgspec.to_builtins(call.call), "tool": msgspec.to_builtins(call.tool)}
+        for call in waiting
     ]
 
 
@@ -201,7 +201,7 @@ def describe_tree(session: Session) -> dict[str, Any]:
     labels = labels_of(entries)
     rows = []
     for entry in entries:
-        kind, said = describe(entry)
+        kind, said = describe_entry(entry)
         first = (said.splitlines() or [""])[0]
         rows.append(
             {
@@ -242,15 +242,17 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
         "problems": list(recorded.problems),
     }
     if full:
-        described["segments"] = [_segment(each) for each in prompt or ()]
+        described["segments"] = [_segment(segment) for segment in prompt or ()]
     return described
 
 
-def _last_request(session: Session, book: TargetBook) -> Recorded | None:
+def _last_request(session: Session, book: TargetBook) -> RebuiltRequest | None:
     entries = {entry.id: entry for entry in session.entries}
     journal = Journal(entries=entries, leaf=session.state.leaf)
     requests = list_requests(journal)
-    last: Listed | None = next((each for each in reversed(requests.listed) if each.active), None)
+    last: ListedRequest | None = next(
+        (request for request in reversed(requests.listed) if request.active), None
+    )
     return rebuild_request(journal, requests, last, book) if last else None
 
 

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import (
-    commands_agents,
-    commands_looking,
-    commands_memory,
-    commands_models,
-    commands_notes,
-    commands_searching,
-    commands_sessions,
-    commands_talking,
-    commands_usage,
+from lamina.cli.commands import (
+    agent_usage,
+    agents,
+    chat,
+    context,
+    memory,
+    models,
+    notes,
+    search,
+    sessions,
 )
 from lamina.errors import LaminaError
 
@@ -29,17 +29,17 @@ app = typer.Typer(
 )
 # In the order of `lamina --help`.
 for group in (
-    commands_talking,
-    commands_notes,
-    commands_agents,
-    commands_searching,
-    commands_looking,
-    commands_memory,
-    commands_sessions,
-    commands_models,
+    chat,
+    notes,
+    agents,
+    search,
+    context,
+    memory,
+    sessions,
+    models,
 ):
     app.add_typer(group.app)
-commands_usage.register(commands_agents.agent)
+agent_usage.register(agents.agent)
 
 
 def _flow(group: typer.Typer) -> None:
@@ -48,7 +48,7 @@ def _flow(group: typer.Typer) -> None:
     for command in group.registered_commands:
         if command.callback is not None and command.help is None:
             paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
-            command.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+            command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             _flow(inner.typer_instance)

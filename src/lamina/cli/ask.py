@@ -16,16 +16,16 @@ from msgspec import Struct
 from rich.console import Console
 
 from lamina.cli.answers import CUT_OFF, describe_answer
-from lamina.cli.citing import footnotes, settled
-from lamina.cli.running import RunOptions, open_runner
-from lamina.cli.stdio import is_piped, own_output, read_text, stoppable
-from lamina.cli.voice import Voice
+from lamina.cli.ask_output import AskOutput
+from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.runner import RunOptions, open_runner
+from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
 from lamina.codec import require_text
-from lamina.engine.runner import Answer, ChatRunner, Listener
 from lamina.errors import LaminaError, UsageError
 from lamina.notes.references import is_url
+from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
-from lamina.values.item import Wanted
+from lamina.values.item import AttachmentSpec
 from lamina.values.message import ToolCall
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
@@ -35,7 +35,7 @@ from lamina.wiring.workspaces import open_workspace
 STDIN = "-"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskOptions(Struct, frozen=True, kw_only=True):
     """What is asked, and how. Without a `text` the turn that was left in the middle goes on."""
 
     text: str | None
@@ -75,11 +75,11 @@ def read_question(question: str | None, stdin: TextIO | None) -> str:
     return f"{question}\n\n<stdin>\n{escape_content(given, 'stdin').rstrip()}\n</stdin>"
 
 
-async def ask(asked: Asked, options: RunOptions) -> int:
+async def ask(asked: AskOptions, options: RunOptions) -> int:
     """Asks, and gives the exit code."""
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     with own_output() as out:
-        voice = Voice(out, console, quiet=asked.as_json)
+        voice = AskOutput(out, console, quiet=asked.as_json)
         try:
             return await _ask(asked, options, voice, console)
         except LaminaError as error:
@@ -92,22 +92,24 @@ async def ask(asked: Asked, options: RunOptions) -> int:
             voice.end_line()
 
 
-async def _ask(asked: Asked, options: RunOptions, voice: Voice, console: Console) -> int:
+async def _ask(asked: AskOptions, options: RunOptions, voice: AskOutput, console: Console) -> int:
     code = 1
     active = [asked.active] if asked.active else []
     access = options.changes.get("web")
     await require_readable(
         [*asked.attach, *asked.essential, *active], options.workspace, access, options.session
     )
-    async with stoppable() as stop:
-        approver = Allowing() if asked.allow_tools else Denying(voice)
+    async with stop_on_signals() as stop:
+        approver = AllowAllApprover() if asked.allow_tools else DenyAllApprover(voice)
         runner = await open_runner(options, console, approver=approver, needs_key=True)
         async with runner:
             voice.on_gone = stop.abort = runner.abort
             if options.session is None:
                 voice.say(f"session {runner.session.id}")
-            hear = settled(voice.hear) if options.mode == "qa" else voice.hear
-            code = finish(await converse(runner, asked, voice, hear), runner, asked, voice)
+            hear = hold_until_final(voice.hear) if options.mode == "qa" else voice.hear
+            code = report_answer(
+                await put_question(runner, asked, voice, hear), runner, asked, voice
+            )
     if stop.signal is not None:
         voice.end_line()
         return stop.exit_code
@@ -146,8 +148,8 @@ async def require_readable(
         raise UsageError(f"cannot attach: {'; '.join(wrong)}")
 
 
-async def converse(
-    runner: ChatRunner, asked: Asked, voice: Voice, hear: Listener | None = None
+async def put_question(
+    runner: ChatRunner, asked: AskOptions, voice: AskOutput, hear: Listener | None = None
 ) -> Answer:
     """Puts the question, or goes on with the one that was left.
 
@@ -168,7 +170,7 @@ async def converse(
     return await runner.run(asked.text, attach=wanted, on_event=hear or voice.hear)
 
 
-def finish(answer: Answer, runner: ChatRunner, asked: Asked, voice: Voice) -> int:
+def report_answer(answer: Answer, runner: ChatRunner, asked: AskOptions, voice: AskOutput) -> int:
     """Says what the turn came to, and gives the exit code."""
     session = runner.session
     if asked.as_json:
@@ -199,22 +201,22 @@ async def limit_answers(runner: ChatRunner, tokens: int | None) -> None:
 
 def attachments(
     attach: Sequence[str], essential: Sequence[str], active: str | None = None
-) -> list[str | Wanted]:
-    open_note = [Wanted(what=active, shape="active")] if active else []
-    return [*open_note, *attach, *(Wanted(what=path, essential=True) for path in essential)]
+) -> list[str | AttachmentSpec]:
+    open_note = [AttachmentSpec(what=active, shape="active")] if active else []
+    return [*open_note, *attach, *(AttachmentSpec(what=path, essential=True) for path in essential)]
 
 
-class Allowing:
+class AllowAllApprover:
     """Lets every call run, once: nothing is allowed for longer than this command."""
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:  # noqa: ARG002
         return "allow_once"
 
 
-class Denying:
+class DenyAllApprover:
     """Denies what a person would have to allow, and says how to allow it."""
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: AskOutput) -> None:
         self._voice = voice
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:

@@ -9,8 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.cli.context_showing import describe, describe_plan, render, render_plan
-from lamina.cli.running import Mode, RunOptions, refuse_ignored
+from lamina.cli.context_view import (
+    describe_plan_preview,
+    describe_preview,
+    render_plan_preview,
+    render_preview,
+)
+from lamina.cli.runner import Mode, RunOptions, refuse_ignored
 from lamina.cli.script import (
     EditedWorkspace,
     Script,
@@ -19,14 +24,15 @@ from lamina.cli.script import (
     read_script,
     scripted_reply,
 )
-from lamina.engine.hydrating import Attachable
-from lamina.engine.session import Session
 from lamina.errors import UsageError
+from lamina.session.session import Session
+from lamina.sources.attachments import Attachable
 from lamina.stores.memory import MemoryStore
-from lamina.values.item import Wanted
+from lamina.values.item import AttachmentSpec
 from lamina.values.note import Scope
 from lamina.values.settings import Settings
 from lamina.wiring import open_session
+from lamina.wiring.index import LazyIndex
 from lamina.wiring.previewing import (
     PlanPreview,
     Preview,
@@ -34,11 +40,10 @@ from lamina.wiring.previewing import (
     preview_plan,
     preview_qa,
 )
-from lamina.wiring.searching import LazyIndex
 from lamina.workspace.folder import FolderWorkspace
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class ContextOptions(Struct, frozen=True, kw_only=True):
     question: str | None
     workspace: Path
     attach: tuple[str, ...]
@@ -55,7 +60,7 @@ class Request(Struct, frozen=True, kw_only=True):
     scope: Scope = Scope()
 
 
-async def show_context(request: Request, as_json: bool, wire: bool, full: bool) -> str:
+async def show_context(request: ContextOptions, as_json: bool, wire: bool, full: bool) -> str:
     """The text that the command prints.
 
     Raises:
@@ -71,11 +76,11 @@ async def show_context(request: Request, as_json: bool, wire: bool, full: bool) 
             preview = await stage.play(session)
             if isinstance(preview, PlanPreview):
                 if not (wire or as_json):
-                    return render_plan(preview, full=full)
-                return _as_json(preview.body if wire else describe_plan(preview))
+                    return render_plan_preview(preview, full=full)
+                return _as_json(preview.body if wire else describe_plan_preview(preview))
             if not (wire or as_json):
-                return render(session, preview, full=full)
-            return _as_json(preview.turn.request() if wire else describe(preview))
+                return render_preview(session, preview, full=full)
+            return _as_json(preview.turn.request() if wire else describe_preview(preview))
     finally:
         await index.aclose()
         await folder.aclose()
@@ -88,7 +93,9 @@ def _as_json(value: object) -> str:
 class _Stage:
     """Where a script is played, and then the question put."""
 
-    def __init__(self, request: Request, script: Script | None, folder: FolderWorkspace) -> None:
+    def __init__(
+        self, request: ContextOptions, script: Script | None, folder: FolderWorkspace
+    ) -> None:
         self._request = request
         self._script = script or Script(turns=())
         self._clock = ScriptClock()
@@ -151,13 +158,13 @@ class _Stage:
                 return await preview_plan(session, text, attach, files=files, scope=scope)
 
 
-def _attached(request: Request) -> list[Attachable]:
-    open_note = [Wanted(what=request.active, shape="active")] if request.active else []
-    essential = (Wanted(what=path, essential=True) for path in request.essential)
+def _attached(request: ContextOptions) -> list[Attachable]:
+    open_note = [AttachmentSpec(what=request.active, shape="active")] if request.active else []
+    essential = (AttachmentSpec(what=path, essential=True) for path in request.essential)
     return [*open_note, *request.attach, *essential]
 
 
-def _agent_place(request: Request) -> Path | None:
+def _agent_place(request: ContextOptions) -> Path | None:
     if request.agent is None:
         if request.project is not None:
             raise UsageError(f"--project {request.project!r} needs --agent")
@@ -169,7 +176,7 @@ def _agent_place(request: Request) -> Path | None:
 
 def _said(settings: Settings) -> dict[str, Any]:
     return {
-        each.name: value
-        for each in msgspec.structs.fields(settings)
-        if (value := getattr(settings, each.name)) != each.default
+        field.name: value
+        for field in msgspec.structs.fields(settings)
+        if (value := getattr(settings, field.name)) != field.default
     }

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import groupby
 
+from lamina.audit.recorder import RebuiltRequest, SegmentChange
 from lamina.cli.log import WIDTH
-from lamina.engine.recorder import Change, Recorded
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.prompt import Layer, Segment
 
-NAMES: dict[Layer, str] = {
+LAYER_NAMES: dict[Layer, str] = {
     "tools": "tools", "L1": "L1 system", "L2": "L2 library", "L3": "L3 turn",
     "L4": "L4 history", "L5": "L5 message",
 }  # fmt: skip
@@ -19,7 +19,7 @@ DIFF_LINES = 40
 SOURCE_WIDTH = 36
 
 
-def render_difference(recorded: Recorded, full: bool) -> list[str]:
+def render_difference(recorded: RebuiltRequest, full: bool) -> list[str]:
     """The segments of a request against those of the one before it: what stays is one line a run,
     unless nothing is to be shortened."""
     if recorded.prompt is None:
@@ -28,10 +28,12 @@ def render_difference(recorded: Recorded, full: bool) -> list[str]:
     base = recorded.base
     if base and base.request.target != recorded.listed.request.target:
         lines += [f"That went to {base.request.target}, whose cache is not this one's.", ""]
-    shown = [each for each in recorded.changes if full or each.status != "kept"]
-    width = min(SOURCE_WIDTH, max((len(each.segment.source) for each in shown), default=0))
+    shown = [change for change in recorded.changes if full or change.status != "kept"]
+    width = min(SOURCE_WIDTH, max((len(change.segment.source) for change in shown), default=0))
     told = False
-    for (status, stays), run in groupby(recorded.changes, lambda each: (each.status, each.stays)):
+    for (status, stays), run in groupby(
+        recorded.changes, lambda change: (change.status, change.stays)
+    ):
         changes = list(run)
         if not stays and not told:
             told = True
@@ -44,7 +46,7 @@ def render_difference(recorded: Recorded, full: bool) -> list[str]:
     return [*lines, ""]
 
 
-def _compared(recorded: Recorded) -> str:
+def _compared(recorded: RebuiltRequest) -> str:
     """Which request it is compared with, and why not with the one right before it."""
     listed, base = recorded.listed, recorded.base
     if base is None:
@@ -58,20 +60,20 @@ def _compared(recorded: Recorded) -> str:
     return said
 
 
-def _first_difference(recorded: Recorded, change: Change) -> list[str]:
+def _first_difference(recorded: RebuiltRequest, change: SegmentChange) -> list[str]:
     context = recorded.listed.request.context
     broke = context.agreement.broke
     if broke:
         reason = broke.reason or "no reason was recorded"
-        return [f"! the prefix moves here ({NAMES[broke.layer]}, {broke.source}): {reason}"]
+        return [f"! the prefix moves here ({LAYER_NAMES[broke.layer]}, {broke.source}): {reason}"]
     if change.status == "removed":
-        why = "".join(f"; {each.reason}" for each in context.boundaries)
+        why = "".join(f"; {boundary.reason}" for boundary in context.boundaries)
         return [f"! what goes away here was for that request only, and never to be cached{why}"]
     return []
 
 
-def _folded(changes: Sequence[Change]) -> str:
-    first, last = (NAMES[changes[place].segment.layer] for place in (0, -1))
+def _folded(changes: Sequence[SegmentChange]) -> str:
+    first, last = (LAYER_NAMES[changes[place].segment.layer] for place in (0, -1))
     where = first if first == last else f"{first} … {last}"
     tokens = sum(change.segment.tokens for change in changes)
     counted = f"= {len(changes):,} segment{'s' * (len(changes) > 1)}, {tokens:,} tokens"
@@ -80,11 +82,11 @@ def _folded(changes: Sequence[Change]) -> str:
     return f"{counted} are the same behind what changed, and processed again: {where}"
 
 
-def _change(change: Change, width: int, full: bool) -> list[str]:
+def _change(change: SegmentChange, width: int, full: bool) -> list[str]:
     segment = change.segment
     text = _text(segment)
     head = (
-        f"{MARKS[change.status]} {NAMES[segment.layer]:<10}  {segment.role:<9}  "
+        f"{MARKS[change.status]} {LAYER_NAMES[segment.layer]:<10}  {segment.role:<9}  "
         f"{segment.source:<{width}}  {segment.tokens:>6,}"
     )
     older = change.instead_of or change.supersedes

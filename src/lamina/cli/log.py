@@ -6,10 +6,10 @@ from typing import Any, assert_never
 
 import msgspec
 
-from lamina.engine.compacting import Gone, find_gone
-from lamina.engine.recorder import waiting_request
-from lamina.engine.tree import labels_of, name_of
+from lamina.audit.recorder import waiting_request
 from lamina.journal import Journal, path_to
+from lamina.session.compactor import DroppedHistory, find_dropped_history
+from lamina.session.tree import labels_of, name_of
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -47,7 +47,10 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
     entries = tuple(journal.entries.values())
     path = path_to(journal.leaf, journal.entries)
     if dropped:
-        return "\n".join(_gone(each, full) for each in find_gone(path)) or "Nothing was dropped."
+        return (
+            "\n".join(_gone(history, full) for history in find_dropped_history(path))
+            or "Nothing was dropped."
+        )
     labels = labels_of(entries)
     header = entries[0]
     assert isinstance(header, SessionEntry)
@@ -66,7 +69,7 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
             lines.append("The last request was never answered; the session can go on with it.")
     if journal.damage:
         lines += ["", f"## Damage ({len(journal.damage)})", ""]
-        lines += [f"- {each.kind}: {each}" for each in journal.damage]
+        lines += [f"- {damage.kind}: {damage}" for damage in journal.damage]
     return "\n".join(lines)
 
 
@@ -96,7 +99,7 @@ def _children(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
 def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
     label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
     moment = datetime.fromtimestamp(entry.at).strftime("%m-%d %H:%M:%S")
-    kind, said = describe(entry)
+    kind, said = describe_entry(entry)
     first, *rest = said.splitlines() or [""]
     if not full:
         first = first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
@@ -119,20 +122,20 @@ def _tree(entries: Sequence[Entry], active: set[str], labels: Mapping[str, str])
     while waiting:
         entry, depth = waiting.pop()
         mark = "*" if entry.id in active else " "
-        kind, said = describe(entry)
+        kind, said = describe_entry(entry)
         first = (said.splitlines() or [""])[0]
         label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
         room = max(20, WIDTH - 2 * depth)
         shown = first if len(first) <= room else f"{first[: room - 1]}…"
         lines.append(f"{mark} {'  ' * depth}{entry.id} {kind} {shown}{label}".rstrip())
         # What is popped first are the branches; the trunk reads on to the end of the page.
-        children = sorted(behind.get(entry.id, ()), key=lambda each: each.id in active)
-        waiting += [(each, depth) for each in children[-1:]]
-        waiting += [(each, depth + 1) for each in reversed(children[:-1])]
+        children = sorted(behind.get(entry.id, ()), key=lambda entry: entry.id in active)
+        waiting += [(child, depth) for child in children[-1:]]
+        waiting += [(child, depth + 1) for child in reversed(children[:-1])]
     return lines
 
 
-def describe(entry: Entry) -> tuple[str, str]:
+def describe_entry(entry: Entry) -> tuple[str, str]:
     """What kind of entry it is, in a word, and what it says, in a line or more."""
     match entry:
         case SessionEntry(settings=settings, system=system, forked_from=origin, source=source):
@@ -164,8 +167,10 @@ def describe(entry: Entry) -> tuple[str, str]:
             if agreement.broke:
                 said += f" · prefix moved at {agreement.broke.source}: {agreement.broke.reason}"
             said += _chosen(context)
-            said += "".join(f"\nleft out: {each.detail}" for each in context.left_out)
-            return "request", said + "".join(f"\nwarning: {each}" for each in context.warnings)
+            said += "".join(f"\nleft out: {omission.detail}" for omission in context.left_out)
+            return "request", said + "".join(
+                f"\nwarning: {warning}" for warning in context.warnings
+            )
         case ReplyEntry(usage=usage, stop=stop, verdict=verdict):
             cache = f" · {verdict.meaning}" if verdict else ""
             return "reply", (
@@ -199,14 +204,14 @@ def describe(entry: Entry) -> tuple[str, str]:
         case OpeningEntry(given=given):
             return "opening", f"given anew: {', '.join(sorted(given))}"
         case CustomEntry(kind=kind, data=data):
-            return describe_custom(kind, data)
+            return describe_custom_entry(kind, data)
         case UnknownEntry(kind=kind):
             return "unknown", f"an entry of type {kind!r}, which this version does not know"
         case _:
             assert_never(entry)
 
 
-def describe_custom(kind: str, data: Any) -> tuple[str, str]:
+def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
     """What a runner or an application noted; of what we know, what it comes to."""
     if isinstance(data, dict):
         names = [each.get("name", "?") for each in _dicts(data.get("calls"))]
@@ -227,7 +232,7 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def how_included(each: ContextItem | ContextTool) -> str:
+def describe_inclusion(each: ContextItem | ContextTool) -> str:
     """How an item came to be in a request, as `always` or `agent 0.73, search`."""
     score = f" {each.score:.2f}" if each.score is not None else ""
     found = f", {each.origin}" if each.origin else ""
@@ -236,7 +241,7 @@ def how_included(each: ContextItem | ContextTool) -> str:
     return f"{each.include}{score}{found}{source}{kept}"
 
 
-def worth_of(item: ContextItem) -> str:
+def describe_priority(item: ContextItem) -> str:
     """What an item is worth, and what it was worth before relevance moved that."""
     if item.essential:
         return "essential"
@@ -247,9 +252,9 @@ def worth_of(item: ContextItem) -> str:
 
 def _chosen(context: RequestContext) -> str:
     """What was found for the question, on a line of its own."""
-    found: list[ContextItem | ContextTool] = [each for each in context.items if each.origin]
-    found += [each for each in context.tools if each.origin]
-    named = ", ".join(f"{each.item} ({how_included(each)})" for each in found)
+    found: list[ContextItem | ContextTool] = [item for item in context.items if item.origin]
+    found += [tool for tool in context.tools if tool.origin]
+    named = ", ".join(f"{each.item} ({describe_inclusion(each)})" for each in found)
     return f"\nchosen: {named}" if named else ""
 
 
@@ -274,7 +279,7 @@ def render_message(message: Message) -> str:
     return "\n".join(said)
 
 
-def _gone(gone: Gone, full: bool) -> str:
+def _gone(gone: DroppedHistory, full: bool) -> str:
     moment = datetime.fromtimestamp(gone.at).strftime("%Y-%m-%d %H:%M:%S")
     lines = [
         f"## {gone.entry} · {moment} · {gone.reason} (by {gone.by})",

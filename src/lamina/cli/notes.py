@@ -15,24 +15,24 @@ import msgspec
 from msgspec import Struct
 from rich.console import Console
 
-from lamina.cli.chatting.finding import list_hits
-from lamina.cli.escaping import one_line, visible
-from lamina.cli.indexing import show_progress
+from lamina.cli.hits import list_hits
+from lamina.cli.index_progress import attach_progress
 from lamina.cli.models import ensure_model
-from lamina.engine.searching import WorkspaceSearch
+from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import ModelMissing, QueryError
-from lamina.notes.naming import Shelf
-from lamina.notes.querying import parse_query, query_text
-from lamina.notes.sections import heading_names, names_heading
-from lamina.values.note import Catalogue, Found, Note, Scope
-from lamina.wiring.searching import EMBEDDING_MODEL, can_embed, open_index
+from lamina.notes.names import NoteNames
+from lamina.notes.query.cache import parse_query, render_query
+from lamina.notes.sections import heading_names, is_heading_anchor
+from lamina.sources.note_search import WorkspaceSearch
+from lamina.values.note import Catalogue, Note, NoteSearchResult, Scope
+from lamina.wiring.index import EMBEDDING_MODEL, can_embed, open_index
 from lamina.wiring.workspaces import open_workspace
 from lamina.workspace.folder import FolderWorkspace
 
 WIDTH = 160
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class NoteSearchOptions(Struct, frozen=True, kw_only=True):
     """What is looked for, and where."""
 
     query: str
@@ -41,7 +41,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     lexical: bool
 
 
-class Wrong(Struct, frozen=True, kw_only=True):
+class NoteProblem(Struct, frozen=True, kw_only=True):
     """Something that is wrong with a note."""
 
     path: str
@@ -49,7 +49,9 @@ class Wrong(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-async def search_notes(folder: Path, wanted: Wanted, as_json: bool, console: Console) -> str:
+async def search_notes(
+    folder: Path, wanted: NoteSearchOptions, as_json: bool, console: Console
+) -> str:
     async with _searching(folder, wanted.lexical, console) as search:
         found = await search.search(wanted.query, scope=wanted.scope, top=wanted.top)
     for warning in found.warnings:
@@ -69,15 +71,15 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
 
 async def query_notes(folder: Path, text: str) -> str:
     async with _opened(folder) as workspace:
-        return visible(query_text(text, (await workspace.catalogue()).notes, at=""))
+        return visible(render_query(text, (await workspace.catalogue()).notes, at=""))
 
 
-async def take_back(folder: Path, change: str | None) -> str:
+async def undo_change(folder: Path, change: str | None) -> str:
     """What was taken back, in words."""
-    from lamina.workspace.actions import Actions
+    from lamina.workspace.file_actions.actions import FileActions
 
     async with _opened(folder) as workspace:
-        return visible(await anyio.to_thread.run_sync(Actions(workspace.root).undo, change))
+        return visible(await anyio.to_thread.run_sync(FileActions(workspace.root).undo, change))
 
 
 async def list_tags(folder: Path, as_json: bool) -> str:
@@ -101,27 +103,32 @@ async def check_notes(folder: Path, as_json: bool) -> tuple[str, bool]:
     async with _opened(folder) as workspace:
         catalogue = await workspace.catalogue()
         paths = await workspace.paths()
-    wrong = find_wrong(catalogue, paths)
+    wrong = find_problems(catalogue, paths)
     if as_json:
         return msgspec.json.encode(wrong).decode(), not wrong
-    lines = [f"{visible(each.path)}: {each.what}: {one_line(each.detail)}" for each in wrong]
+    lines = [
+        f"{visible(problem.path)}: {problem.what}: {one_line(problem.detail)}" for problem in wrong
+    ]
     count = len(catalogue.notes)
-    kinds = Counter(each.what for each in wrong)
+    kinds = Counter(problem.what for problem in wrong)
     said = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
     lines.append(f"{count:,} notes: {said}" if wrong else f"{count:,} notes, nothing wrong")
     return "\n".join(lines), not wrong
 
 
-def find_wrong(catalogue: Catalogue, paths: tuple[str, ...]) -> list[Wrong]:
+def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProblem]:
     """What is wrong with the notes, by path."""
-    shelf = Shelf(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
+    shelf = NoteNames(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
     wrong = [
-        Wrong(path=_path_of(each, paths), what="unreadable", detail=each)
+        NoteProblem(path=_path_of(each, paths), what="unreadable", detail=each)
         for each in catalogue.unreadable
     ]
     headings = {note.path: heading_names(note.headings) for note in catalogue.notes}
     for note in catalogue.notes:
-        wrong += [Wrong(path=note.path, what="frontmatter", detail=each) for each in note.problems]
+        wrong += [
+            NoteProblem(path=note.path, what="frontmatter", detail=problem)
+            for problem in note.problems
+        ]
         wrong += _wrong_links(note, shelf, headings)
         wrong += _wrong_queries(note)
     return wrong
@@ -133,27 +140,29 @@ def _path_of(told: str, paths: tuple[str, ...]) -> str:
     return max(named, key=len, default=told.partition(": ")[0])
 
 
-def _wrong_links(note: Note, shelf: Shelf, headings: Mapping[str, frozenset[str]]) -> list[Wrong]:
+def _wrong_links(
+    note: Note, shelf: NoteNames, headings: Mapping[str, frozenset[str]]
+) -> list[NoteProblem]:
     wrong = []
     for link in dict.fromkeys((*note.links, *note.embeds)):
         found = shelf.resolve(link, beside=note.path)
         if found.path is None:
             what = "ambiguous link" if found.matches else "broken link"
             detail = found.warning.replace("; it is left out", "")
-            wrong.append(Wrong(path=note.path, what=what, detail=detail))
-        elif found.path in headings and not names_heading(found.anchor, headings[found.path]):
+            wrong.append(NoteProblem(path=note.path, what=what, detail=detail))
+        elif found.path in headings and not is_heading_anchor(found.anchor, headings[found.path]):
             detail = f"{link!r}: {found.path} has no heading {found.anchor!r}"
-            wrong.append(Wrong(path=note.path, what="broken heading", detail=detail))
+            wrong.append(NoteProblem(path=note.path, what="broken heading", detail=detail))
     return wrong
 
 
-def _wrong_queries(note: Note) -> list[Wrong]:
+def _wrong_queries(note: Note) -> list[NoteProblem]:
     wrong = []
     for query in note.queries:
         try:
             parse_query(query)
         except QueryError as error:
-            wrong.append(Wrong(path=note.path, what="query", detail=str(error)))
+            wrong.append(NoteProblem(path=note.path, what="query", detail=str(error)))
     return wrong
 
 
@@ -179,16 +188,16 @@ async def _searching(
     try:
         async with _opened(folder) as workspace:
             search = WorkspaceSearch(workspace, index)
-            show_progress(search, console)
+            attach_progress(search, console)
             yield search
     finally:
         index.close()
 
 
-def _as_json(found: Found) -> str:
+def _as_json(found: NoteSearchResult) -> str:
     return msgspec.json.format(msgspec.json.encode(found.hits), indent=2).decode()
 
 
-def _show(found: Found) -> str:
+def _show(found: NoteSearchResult) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     return "\n".join(list_hits(found, width))

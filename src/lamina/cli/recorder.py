@@ -6,31 +6,31 @@ from typing import Any
 
 import msgspec
 
-from lamina.cli.difference import NAMES, first_line, render_difference
-from lamina.cli.finding import Found
-from lamina.cli.log import how_included, worth_of
-from lamina.engine.recorder import (
-    Change,
-    Listed,
-    Recorded,
-    Requests,
+from lamina.audit.recorder import (
+    ListedRequest,
+    RebuiltRequest,
+    RequestList,
+    SegmentChange,
     find_request,
     list_requests,
     pictures_in,
     rebuild_request,
     wire_request,
 )
+from lamina.cli.difference import LAYER_NAMES, first_line, render_difference
+from lamina.cli.log import describe_inclusion, describe_priority
+from lamina.cli.stored_session import StoredSession
 from lamina.errors import LaminaError
 from lamina.journal import Journal
 from lamina.layers import measure_layers
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.damage import Damage
 from lamina.values.item import key_of
 from lamina.values.message import Text
 from lamina.values.prompt import LAYERS
 from lamina.values.request import CacheVerdict, ContextItem, ContextTool
 
-MEANINGS = {
+VERDICT_MEANINGS = {
     "as_expected": "the cache served what was to be expected",
     "more_than_expected": "the cache served more than was to be expected",
     "below_minimum": "too short for the cache",
@@ -41,7 +41,7 @@ MEANINGS = {
     "not_reported": "the provider said nothing of its cache",
     "nothing_sent_before": "nothing was sent before it",
 }
-PLACES = {
+PLACEMENT_NAMES = {
     "library": "system library",
     "above": "above, where it was first sent",
     "message": "this message, in full",
@@ -49,17 +49,17 @@ PLACES = {
 }
 
 
-async def show_requests(found: Found, *, as_json: bool) -> str:
+async def show_requests(found: StoredSession, *, as_json: bool) -> str:
     """The list of all requests, as the command prints it."""
     journal = await found.read()
     requests = list_requests(journal)
     if as_json:
-        rows = [_describe_listed(each, requests) for each in requests.listed]
+        rows = [_describe_listed(request, requests) for request in requests.listed]
         return _json({"requests": rows, "lost": requests.lost, "damage": journal.damage})
     return render_requests(requests, journal)
 
 
-async def show_request(found: Found, wanted: str, *, full: bool, as_json: bool) -> str:
+async def show_request(found: StoredSession, wanted: str, *, full: bool, as_json: bool) -> str:
     """One request against the one before it, as the command prints it.
 
     Raises:
@@ -71,7 +71,7 @@ async def show_request(found: Found, wanted: str, *, full: bool, as_json: bool) 
     return render_request(recorded, requests, full=full)
 
 
-async def show_wire(found: Found, wanted: str) -> tuple[str, tuple[str, ...]]:
+async def show_wire(found: StoredSession, wanted: str) -> tuple[str, tuple[str, ...]]:
     """One request in the vendor's wire form, and why it may not be what was sent.
 
     Raises:
@@ -90,7 +90,7 @@ async def show_wire(found: Found, wanted: str) -> tuple[str, tuple[str, ...]]:
     return _json(book.wire(request.target).encode(request)), tuple(problems)
 
 
-async def _rebuild(found: Found, wanted: str) -> tuple[Recorded, Requests]:
+async def _rebuild(found: StoredSession, wanted: str) -> tuple[RebuiltRequest, RequestList]:
     journal = await found.read()
     requests = list_requests(journal)
     listed = find_request(requests, wanted)
@@ -100,7 +100,7 @@ async def _rebuild(found: Found, wanted: str) -> tuple[Recorded, Requests]:
 # -- the list -----------------------------------------------------------------------------------
 
 
-def render_requests(requests: Requests, journal: Journal) -> str:
+def render_requests(requests: RequestList, journal: Journal) -> str:
     lines = []
     if requests.listed:
         head = (
@@ -114,7 +114,7 @@ def render_requests(requests: Requests, journal: Journal) -> str:
             "cached",
             "what came of it",
         )
-        rows = [_row(each) for each in requests.listed]
+        rows = [_row(request) for request in requests.listed]
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         right = {0, 4, 5, 6, 7}
         lines += [
@@ -130,13 +130,13 @@ def render_requests(requests: Requests, journal: Journal) -> str:
     return "\n".join([*lines, "", *_damage(journal.damage)]).rstrip()
 
 
-def _row(listed: Listed) -> tuple[str, ...]:
+def _row(listed: ListedRequest) -> tuple[str, ...]:
     request, reply = listed.request, listed.reply
     agreement = request.context.agreement
     cached = "" if reply is None else f"{reply.usage.cached:,}"
     if reply and not reply.usage.cache_reported:
         cached = "?"
-    said = [MEANINGS[reply.verdict.meaning]] if reply and reply.verdict else []
+    said = [VERDICT_MEANINGS[reply.verdict.meaning]] if reply and reply.verdict else []
     return (
         str(listed.number),
         request.id,
@@ -150,7 +150,7 @@ def _row(listed: Listed) -> tuple[str, ...]:
     )
 
 
-def _marks(listed: Listed) -> list[str]:
+def _marks(listed: ListedRequest) -> list[str]:
     """What is out of the ordinary with a request."""
     marks = []
     if listed.request.retry:
@@ -171,7 +171,7 @@ def _marks(listed: Listed) -> list[str]:
 # -- one request --------------------------------------------------------------------------------
 
 
-def render_request(recorded: Recorded, requests: Requests, *, full: bool) -> str:
+def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: bool) -> str:
     """The request as text: head, layers, items, what was left out, and the difference."""
     listed = recorded.listed
     context = listed.request.context
@@ -180,7 +180,7 @@ def render_request(recorded: Recorded, requests: Requests, *, full: bool) -> str
         lines += [*(f"! {problem}" for problem in recorded.problems), ""]
     lines += _layers(recorded)
     if context.boundaries:
-        lines += [*(f"Boundary: {each.reason}." for each in context.boundaries), ""]
+        lines += [*(f"Boundary: {boundary.reason}." for boundary in context.boundaries), ""]
     lines += _table(
         "Items",
         ("item", "stands in", "tokens", "priority", "included", "why"),
@@ -190,16 +190,16 @@ def render_request(recorded: Recorded, requests: Requests, *, full: bool) -> str
     lines += _table(
         "Left out",
         ("what", "reason", "detail"),
-        ((each.what, each.reason, each.detail) for each in context.left_out),
+        ((omission.what, omission.reason, omission.detail) for omission in context.left_out),
     )
     warnings = (*context.warnings, *(listed.reply.warnings if listed.reply else ()))
     if warnings:
-        lines += ["## Warnings", "", *(f"- {each}" for each in warnings), ""]
+        lines += ["## Warnings", "", *(f"- {warning}" for warning in warnings), ""]
     lines += render_difference(recorded, full)
     return "\n".join([*lines, *_damage(recorded.damage)]).rstrip()
 
 
-def _head(recorded: Recorded, count: int) -> list[str]:
+def _head(recorded: RebuiltRequest, count: int) -> list[str]:
     listed = recorded.listed
     request, reply, fit = listed.request, listed.reply, listed.request.context.fit
     counted = f"{request.tokens:,} tokens"
@@ -225,7 +225,7 @@ def _head(recorded: Recorded, count: int) -> list[str]:
 
 
 def _verdict(verdict: CacheVerdict) -> str:
-    said = MEANINGS[verdict.meaning]
+    said = VERDICT_MEANINGS[verdict.meaning]
     if verdict.detail and verdict.detail not in said:
         said += f" ({verdict.detail})"
     if verdict.meaning in ("not_reported", "nothing_sent_before"):
@@ -233,7 +233,7 @@ def _verdict(verdict: CacheVerdict) -> str:
     return f"{said}; expected {verdict.expected:,}, reported {verdict.reported:,}"
 
 
-def _answer(listed: Listed) -> str:
+def _answer(listed: ListedRequest) -> str:
     if listed.answer is None:
         return "none"
     message = listed.answer.message
@@ -245,21 +245,24 @@ def _answer(listed: Listed) -> str:
     return " ".join(said)
 
 
-def _layers(recorded: Recorded) -> list[str]:
+def _layers(recorded: RebuiltRequest) -> list[str]:
     sizes = _sizes(recorded)
     if not sizes:
         return []
     rows = [
-        (NAMES[each["layer"]], *(f"{each[key]:,}" for key in ("segments", "tokens", "stay", "new")))
-        for each in sizes
-        if each["segments"]
+        (
+            LAYER_NAMES[siz["layer"]],
+            *(f"{siz[key]:,}" for key in ("segments", "tokens", "stay", "new")),
+        )
+        for siz in sizes
+        if siz["segments"]
     ]
-    totals = [sum(each[key] for each in sizes) for key in ("segments", "tokens", "stay", "new")]
+    totals = [sum(siz[key] for siz in sizes) for key in ("segments", "tokens", "stay", "new")]
     rows.append(("all", *(f"{total:,}" for total in totals)))
     return _table("", ("layer", "segments", "tokens", "stay", "new"), rows)
 
 
-def _sizes(recorded: Recorded) -> list[dict[str, Any]]:
+def _sizes(recorded: RebuiltRequest) -> list[dict[str, Any]]:
     """What each layer amounts to, and how much of it stays where it was."""
     if recorded.prompt is None:
         return []
@@ -283,22 +286,22 @@ def _sizes(recorded: Recorded) -> list[dict[str, Any]]:
 def _item(item: ContextItem) -> tuple[str, ...]:
     return (
         item.label,
-        PLACES[item.placement],
+        PLACEMENT_NAMES[item.placement],
         f"{item.tokens:,}",
-        worth_of(item),
-        how_included(item),
+        describe_priority(item),
+        describe_inclusion(item),
         item.reason,
     )
 
 
 def _tool(tool: ContextTool) -> tuple[str, ...]:
-    return (key_of(tool.item), f"{tool.tokens:,}", how_included(tool))
+    return (key_of(tool.item), f"{tool.tokens:,}", describe_inclusion(tool))
 
 
 # -- for machines -------------------------------------------------------------------------------
 
 
-def describe_request(recorded: Recorded, requests: Requests) -> dict[str, Any]:
+def describe_request(recorded: RebuiltRequest, requests: RequestList) -> dict[str, Any]:
     """The request as plain data."""
     return {
         "session": recorded.session.session,
@@ -313,7 +316,7 @@ def describe_request(recorded: Recorded, requests: Requests) -> dict[str, Any]:
     }
 
 
-def _describe_listed(listed: Listed, requests: Requests) -> dict[str, Any]:
+def _describe_listed(listed: ListedRequest, requests: RequestList) -> dict[str, Any]:
     request, reply, answer = listed.request, listed.reply, listed.answer
     agreement = request.context.agreement
     base = requests.by_id(request.base)
@@ -335,13 +338,13 @@ def _describe_listed(listed: Listed, requests: Requests) -> dict[str, Any]:
         "new": agreement.reprocessed,
         "usage": reply.usage if reply else None,
         "verdict": reply.verdict if reply else None,
-        "meaning": MEANINGS[reply.verdict.meaning] if reply and reply.verdict else "",
+        "meaning": VERDICT_MEANINGS[reply.verdict.meaning] if reply and reply.verdict else "",
         "stop": reply.stop if reply else None,
         "answer": answer.message if answer else None,
     }
 
 
-def _describe_change(change: Change) -> dict[str, Any]:
+def _describe_change(change: SegmentChange) -> dict[str, Any]:
     segment = change.segment
     described: dict[str, Any] = {
         "status": change.status,
@@ -402,4 +405,4 @@ def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -
 def _damage(damage: Sequence[Damage]) -> list[str]:
     if not damage:
         return []
-    return [f"## Damage ({len(damage)})", "", *(f"- {each.kind}: {each}" for each in damage)]
+    return [f"## Damage ({len(damage)})", "", *(f"- {damage.kind}: {damage}" for damage in damage)]

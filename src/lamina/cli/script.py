@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
-from lamina.ports import FetchPicture, Gathering, WorkspaceSource
-from lamina.values.item import Item, Reading, Shape
+from lamina.ports import BundleSource, FetchPicture, WorkspaceSource
+from lamina.values.item import Item, LoadedItem, Shape
 from lamina.values.message import Text
-from lamina.values.request import Gathered, LeftOut
+from lamina.values.request import GatheredItems, LeftOut
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
@@ -76,9 +76,9 @@ class EditedWorkspace:
 
     @property
     def id(self) -> str:
-        return self._inner.id if isinstance(self._inner, Gathering) else self._inner.name
+        return self._inner.id if isinstance(self._inner, BundleSource) else self._inner.name
 
-    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         reading = await self._inner.read(reference, shape)
         return reading if isinstance(reading, LeftOut) else self._edited(reading)
 
@@ -89,23 +89,23 @@ class EditedWorkspace:
         *,
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
-    ) -> Gathered:
-        if not isinstance(self._inner, Gathering):
+    ) -> GatheredItems:
+        if not isinstance(self._inner, BundleSource):
             reading = await self.read(reference, shape)
             if isinstance(reading, LeftOut):
-                return Gathered(left_out=(reading,))
-            return Gathered(readings=(reading,))
+                return GatheredItems(left_out=(reading,))
+            return GatheredItems(readings=(reading,))
         gathered = await self._inner.gather(
             reference, shape, embed_depth=embed_depth, fetch_picture=fetch_picture
         )
         return replace(gathered, readings=tuple(map(self._edited, gathered.readings)))
 
     async def find_moved(self, item: Item) -> str | None:
-        if not isinstance(self._inner, Gathering):
+        if not isinstance(self._inner, BundleSource):
             return None
         return await self._inner.find_moved(item)
 
-    def _edited(self, reading: Reading) -> Reading:
+    def _edited(self, reading: LoadedItem) -> LoadedItem:
         edit = self._edits.get(reading.item.key)
         if edit is None:
             return reading

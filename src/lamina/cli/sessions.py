@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
-from lamina.engine.planned import PLAN
-from lamina.engine.recorder import waiting_request
-from lamina.engine.tree import name_of
+from lamina.audit.recorder import waiting_request
 from lamina.errors import LaminaError, UnknownTarget
 from lamina.journal import path_to
 from lamina.ledger import cost_of
 from lamina.ports import TargetBook
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
+from lamina.runners.plan import PLAN
+from lamina.session.tree import name_of
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
     CustomEntry,
@@ -32,7 +32,7 @@ from lamina.values.usage import Usage
 from lamina.wiring import data_folder, default_store
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class SessionRow(Struct, frozen=True, kw_only=True):
     """One session. `usage` sums what providers reported, on every branch: it was all paid for."""
 
     session: str
@@ -52,7 +52,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 NARROW = 96
-FIGURES: dict[str, Callable[[Row], str]] = {
+FIGURES: dict[str, Callable[[SessionRow], str]] = {
     "messages": lambda row: f"{row.messages:,}",
     "in": lambda row: f"{row.usage.input:,}",
     "cached": lambda row: f"{row.usage.cached:,}",
@@ -61,7 +61,7 @@ FIGURES: dict[str, Callable[[Row], str]] = {
 }
 
 
-async def list_sessions(workspace: Path, everywhere: bool) -> list[Row]:
+async def list_sessions(workspace: Path, everywhere: bool) -> list[SessionRow]:
     """The sessions of a workspace, or of all, the one written last first."""
     stores = [default_store(workspace)]
     if everywhere:
@@ -73,10 +73,10 @@ async def list_sessions(workspace: Path, everywhere: bool) -> list[Row]:
     return sorted(rows, key=lambda row: row.written, reverse=True)
 
 
-async def _describe(store: JsonlStore, session: str) -> Row:
+async def _describe(store: JsonlStore, session: str) -> SessionRow:
     path = store.path_of(session)
     status = path.stat()
-    row = Row(
+    row = SessionRow(
         session=session,
         workspace=store.folder.name,
         bytes=status.st_size,
@@ -107,10 +107,10 @@ def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     found += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
     found += [usage for usage, _ in _plans(entries)]
     return Usage(
-        input=sum(each.input for each in found),
-        cached=sum(each.cached for each in found),
-        written=sum(each.written for each in found),
-        output=sum(each.output for each in found),
+        input=sum(usage.input for usage in found),
+        cached=sum(usage.cached for usage in found),
+        written=sum(usage.written for usage in found),
+        output=sum(usage.output for usage in found),
     )
 
 
@@ -137,7 +137,7 @@ def _plans(entries: tuple[Entry, ...]) -> list[tuple[Usage, float]]:
     return found
 
 
-def show_sessions(rows: list[Row], as_json: bool, everywhere: bool = False) -> None:
+def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = False) -> None:
     console = Console()
     if as_json:
         console.out(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())

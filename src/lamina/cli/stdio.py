@@ -17,8 +17,8 @@ from typing import IO, TextIO
 import anyio
 from anyio.lowlevel import current_token
 
-from lamina.engine.grouping import single_errors
 from lamina.errors import UsageError
+from lamina.runners.error_groups import single_errors
 
 CHUNK = 1 << 16
 # More than fits the largest window there is.
@@ -134,7 +134,7 @@ def read_text(stream: TextIO | None, say: Callable[[str], None]) -> str:
 
 
 @asynccontextmanager
-async def incoming(descriptor: int) -> AsyncIterator[AsyncIterator[bytes]]:
+async def open_input(descriptor: int) -> AsyncIterator[AsyncIterator[bytes]]:
     """What comes in on a descriptor, in chunks. The thread that reads cannot be stopped while it
     waits, so it is one that the end of the process does not wait for."""
     send, receive = anyio.create_memory_object_stream[bytes](0)
@@ -185,7 +185,7 @@ class Stop:
 
 
 @asynccontextmanager
-async def stoppable() -> AsyncIterator[Stop]:
+async def stop_on_signals() -> AsyncIterator[Stop]:
     """Signals stop what the block does, instead of tearing it down in the middle of a write."""
     stop = Stop()
     wanted = [signal.SIGINT, signal.SIGTERM]

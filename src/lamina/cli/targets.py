@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 
 
 def show_targets() -> None:

@@ -8,25 +8,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.cli.escaping import visible
+from lamina.cli.terminal_text import visible
 from lamina.errors import UsageError
-from lamina.tools.approvals import Approvals, Change
-from lamina.tools.config import read_servers
-from lamina.tools.mcp import McpServers
+from lamina.tools.approvals import Approvals, ToolChange
+from lamina.tools.mcp_client.config import read_servers
+from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 from lamina.wiring import data_folder
-from lamina.wiring.running import APPROVALS
+from lamina.wiring.runners import APPROVALS_FILE
 
 SHOWN = 60
 
 
-def approvals() -> Approvals:
-    return Approvals(data_folder() / APPROVALS)
+def open_approvals() -> Approvals:
+    return Approvals(data_folder() / APPROVALS_FILE)
 
 
 async def list_tools(mcp: Path) -> Toolset:
     """What the servers of a file offer now; new tools are agreed to by being listed there."""
-    async with McpServers(read_servers(mcp), approvals=approvals()) as servers:
+    async with McpServers(read_servers(mcp), approvals=open_approvals()) as servers:
         return await servers.toolset()
 
 
@@ -54,14 +54,14 @@ def show_tools(toolset: Toolset, as_json: bool) -> str:
 
 async def show_changes() -> str:
     """What changed of tools since they were agreed to, as a diff of their descriptions."""
-    changes = await approvals().changes()
+    changes = await open_approvals().changes()
     if not changes:
         return "No tool changed since it was approved."
     shown = "\n\n".join(map(_describe, changes))
     return f"{shown}\n\nAgree with `lamina tools approve NAME`, or with --all."
 
 
-def _describe(change: Change) -> str:
+def _describe(change: ToolChange) -> str:
     pairs = [
         ("description", change.approved.description, change.offered.description),
         ("arguments", _schema(change.approved.parameters), _schema(change.offered.parameters)),
@@ -85,7 +85,7 @@ async def approve(names: list[str], everything: bool) -> str:
     Raises:
         UsageError: a name is not known, or nothing was named.
     """
-    changes = await approvals().changes()
+    changes = await open_approvals().changes()
     if everything:
         names = [change.name for change in changes]
         if not names:
@@ -94,5 +94,5 @@ async def approve(names: list[str], everything: bool) -> str:
         raise UsageError("name the tools, or say --all; `lamina tools changes` lists them")
     digests = {change.name: change.offered.digest for change in changes}
     for name in names:
-        await approvals().approve(name, digests.get(name))
+        await open_approvals().approve(name, digests.get(name))
     return f"Approved: {', '.join(names)}."

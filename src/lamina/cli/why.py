@@ -15,18 +15,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lamina.cli.chatting.screen import Screen
-from lamina.cli.escaping import one_line, visible
-from lamina.cli.finding import Found
-from lamina.cli.log import how_included, worth_of
-from lamina.cli.recorder import PLACES
-from lamina.cli.why_found import draw_found, draw_planned, found_for, planned_for
-from lamina.engine.recorder import Recorded, list_requests, rebuild_request
-from lamina.engine.tooling import USE_TOOL
+from lamina.assembly.tools import USE_TOOL
+from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
+from lamina.cli.log import describe_inclusion, describe_priority
+from lamina.cli.recorder import PLACEMENT_NAMES
+from lamina.cli.screen import Screen
+from lamina.cli.stored_session import StoredSession
+from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.why_records import draw_found, draw_planned, find_plan_record, find_search_record
 from lamina.errors import UnknownSession
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.entry import MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
@@ -62,7 +62,7 @@ class Reason(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Why(Struct, frozen=True, kw_only=True):
+class Explanation(Struct, frozen=True, kw_only=True):
     """The context of a question's first request, told apart by kind."""
 
     session: str
@@ -86,13 +86,13 @@ class Why(Struct, frozen=True, kw_only=True):
     planned: dict[str, Any] | None = None
 
 
-async def show_why(found: Found, number: int | None, *, as_json: bool) -> str:
+async def show_why(found: StoredSession, number: int | None, *, as_json: bool) -> str:
     """The JSON of the command; or drawn, and nothing to print.
 
     Raises:
         UnknownSession: there is no such question, or nothing was sent for it.
     """
-    why = explain(await found.read(), number, load_book())
+    why = explain_question(await found.read(), number, load_book())
     if as_json:
         return msgspec.json.format(msgspec.json.encode(describe_why(why)), indent=2).decode()
     screen = Screen(Console(highlight=False, markup=False, emoji=False), live=False)
@@ -103,7 +103,7 @@ async def show_why(found: Found, number: int | None, *, as_json: bool) -> str:
 # -- finding out --------------------------------------------------------------------------------
 
 
-def explain(journal: Journal, number: int | None, book: TargetBook) -> Why:
+def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
     """Why a question of the active path was answered with what it was; the last one by default.
 
     Raises:
@@ -127,7 +127,9 @@ def explain(journal: Journal, number: int | None, book: TargetBook) -> Why:
     recorded = rebuild_request(journal, requests, listed, book)
     why = _explain(recorded, message, place, len(asked))
     return replace(
-        why, found=found_for(journal, why.request), planned=planned_for(journal, why.request)
+        why,
+        found=find_search_record(journal, why.request),
+        planned=find_plan_record(journal, why.request),
     )
 
 
@@ -142,7 +144,7 @@ def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None
     return found
 
 
-def _explain(recorded: Recorded, message: MessageEntry, number: int, of: int) -> Why:
+def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: int) -> Explanation:
     request = recorded.listed.request
     context, state = request.context, recorded.state
     assert state is not None
@@ -150,7 +152,7 @@ def _explain(recorded: Recorded, message: MessageEntry, number: int, of: int) ->
     kinds = ("rule", "reference", "tool")
     guides = [_guide(item, state) for item in used if kind_of(item.item) in kinds[:2]]
     tools = [_described(item, state) for item in used if kind_of(item.item) == "tool"]
-    return Why(
+    return Explanation(
         session=recorded.session.session,
         number=number,
         questions=of,
@@ -158,10 +160,12 @@ def _explain(recorded: Recorded, message: MessageEntry, number: int, of: int) ->
         request=request.id,
         target=context.target,
         at=request.at,
-        rules=_by_level(each for each in guides if kind_of(ItemId(each.item)) == "rule"),
-        references=_by_level(each for each in guides if kind_of(ItemId(each.item)) == "reference"),
+        rules=_by_level(guide for guide in guides if kind_of(ItemId(guide.item)) == "rule"),
+        references=_by_level(
+            guide for guide in guides if kind_of(ItemId(guide.item)) == "reference"
+        ),
         tools=tuple(
-            sorted([*_listed(context, state), *tools], key=lambda each: (each.server, each.name))
+            sorted([*_listed(context, state), *tools], key=lambda tool: (tool.server, tool.name))
         ),
         items=tuple(item for item in used if kind_of(item.item) not in kinds),
         left_out=_left_out(context),
@@ -172,17 +176,19 @@ def _explain(recorded: Recorded, message: MessageEntry, number: int, of: int) ->
 
 def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
     """What is not in the request, once each; what was not to be found first."""
-    known = {each.what for each in context.left_out}
+    known = {omission.what for omission in context.left_out}
     more = [
         LeftOut(what=item.item, reason="window", detail=item.reason, tokens=item.tokens)
         for item in context.items
         if item.placement == "left_out" and item.item not in known
     ]
-    return tuple(sorted((*context.left_out, *more), key=lambda each: each.reason not in ASTRAY))
+    return tuple(
+        sorted((*context.left_out, *more), key=lambda omission: omission.reason not in ASTRAY)
+    )
 
 
 def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
-    return tuple(sorted(guides, key=lambda each: (_order(each), each.name)))
+    return tuple(sorted(guides, key=lambda guide: (_order(guide), guide.name)))
 
 
 def _order(each: Reason) -> float:
@@ -292,15 +298,15 @@ def _first_line(text: str) -> str:
 # -- showing ------------------------------------------------------------------------------------
 
 
-def describe_why(why: Why) -> dict[str, Any]:
+def describe_why(why: Explanation) -> dict[str, Any]:
     """For machines: every field of every row, also where it says nothing."""
     return asdict(why) | {
         "items": [asdict(item) for item in why.items],
-        "left_out": [asdict(each) for each in why.left_out],
+        "left_out": [asdict(omission) for omission in why.left_out],
     }
 
 
-def draw_why(why: Why, width: int) -> ConsoleRenderable:
+def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
     """Rules, references and tools side by side where there is room; below, all the rest."""
     head = (
         f"question {why.number} of {why.questions}: {one_line(why.question, max(20, width - 24))}"
@@ -308,7 +314,7 @@ def draw_why(why: Why, width: int) -> ConsoleRenderable:
     parts: list[ConsoleRenderable] = [
         Text(head, style="bold"),
         Text(f"request {why.request} to {one_line(why.target)}", style="dim"),
-        *(Text(f"! {visible(each)}", style="yellow") for each in why.problems),
+        *(Text(f"! {visible(problem)}", style="yellow") for problem in why.problems),
         Text(),
     ]
     columns = [
@@ -328,7 +334,7 @@ def draw_why(why: Why, width: int) -> ConsoleRenderable:
     parts += draw_planned(why.planned)
     parts += _others(why.items)
     parts += _out(why.left_out)
-    parts += [Text(f"! {visible(each)}", style="yellow") for each in why.warnings]
+    parts += [Text(f"! {visible(warning)}", style="yellow") for warning in why.warnings]
     return Group(*parts)
 
 
@@ -367,8 +373,9 @@ def _others(items: Sequence[ContextItem]) -> list[ConsoleRenderable]:
         )  # fmt: skip
     for item in items:
         made.add_row(
-            Text(one_line(item.label)), PLACES[item.placement], f"{item.tokens:,}",
-            worth_of(item), Text(one_line(how_included(item))), Text(one_line(item.reason)),
+            Text(one_line(item.label)), PLACEMENT_NAMES[item.placement], f"{item.tokens:,}",
+            describe_priority(item), Text(one_line(describe_inclusion(item))),
+            Text(one_line(item.reason)),
         )  # fmt: skip
     return [Text(), made]
 
@@ -379,7 +386,7 @@ def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
     made = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("left out", "reason", "detail"):
         made.add_column(name, overflow="fold")
-    for each in left_out:
-        reason = Text(each.reason.replace("_", " "), style="red" * (each.reason in ASTRAY))
-        made.add_row(Text(one_line(each.what)), reason, Text(one_line(each.detail)))
+    for omission in left_out:
+        reason = Text(omission.reason.replace("_", " "), style="red" * (omission.reason in ASTRAY))
+        made.add_row(Text(one_line(omission.what)), reason, Text(one_line(omission.detail)))
     return [Text(), made]

@@ -60,17 +60,17 @@ _FILE_KINDS = {"note", "file", "pdf", "image"}
 _PART_KINDS = {"selection", "query"}
 
 
-class Files(Struct, frozen=True, kw_only=True):
+class TouchedFiles(Struct, frozen=True, kw_only=True):
     """Paths in order of first appearance."""
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
 
 
-NO_FILES = Files()
+NO_FILES = TouchedFiles()
 
 
-def files_of(messages: Sequence[Message]) -> Files:
+def touched_files(messages: Sequence[Message]) -> TouchedFiles:
     """The files that these messages read and modified. A call that failed did neither."""
     failed = _failed_calls(messages)
     found: dict[Access, dict[str, None]] = {"read": {}, "modified": {}}
@@ -87,15 +87,15 @@ def files_of(messages: Sequence[Message]) -> Files:
     return _made(found["read"], found["modified"])
 
 
-def merge(first: Files, second: Files) -> Files:
+def merge_files(first: TouchedFiles, second: TouchedFiles) -> TouchedFiles:
     """The files of both, those of the first in front."""
     return _made((*first.read, *second.read), (*first.modified, *second.modified))
 
 
-def _made(read: Iterable[str], modified: Iterable[str]) -> Files:
+def _made(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
     changed = dict.fromkeys(modified)
     only_read = (path for path in dict.fromkeys(read) if path not in changed)
-    return Files(read=tuple(only_read), modified=tuple(changed))
+    return TouchedFiles(read=tuple(only_read), modified=tuple(changed))
 
 
 def _failed_calls(messages: Sequence[Message]) -> set[tuple[int, int]]:

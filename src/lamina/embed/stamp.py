@@ -12,7 +12,7 @@ KEY: Final = b"lamina"
 _ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
 
 
-def stamped(graph: bytes, origin: str) -> bytes:
+def add_stamp(graph: bytes, origin: str) -> bytes:
     """The graph with a stamp that says what it was built from."""
     return graph + _stamp(zlib.crc32(graph), origin)
 

@@ -1,6 +1,6 @@
 """Sessions of other systems as entries of ours."""
 
-from lamina.formats.detect import import_session
-from lamina.formats.imported import Imported, Problem
+from lamina.formats.detection import import_session
+from lamina.formats.imported_session import ImportedSession, ImportProblem
 
-__all__ = ["Imported", "Problem", "import_session"]
+__all__ = ["ImportedSession", "ImportProblem", "import_session"]

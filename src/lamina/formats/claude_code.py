@@ -11,30 +11,30 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.blocks import (
-    Content,
+from lamina.formats.call_pairs import waiting_calls
+from lamina.formats.content import (
+    MessageContent,
+    content_beyond_text,
     join_texts,
     messages_of,
     read_content,
     read_usage,
     target_of,
-    untold,
 )
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.ordering import order_by_parent
-from lamina.formats.pairing import waiting_calls
-from lamina.formats.reading import (
-    Line,
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
     Object,
-    Text,
-    Unread,
+    UnreadLine,
     first_moment,
-    moment,
     object_in,
+    parse_moment,
     text_in,
     without,
 )
+from lamina.formats.parent_order import order_by_parent
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import CustomEntry, InfoEntry, MessageEntry, TransformEntry
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply, Patch
@@ -55,15 +55,15 @@ def looks_like_claude_code(value: Object) -> bool:
 class _Group(Struct, frozen=True, kw_only=True):
     """The lines that make one entry: those of one answer, or any other one."""
 
-    lines: tuple[Line, ...]
-    unread: Unread | None = None
+    lines: tuple[JsonLine, ...]
+    unread: UnreadLine | None = None
 
     @property
     def value(self) -> Object:
         return self.lines[0].value if self.lines else {}
 
 
-def import_claude_code(text: Text, session: str) -> Imported:
+def import_claude_code(text: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Claude Code file."""
     cwd = next((found for line in text.lines if (found := text_in(line.value, "cwd"))), "")
     own = next((found for line in text.lines if (found := text_in(line.value, "sessionId"))), "")
@@ -97,15 +97,15 @@ def _parent(value: Object) -> str | None:
     return text_in(value, "parentUuid") or text_in(value, "logicalParentUuid") or None
 
 
-def _group(text: Text) -> tuple[list[_Group], dict[str, str]]:
+def _group(text: JsonLinesFile) -> tuple[list[_Group], dict[str, str]]:
     """The groups in order of their first lines, and for the other lines of an answer the uuid of
     its first."""
-    groups: list[list[Line] | Unread] = []
-    answers: dict[tuple[str, bool], list[Line]] = {}
+    groups: list[list[JsonLine] | UnreadLine] = []
+    answers: dict[tuple[str, bool], list[JsonLine]] = {}
     homes: dict[str, str] = {}
-    seen: dict[str, Line] = {}
+    seen: dict[str, JsonLine] = {}
     for record in text.records:
-        if isinstance(record, Unread):
+        if isinstance(record, UnreadLine):
             groups.append(record)
             continue
         value = record.value
@@ -125,7 +125,9 @@ def _group(text: Text) -> tuple[list[_Group], dict[str, str]]:
             homes.setdefault(own, first)
         answer.append(record)
     found = [
-        _Group(lines=(), unread=group) if isinstance(group, Unread) else _Group(lines=tuple(group))
+        _Group(lines=(), unread=group)
+        if isinstance(group, UnreadLine)
+        else _Group(lines=tuple(group))
         for group in groups
     ]
     return found, homes
@@ -189,7 +191,7 @@ class _Importer:
         for line, _ in self.boundaries.values():
             self.builder.report(line, "missing_summary", "a compaction that has no summary")
 
-    def _lone(self, line: Line, nearest: str) -> str:
+    def _lone(self, line: JsonLine, nearest: str) -> str:
         """A line without a place in the tree stands where the file has it."""
         value = line.value
         name = text_in(value, "summary", "customTitle", "aiTitle")
@@ -203,11 +205,13 @@ class _Importer:
             str(value.get("type")), value, at=_at(line), line=line.number, parent=nearest
         )
 
-    def _compaction(self, line: Line, parent: str) -> str:
+    def _compaction(self, line: JsonLine, parent: str) -> str:
         builder, value = self.builder, line.value
         content = object_in(value, "message").get("content")
         summary = join_texts(content)
-        left = without(object_in(value, "message"), "role", "content") | untold(content)
+        left = without(object_in(value, "message"), "role", "content") | content_beyond_text(
+            content
+        )
         _, trigger = self.boundaries.pop(parent, (0, ""))
         op = CompactionApply(
             first_kept=len(builder.state(parent).envelope.cached),
@@ -222,7 +226,7 @@ class _Importer:
             extra={SOURCE: self._left(value) | left},
         )  # fmt: skip
 
-    def _said(self, line: Line, parent: str) -> str:
+    def _said(self, line: JsonLine, parent: str) -> str:
         builder, value = self.builder, line.value
         content = read_content(object_in(value, "message").get("content"), builder, line.number)
         left = self._left(value) | without(object_in(value, "message"), "role", "content")
@@ -254,7 +258,9 @@ class _Importer:
             left["sessionId"] = value["sessionId"]
         return left
 
-    def _behind_results(self, value: Object, parent: str, content: Content) -> tuple[str, bool]:
+    def _behind_results(
+        self, value: Object, parent: str, content: MessageContent
+    ) -> tuple[str, bool]:
         """Where results go. Those of one answer are siblings in the file; they stand in one line
         here, unless one is a second try, which is a branch."""
         builder = self.builder
@@ -285,8 +291,8 @@ class _Importer:
             # Of the other lines, what they do not share with the first.
             shell = _shell(line.value)
             left["merged"] = [
-                {key: held for key, held in _shell(each.value).items() if shell.get(key) != held}
-                for each in group.lines[1:]
+                {key: held for key, held in _shell(line.value).items() if shell.get(key) != held}
+                for line in group.lines[1:]
             ]
         if content.rest:
             left["blocks"] = content.rest
@@ -303,8 +309,8 @@ class _Importer:
         )  # fmt: skip
 
 
-def _at(line: Line) -> float | None:
-    return moment(line.value.get("timestamp"))
+def _at(line: JsonLine) -> float | None:
+    return parse_moment(line.value.get("timestamp"))
 
 
 def _shell(value: Object) -> Object:

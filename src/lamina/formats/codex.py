@@ -9,32 +9,32 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from lamina.formats.blocks import read_openai_usage, target_of, untold
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.reading import (
-    Line,
+from lamina.formats.content import content_beyond_text, read_openai_usage, target_of
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
     Object,
-    Record,
-    Text,
-    Unread,
+    UnreadLine,
     first_moment,
     list_in,
-    moment,
     object_in,
+    parse_moment,
     text_in,
     without,
 )
 from lamina.formats.response_items import (
     ITEM_TYPES,
-    Items,
+    ResponseMessage,
     base_instructions,
-    kind_of_item,
     read_answer,
     read_history,
     read_output,
-    read_said,
+    read_user_message,
+    response_item_kind,
 )
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import EntryBase, MessageEntry, TransformEntry
 from lamina.values.envelope import SystemPart
 from lamina.values.patch import CompactionApply, MessagesCachedReplace, Patch
@@ -51,7 +51,7 @@ class _Step(Struct, frozen=True, kw_only=True):
 
     kind: StepKind
     era: int
-    records: list[Record]
+    records: list[LineRecord]
 
 
 def looks_like_codex(value: Object) -> bool:
@@ -63,7 +63,7 @@ def looks_like_codex(value: Object) -> bool:
     ) and "uuid" not in value and "parentId" not in value  # fmt: skip
 
 
-def import_codex(text: Text, session: str) -> Imported:
+def import_codex(text: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Codex rollout."""
     meta = next((line for line in text.lines if line.value.get("type") == "session_meta"), None)
     value = object_in(meta.value, "payload") if meta else {}
@@ -71,7 +71,7 @@ def import_codex(text: Text, session: str) -> Imported:
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=moment(value.get("timestamp")) or first_moment(text.lines),
+        at=parse_moment(value.get("timestamp")) or first_moment(text.lines),
         system=(SystemPart(name="system", text=instructions),) if instructions else (),
         workspace=text_in(value, "cwd"),
         forked_from=text_in(value, "forked_from_id"),
@@ -85,7 +85,7 @@ def import_codex(text: Text, session: str) -> Imported:
     return _Importer(builder, provider).run(*_collect(records))
 
 
-def _around(line: Line) -> Object:
+def _around(line: JsonLine) -> Object:
     """What a line says besides its payload."""
     if "payload" not in line.value:
         return {}
@@ -93,7 +93,7 @@ def _around(line: Line) -> Object:
     return without(line.value, "payload", "timestamp", *(("type",) if known else ()))
 
 
-def _item(line: Line) -> Object:
+def _item(line: JsonLine) -> Object:
     return object_in(line.value, "payload") or line.value
 
 
@@ -105,7 +105,7 @@ def _instructed(meta: Object) -> tuple[str, ...]:
     return ("instructions",) if text_in(meta, "instructions") else ()
 
 
-def _collect(records: list[Record]) -> tuple[list[_Step], dict[int, Object]]:
+def _collect(records: list[LineRecord]) -> tuple[list[_Step], dict[int, Object]]:
     """The steps of a session, and the usage of those that are answers, by index."""
     steps: list[_Step] = []
     usage: dict[int, Object] = {}
@@ -134,8 +134,8 @@ def _collect(records: list[Record]) -> tuple[list[_Step], dict[int, Object]]:
     return steps, usage
 
 
-def _kind(record: Record) -> StepKind:
-    if isinstance(record, Unread):
+def _kind(record: LineRecord) -> StepKind:
+    if isinstance(record, UnreadLine):
         return "unread"
     match record.value.get("type"):
         case "turn_context":
@@ -145,11 +145,11 @@ def _kind(record: Record) -> StepKind:
         case "event_msg" | "session_meta":
             return "other"
         case _:
-            return kind_of_item(_item(record))
+            return response_item_kind(_item(record))
 
 
-def _token_count(record: Record) -> tuple[Object, Any]:
-    if isinstance(record, Unread) or record.value.get("type") != "event_msg":
+def _token_count(record: LineRecord) -> tuple[Object, Any]:
+    if isinstance(record, UnreadLine) or record.value.get("type") != "event_msg":
         return {}, None
     info = object_in(_item(record), "info")
     return object_in(info, "last_token_usage"), info.get("total_token_usage")
@@ -163,11 +163,11 @@ class _Importer:
         self.turn: tuple[Any, str] | None = None
         self.model = ""
 
-    def run(self, steps: list[_Step], usage: dict[int, Object]) -> Imported:
+    def run(self, steps: list[_Step], usage: dict[int, Object]) -> ImportedSession:
         outputs: dict[tuple[int, str], int] = {}
         for index, step in enumerate(steps):
             record = step.records[0]
-            if step.kind == "output" and isinstance(record, Line):
+            if step.kind == "output" and isinstance(record, JsonLine):
                 answered = text_in(_item(record), "call_id", "id")
                 outputs.setdefault((step.era, answered), index)
         taken: set[int] = set()
@@ -185,16 +185,16 @@ class _Importer:
                     self._single("output", steps[place].records[0])
         return self.builder.finish()
 
-    def _single(self, kind: StepKind, record: Record) -> None:
+    def _single(self, kind: StepKind, record: LineRecord) -> None:
         builder = self.builder
-        if isinstance(record, Unread):
+        if isinstance(record, UnreadLine):
             builder.keep_unread(record)
             return
         match kind:
             case "output":
                 self._write(record, read_output(_item(record), builder, record.number))
             case "said":
-                self._write(record, read_said(_item(record), builder, record.number))
+                self._write(record, read_user_message(_item(record), builder, record.number))
             case "turn":
                 self._turn(record)
             case "compacted":
@@ -202,8 +202,8 @@ class _Importer:
             case _:
                 self._keep(record)
 
-    def _answer(self, step: _Step, usage: Object) -> Items:
-        lines = [record for record in step.records if isinstance(record, Line)]
+    def _answer(self, step: _Step, usage: Object) -> ResponseMessage:
+        lines = [record for record in step.records if isinstance(record, JsonLine)]
         answer = read_answer([_item(line) for line in lines], self.builder, lines[0].number)
         place = self._write(
             lines[0], answer, usage=read_openai_usage(usage), model=self.model if usage else ""
@@ -214,43 +214,43 @@ class _Importer:
                 self.builder.keep("around", around, line=line.number)
         return answer
 
-    def _write(self, line: Line, read: Items, **fields: Any) -> str:
+    def _write(self, line: JsonLine, read: ResponseMessage, **fields: Any) -> str:
         left = _around(line)
         if read.left:
             left["items"] = list(read.left)
         extra = {SOURCE: left} if left else {}
         return self._put(line, MessageEntry, message=read.message, extra=extra, **fields)
 
-    def _put(self, line: Line, kind: type[EntryBase], **fields: Any) -> str:
+    def _put(self, line: JsonLine, kind: type[EntryBase], **fields: Any) -> str:
         return self.builder.put(
-            self.builder.last, kind, at=moment(line.value.get("timestamp")), line=line.number,
+            self.builder.last, kind, at=parse_moment(line.value.get("timestamp")), line=line.number,
             raw=line.value, **fields,
         )  # fmt: skip
 
-    def _keep(self, line: Line) -> str:
+    def _keep(self, line: JsonLine) -> str:
         item = _item(line)
         name = text_in(item, "type") or str(line.value.get("type"))
         if line.value.get("type") not in ("event_msg", "session_meta"):
             self.builder.report(line.number, "unknown_type", f"{name!r} is not known; as data")
-        at = moment(line.value.get("timestamp"))
+        at = parse_moment(line.value.get("timestamp"))
         return self.builder.keep(name, line.value, at=at, line=line.number)
 
-    def _turn(self, line: Line) -> None:
+    def _turn(self, line: JsonLine) -> None:
         payload = _item(line)
         if self.turn is not None and self.turn[0] == payload and not _around(line):
             self.builder.account(line.number, self.turn[1])
             return
         self.turn = payload, self._keep_turn(line, payload)
 
-    def _keep_turn(self, line: Line, payload: Object) -> str:
-        at = moment(line.value.get("timestamp"))
+    def _keep_turn(self, line: JsonLine, payload: Object) -> str:
+        at = parse_moment(line.value.get("timestamp"))
         self.model = target_of(self.provider, text_in(payload, "model")) or self.model
         builder = self.builder
         builder.use_model(builder.last, self.model, at=at, line=line.number)
         data = {**payload, **_around(line)}
         return builder.keep("turn_context", data, at=at, line=line.number)
 
-    def _compacted(self, line: Line) -> None:
+    def _compacted(self, line: JsonLine) -> None:
         builder, payload = self.builder, _item(line)
         history = list_in(payload, "replacement_history")
         summary = text_in(payload, "message")
@@ -284,4 +284,4 @@ def _is_plain(item: Any) -> bool:
     if not isinstance(item, dict) or item.keys() - {"type", "role", "content"}:
         return False
     known = item.get("type") == "message" and item.get("role") in ("user", "assistant")
-    return known and not untold(item.get("content"))
+    return known and not content_beyond_text(item.get("content"))

@@ -6,23 +6,23 @@ their results, and changes of the model. Every other event is kept as data in it
 
 from typing import Any
 
-from lamina.formats.blocks import read_content, result_text, target_of, write_arguments
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.ordering import order_by_parent
-from lamina.formats.reading import (
-    Line,
+from lamina.formats.content import read_content, result_text, target_of, write_arguments
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
     Object,
-    Record,
-    Text,
-    Unread,
+    UnreadLine,
     first_moment,
     list_in,
-    moment,
     object_in,
+    parse_moment,
     text_in,
     without,
 )
+from lamina.formats.parent_order import order_by_parent
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import CustomEntry, EntryBase, MessageEntry, ModelEntry
 from lamina.values.message import Block, Message, ToolCall, ToolResult
 
@@ -36,14 +36,14 @@ def looks_like_copilot_cli(value: Object) -> bool:
     )  # fmt: skip
 
 
-def import_copilot_cli(text: Text, session: str) -> Imported:
+def import_copilot_cli(text: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Copilot CLI event file."""
     start = next((line for line in text.lines if line.value.get("type") == "session.start"), None)
     data = object_in(start.value, "data") if start else {}
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=moment(data.get("startTime")) or first_moment(text.lines),
+        at=parse_moment(data.get("startTime")) or first_moment(text.lines),
         workspace=text_in(object_in(data, "context"), "cwd") or text_in(data, "cwd"),
         extra=_header_extra(start.value if start else {}, data),
         line=start.number if start else None,
@@ -57,7 +57,7 @@ def import_copilot_cli(text: Text, session: str) -> Imported:
     records = [record for record in text.records if record is not start]
     placed: dict[int, str] = {}
     for record, cut in order_by_parent(records, _ids):
-        if isinstance(record, Unread):
+        if isinstance(record, UnreadLine):
             placed[record.number] = builder.keep_unread(record)
         else:
             placed[record.number] = _add(builder, record, cut)
@@ -69,14 +69,14 @@ def _header_extra(value: Object, data: Object) -> Object:
     return {**data, "event": around} if around else data
 
 
-def _ids(record: Record) -> tuple[str | None, str | None]:
-    value = record.value if isinstance(record, Line) else {}
+def _ids(record: LineRecord) -> tuple[str | None, str | None]:
+    value = record.value if isinstance(record, JsonLine) else {}
     parent = value.get("parentId")
     named = parent if parent is None or isinstance(parent, str) else repr(parent)
     return text_in(value, "id") or None, named or None
 
 
-def _add(builder: SessionBuilder, line: Line, cut: bool) -> str:
+def _add(builder: SessionBuilder, line: JsonLine, cut: bool) -> str:
     value, number = line.value, line.number
     own, parent = _ids(line)
     if (known := builder.known(own, number, value)) is not None:
@@ -90,7 +90,8 @@ def _add(builder: SessionBuilder, line: Line, cut: bool) -> str:
     if kind is CustomEntry or isinstance(value.get("data"), dict):
         left.pop("data", None)
     return builder.put(
-        place, kind, at=moment(value.get("timestamp")), line=number, raw=value, foreign_id=own,
+        place, kind, at=parse_moment(value.get("timestamp")), line=number, raw=value,
+        foreign_id=own,
         extra={SOURCE: left} if left else {}, **fields,
     )  # fmt: skip
 

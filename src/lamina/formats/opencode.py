@@ -7,20 +7,20 @@ a model does not see are data.
 
 from typing import Any
 
-from lamina.formats.blocks import read_data_url, target_of, write_arguments
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.reading import (
+from lamina.formats.content import read_data_url, target_of, write_arguments
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLinesFile,
     Object,
-    Text,
-    Unread,
+    UnreadLine,
     count_in,
     list_in,
-    moment,
     object_in,
+    parse_moment,
     text_in,
     without,
 )
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import InfoEntry, MessageEntry
 from lamina.values.message import Block, Message, Thinking, ToolCall, ToolResult
 from lamina.values.message import Text as TextBlock
@@ -33,14 +33,14 @@ def looks_like_opencode(value: Object) -> bool:
     return isinstance(value.get("info"), dict) and isinstance(value.get("messages"), list)
 
 
-def import_opencode(text: Text, session: str) -> Imported:
+def import_opencode(text: JsonLinesFile, session: str) -> ImportedSession:
     """The session of an OpenCode export."""
-    line = next(each for each in text.lines if looks_like_opencode(each.value))
+    line = next(line for line in text.lines if looks_like_opencode(line.value))
     info = object_in(line.value, "info")
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=moment(object_in(info, "time").get("created")) or 0.0,
+        at=parse_moment(object_in(info, "time").get("created")) or 0.0,
         workspace=text_in(info, "directory"),
         forked_from=text_in(info, "parentID"),
         extra=without(info, "directory", "parentID", "title"),
@@ -55,7 +55,7 @@ def import_opencode(text: Text, session: str) -> Imported:
     if left := without(line.value, "info", "messages"):
         builder.keep("document", left, line=line.number)
     for record in text.records:
-        if isinstance(record, Unread):
+        if isinstance(record, UnreadLine):
             builder.keep_unread(record)
         elif record is not line:
             builder.report(record.number, "unknown_type", "an object beside the session; as data")
@@ -77,7 +77,7 @@ class _Importer:
             self.builder.report(self.line, "unknown_role", detail)
             self.builder.keep("unreadable", value, line=self.line)
             return
-        at = moment(object_in(info, "time").get("created"))
+        at = parse_moment(object_in(info, "time").get("created"))
         left = without(value, "parts") | {"info": without(info, "role")}
         if role == "assistant":
             self._answer(parts, info, at, left)

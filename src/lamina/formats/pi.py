@@ -11,23 +11,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.blocks import target_of
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.ordering import order_by_parent
-from lamina.formats.pi_messages import read_message
-from lamina.formats.pi_patches import read_patch
-from lamina.formats.reading import (
-    Line,
+from lamina.formats.content import target_of
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
     Object,
-    Record,
-    Text,
     first_moment,
     list_in,
-    moment,
+    parse_moment,
     text_in,
     without,
 )
+from lamina.formats.parent_order import order_by_parent
+from lamina.formats.pi_messages import read_message
+from lamina.formats.pi_patches import read_patch
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -45,7 +45,7 @@ from lamina.values.patch import CompactionApply, OptionsSet, Patch
 SOURCE = "pi"
 _PLACE = ("type", "id", "parentId", "timestamp")
 # The class of an entry and its fields; None if the foreign entry is not understood.
-Made = tuple[type[EntryBase], dict[str, Any]] | None
+EntryParts = tuple[type[EntryBase], dict[str, Any]] | None
 
 
 def looks_like_pi(value: Object) -> bool:
@@ -59,14 +59,14 @@ def looks_like_pi(value: Object) -> bool:
     return "parentId" in value or (kind == "message" and isinstance(value.get("message"), dict))
 
 
-def import_pi(text: Text, session: str) -> Imported:
+def import_pi(text: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a pi file."""
     header = next((line for line in text.lines if line.value.get("type") == "session"), None)
     value = header.value if header else {}
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=moment(value.get("timestamp")) or first_moment(text.lines),
+        at=parse_moment(value.get("timestamp")) or first_moment(text.lines),
         workspace=text_in(value, "cwd"),
         forked_from=text_in(value, "parentSession"),
         extra=without(value, "type", "timestamp", "cwd", "parentSession"),
@@ -80,7 +80,7 @@ def import_pi(text: Text, session: str) -> Imported:
     return _Importer(builder, records, lines).run()
 
 
-def _with_ids(lines: tuple[Line, ...], header: Line | None) -> dict[int, Object]:
+def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int, Object]:
     """The objects by line number, with the ids that version 1 does not have."""
     first = header is not None and header.value.get("version", 1) in (1, None)
     found: dict[int, Object] = {}
@@ -113,32 +113,32 @@ def _with_ids(lines: tuple[Line, ...], header: Line | None) -> dict[int, Object]
 
 class _Importer:
     def __init__(
-        self, builder: SessionBuilder, records: list[Record], values: dict[int, Object]
+        self, builder: SessionBuilder, records: list[LineRecord], values: dict[int, Object]
     ) -> None:
         self.builder = builder
         self.records = records
         self.values = values
 
-    def run(self) -> Imported:
+    def run(self) -> ImportedSession:
         builder = self.builder
         placed: dict[int, str] = {}
         for record, cut in order_by_parent(self.records, self._ids):
-            if not isinstance(record, Line):
+            if not isinstance(record, JsonLine):
                 placed[record.number] = builder.keep_unread(record)
                 continue
             placed[record.number] = self._add(record, self.values[record.number], cut)
         last = self.records[-1].number if self.records else None
         return builder.finish(placed[last] if last is not None else None)
 
-    def _ids(self, record: Record) -> tuple[str | None, str | None]:
-        if not isinstance(record, Line):
+    def _ids(self, record: LineRecord) -> tuple[str | None, str | None]:
+        if not isinstance(record, JsonLine):
             return None, None
         value = self.values[record.number]
         parent = value.get("parentId")
         # What is no id names no entry: its parent is missing, and that is reported.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
-    def _add(self, line: Line, value: Object, cut: bool) -> str:
+    def _add(self, line: JsonLine, value: Object, cut: bool) -> str:
         builder, number = self.builder, line.number
         own, parent = self._ids(line)
         if (known := builder.known(own, number, line.value)) is not None:
@@ -159,7 +159,7 @@ class _Importer:
             left["id"] = line.value["id"]
         extra = {SOURCE: left} if left else {}
         return builder.put(
-            place, made[0], at=moment(value.get("timestamp")), line=number, raw=line.value,
+            place, made[0], at=parse_moment(value.get("timestamp")), line=number, raw=line.value,
             foreign_id=own, extra=extra, **fields,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ class _Given(Struct, frozen=True, kw_only=True):
     line: int
 
 
-def _message(given: _Given) -> Made:
+def _message(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     held = value.get("message")
     read = read_message(held, builder, line) if isinstance(held, dict) else None
@@ -196,7 +196,7 @@ def _message(given: _Given) -> Made:
     return MessageEntry, fields
 
 
-def _custom_message(given: _Given) -> Made:
+def _custom_message(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     read = read_message({**value, "role": "custom"}, builder, line)
     if read is None:
@@ -204,7 +204,7 @@ def _custom_message(given: _Given) -> Made:
     return MessageEntry, {"message": read.message, "left": without(read.left, *_PLACE)}
 
 
-def _model(given: _Given) -> Made:
+def _model(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     provider, model = text_in(value, "provider"), text_in(value, "modelId")
     target = target_of(provider, model)
@@ -217,7 +217,7 @@ def _model(given: _Given) -> Made:
     return ModelEntry, {"target": target, "left": left}
 
 
-def _thinking_level(given: _Given) -> Made:
+def _thinking_level(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     level = text_in(value, "thinkingLevel")
     if not level:
@@ -228,7 +228,7 @@ def _thinking_level(given: _Given) -> Made:
     return TransformEntry, {"transformer": "pi.thinking_level", "patch": patch, "left": left}
 
 
-def _compaction(given: _Given) -> Made:
+def _compaction(given: _Given) -> EntryParts:
     builder, place, value, line = given.builder, given.place, given.value, given.line
     kept = text_in(value, "firstKeptEntryId")
     op = CompactionApply(
@@ -259,7 +259,7 @@ def _first_kept(builder: SessionBuilder, place: str, foreign: str, line: int) ->
     return builder.cut_at(place, index)
 
 
-def _branch_summary(given: _Given) -> Made:
+def _branch_summary(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     branch = builder.find(text_in(value, "fromId"))
     left = without(value, *_PLACE, "summary", *(("fromId",) if branch else ()))
@@ -269,7 +269,7 @@ def _branch_summary(given: _Given) -> Made:
     return BranchSummaryEntry, fields
 
 
-def _label(given: _Given) -> Made:
+def _label(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     target = builder.find(text_in(value, "targetId"))
     if target is None:
@@ -279,19 +279,19 @@ def _label(given: _Given) -> Made:
     return LabelEntry, {"target": target, "label": text_in(value, "label"), "left": left}
 
 
-def _info(given: _Given) -> Made:
+def _info(given: _Given) -> EntryParts:
     value = given.value
     return InfoEntry, {"name": text_in(value, "name"), "left": without(value, *_PLACE, "name")}
 
 
-def _custom(given: _Given) -> Made:
+def _custom(given: _Given) -> EntryParts:
     value = given.value
     kind = text_in(value, "customType") or "pi.custom"
     left = without(value, *_PLACE, "customType", "data")
     return CustomEntry, {"kind": kind, "data": value.get("data"), "left": left}
 
 
-def _transform(given: _Given) -> Made:
+def _transform(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     read = read_patch(value, builder, line)
     if read is None:
@@ -301,7 +301,7 @@ def _transform(given: _Given) -> Made:
     return TransformEntry, {"transformer": name, "patch": read.patch, "left": left}
 
 
-def _ephemeral(given: _Given) -> Made:
+def _ephemeral(given: _Given) -> EntryParts:
     builder, value, line = given.builder, given.value, given.line
     messages: list[Message] = []
     unread: list[Any] = []
@@ -326,7 +326,7 @@ def _ephemeral(given: _Given) -> Made:
     return EphemeralEntry, {"messages": tuple(messages), "left": left}
 
 
-_READERS: dict[str, Callable[[_Given], Made]] = {
+_READERS: dict[str, Callable[[_Given], EntryParts]] = {
     "message": _message,
     "custom_message": _custom_message,
     "model_change": _model,

@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.blocks import (
+from lamina.formats.content import (
+    content_beyond_text,
     provider_of,
     read_content,
     read_usage,
     result_text,
     target_of,
-    untold,
 )
-from lamina.formats.building import SessionBuilder
-from lamina.formats.reading import Object, object_in, text_in, without
+from lamina.formats.json_lines import Object, object_in, text_in, without
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Block, Message, Text, ToolResult
 from lamina.values.usage import Usage
 
@@ -104,7 +104,7 @@ def _result(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
         is_error=value.get("isError") is True,
     )
     left = without(value, "role", "toolCallId", "toolName", "content", "isError")
-    left |= untold(value.get("content"))
+    left |= content_beyond_text(value.get("content"))
     return PiMessage(message=Message(role="tool", blocks=(result,)), left=left)
 
 

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from lamina.errors import InvalidSetting
-from lamina.formats.building import SessionBuilder
-from lamina.formats.pairing import pair_up
+from lamina.formats.call_pairs import pair_calls
+from lamina.formats.json_lines import Object, object_in, text_in, without
 from lamina.formats.pi_messages import read_message
-from lamina.formats.reading import Object, object_in, text_in, without
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Message
 from lamina.values.patch import Display, Patch, PatchOp
 
@@ -96,7 +96,7 @@ def _read_messages(given: Any, builder: SessionBuilder, line: int) -> list[Objec
         if read is None:
             raise ValueError("a message in it has a role that is not known")
         messages.append(read.message)
-    paired, told = pair_up(messages)
+    paired, told = pair_calls(messages)
     for detail in told:
         builder.report(line, "unpaired", detail)
     plain: list[Object] = msgspec.to_builtins(paired)

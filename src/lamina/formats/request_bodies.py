@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.blocks import (
+from lamina.formats.content import (
+    content_beyond_text,
     join_texts,
     messages_of,
     read_content,
@@ -18,12 +19,11 @@ from lamina.formats.blocks import (
     read_usage,
     result_text,
     target_of,
-    untold,
     write_arguments,
 )
-from lamina.formats.building import SessionBuilder
-from lamina.formats.reading import Object, list_in, object_in, text_in, without
+from lamina.formats.json_lines import Object, list_in, object_in, text_in, without
 from lamina.formats.response_items import read_answer, read_items
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.envelope import SystemPart
 from lamina.values.message import (
     Block,
@@ -41,23 +41,23 @@ _SYSTEM = ("system", "developer")
 _OPENAI_MODELS = ("gpt", "o1", "o3", "o4", "o5", "chatgpt", "codex")
 
 
-class Logged(Struct, frozen=True, kw_only=True):
+class LoggedMessage(Struct, frozen=True, kw_only=True):
     """A message and the fields of it that have no place of ours."""
 
     message: Message
     left: Any = None
 
 
-class Body(Struct, frozen=True, kw_only=True):
+class RequestBody(Struct, frozen=True, kw_only=True):
     system: tuple[SystemPart, ...]
     tools: tuple[ToolDefinition, ...]
-    messages: tuple[Logged, ...]
+    messages: tuple[LoggedMessage, ...]
     target: str
     params: Object
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    message: Logged
+class AnswerBody(Struct, frozen=True, kw_only=True):
+    message: LoggedMessage
     usage: Usage | None
     model: str
     params: Object
@@ -69,7 +69,7 @@ def looks_like_body(value: Object) -> bool:
     return "input" in value and "model" in value and "type" not in value
 
 
-def read_body(body: Object, builder: SessionBuilder, line: int) -> Body:
+def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
     """A request body, of whichever API."""
     model = text_in(body, "model")
     left: Object = {}
@@ -84,25 +84,27 @@ def read_body(body: Object, builder: SessionBuilder, line: int) -> Body:
         parts = content if isinstance(content, list) else [content]
         system += [join_texts(part) for part in parts]
         # What is more than words has no place in a system part.
-        if untold(content) or (isinstance(held, dict) and held.keys() - {"role", "content"}):
+        if content_beyond_text(content) or (
+            isinstance(held, dict) and held.keys() - {"role", "content"}
+        ):
             left.setdefault("system", []).append(held)
     tools, left_tools = read_tools(body.get("tools"))
     if left_tools:
         left["tools"] = left_tools
-    messages: list[Logged] = []
+    messages: list[LoggedMessage] = []
     if "messages" in body:
         provider = "anthropic" if "claude" in model else "openai"
         for item in items[head:]:
             messages += _read_message(item, builder, line, provider)
     else:
-        messages = [Logged(message=each.message, left=list(each.left) or None)
-                    for each in read_items(items[head:], builder, line)]  # fmt: skip
+        messages = [LoggedMessage(message=item.message, left=list(item.left) or None)
+                    for item in read_items(items[head:], builder, line)]  # fmt: skip
     named = tuple(
         SystemPart(name="system" if index == 0 else f"system-{index + 1}", text=text)
         for index, text in enumerate(filter(None, system))
     )
     params = without(body, "system", "instructions", "tools", "messages", "input", "model") | left
-    return Body(system=named, tools=tools, messages=tuple(messages), target=_target(model),
+    return RequestBody(system=named, tools=tools, messages=tuple(messages), target=_target(model),
                 params=params)  # fmt: skip
 
 
@@ -122,11 +124,13 @@ def _target(model: str) -> str:
     return target_of(provider, model)
 
 
-def _read_message(item: Any, builder: SessionBuilder, line: int, provider: str) -> list[Logged]:
+def _read_message(
+    item: Any, builder: SessionBuilder, line: int, provider: str
+) -> list[LoggedMessage]:
     """A message of a chat, which holds results and words of the user's at once on one wire."""
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
         builder.report(line, "unknown_block", "a message without a role; kept as data")
-        return [Logged(message=Message(role="user", blocks=()), left=item)]
+        return [LoggedMessage(message=Message(role="user", blocks=()), left=item)]
     role = item["role"]
     if role in ("tool", "function"):
         result = ToolResult(
@@ -135,8 +139,8 @@ def _read_message(item: Any, builder: SessionBuilder, line: int, provider: str) 
             text=result_text(item.get("content"), builder, line),
         )
         left = without(item, "role", "tool_call_id", "name", "content")
-        left |= untold(item.get("content"))
-        return [Logged(message=Message(role="tool", blocks=(result,)), left=left or None)]
+        left |= content_beyond_text(item.get("content"))
+        return [LoggedMessage(message=Message(role="tool", blocks=(result,)), left=left or None)]
     content = read_content(item.get("content"), builder, line, provider)
     blocks: list[Block] = list(content.blocks)
     if reasoning := text_in(item, "reasoning_content", "reasoning"):
@@ -165,7 +169,7 @@ def _read_message(item: Any, builder: SessionBuilder, line: int, provider: str) 
         role,
         type(content)(blocks=tuple(blocks), results=content.results),
     )
-    return [Logged(message=piece, left=None if index else left or None)
+    return [LoggedMessage(message=piece, left=None if index else left or None)
             for index, piece in enumerate(pieces)]  # fmt: skip
 
 
@@ -192,7 +196,7 @@ def _says_more(call: Object) -> bool:
     return bool(without(call, "id", "type", "function") or without(function, "name", "arguments"))
 
 
-def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> Answer | None:
+def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> AnswerBody | None:
     """The answer in a response body; None if there is none."""
     model = text_in(body, "model")
     usage = object_in(body, "usage")
@@ -203,25 +207,26 @@ def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> Answer
         rest = without(body, "model", "usage", "choices")
         others = [each for each in body["choices"] if each is not choices[0]]
         rest |= {"choices": [without(choices[0], "message"), *others], "usage": body.get("usage")}
-        return Answer(message=said, usage=read_openai_usage(usage), model=_target(model),
+        return AnswerBody(message=said, usage=read_openai_usage(usage), model=_target(model),
                       params=rest)  # fmt: skip
     if isinstance(body.get("output"), list):
         items = [item for item in body["output"] if isinstance(item, dict)]
         read = read_answer(items, builder, line)
-        said = Logged(message=read.message, left=list(read.left) or None)
+        said = LoggedMessage(message=read.message, left=list(read.left) or None)
         rest = without(body, "model", "output")
-        return Answer(message=said, usage=read_openai_usage(usage), model=_target(model),
+        return AnswerBody(message=said, usage=read_openai_usage(usage), model=_target(model),
                       params=rest)  # fmt: skip
     if isinstance(body.get("content"), list) and body.get("error") is None:
         held = {"role": "assistant", "content": body["content"]}
         said = _read_message(held, builder, line, "anthropic")[-1]
         rest = without(body, "model", "content")
-        return Answer(message=said, usage=read_usage(usage), model=target_of("anthropic", model),
+        return AnswerBody(message=said, usage=read_usage(usage),
+                          model=target_of("anthropic", model),
                       params=rest)  # fmt: skip
     return None
 
 
-def identity(logged: Logged) -> str:
+def message_identity(logged: LoggedMessage) -> str:
     """What makes two logged messages the same. Thinking is left out, as clients drop it when they
     send an answer back; so are blanks around a text, and the order of a call's arguments."""
     message = logged.message

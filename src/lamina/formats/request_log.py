@@ -10,29 +10,29 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.building import SessionBuilder
-from lamina.formats.imported import Imported
-from lamina.formats.reading import (
-    Line,
+from lamina.formats.event_streams import read_stream
+from lamina.formats.imported_session import ImportedSession
+from lamina.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
     Object,
-    Text,
-    Unread,
+    UnreadLine,
     first_moment,
-    moment,
     object_in,
     parse_json,
+    parse_moment,
     without,
 )
 from lamina.formats.request_bodies import (
-    Answer,
-    Body,
-    Logged,
-    identity,
+    AnswerBody,
+    LoggedMessage,
+    RequestBody,
     looks_like_body,
+    message_identity,
     read_answer_body,
     read_body,
 )
-from lamina.formats.streams import read_stream
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import MessageEntry, TransformEntry
 from lamina.values.patch import Patch, PatchOp, SystemPartsReplace, ToolsReplace
 
@@ -59,7 +59,7 @@ def _unwrap(value: Object) -> _Request | None:
     if not request:
         if not looks_like_body(value):
             return None
-        return _Request(body=value, response={}, at=moment(value.get("timestamp")), rest={})
+        return _Request(body=value, response={}, at=parse_moment(value.get("timestamp")), rest={})
     body = request.get("body", request.get("body_raw"))
     if isinstance(body, str):
         body = _parsed(body)
@@ -68,7 +68,7 @@ def _unwrap(value: Object) -> _Request | None:
     rest = without(value, "request", "response")
     if around := without(request, "body", "timestamp"):
         rest["request"] = around
-    at = moment(request.get("timestamp")) or moment(value.get("timestamp"))
+    at = parse_moment(request.get("timestamp")) or parse_moment(value.get("timestamp"))
     return _Request(body=body, response=object_in(value, "response"), at=at, rest=rest)
 
 
@@ -79,7 +79,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def import_request_log(text: Text, session: str) -> Imported:
+def import_request_log(text: JsonLinesFile, session: str) -> ImportedSession:
     """The conversations of a log, as branches of one session."""
     first = next((found for line in text.lines if (found := _unwrap(line.value))), None)
     at = (first.at if first else None) or first_moment(text.lines)
@@ -96,7 +96,7 @@ def import_request_log(text: Text, session: str) -> Imported:
     )
     importer = _Importer(builder)
     for record in text.records:
-        if isinstance(record, Unread):
+        if isinstance(record, UnreadLine):
             builder.keep_unread(record)
         else:
             importer.add(record)
@@ -113,7 +113,7 @@ class _Importer:
         self.places: list[str] = [builder.root]
         self.lefts: list[Any] = [None]
 
-    def add(self, line: Line) -> None:
+    def add(self, line: JsonLine) -> None:
         builder, number = self.builder, line.number
         request = _unwrap(line.value)
         if request is None:
@@ -132,17 +132,17 @@ class _Importer:
         place = builder.keep("request", params, at=request.at, line=number, parent=place)
         self.leaf = self._answer(node, place, request, number)
 
-    def _walk(self, messages: tuple[Logged, ...]) -> list[int]:
+    def _walk(self, messages: tuple[LoggedMessage, ...]) -> list[int]:
         """The nodes of those of these messages that were said already, from the root on."""
         passed = [0]
         for logged in messages:
-            known = self.children.get((passed[-1], identity(logged)))
+            known = self.children.get((passed[-1], message_identity(logged)))
             if known is None:
                 break
             passed.append(known)
         return passed
 
-    def _said_otherwise(self, passed: list[int], messages: tuple[Logged, ...]) -> Object:
+    def _said_otherwise(self, passed: list[int], messages: tuple[LoggedMessage, ...]) -> Object:
         """Fields of messages said before that are others now, as markers of a cache are."""
         return {
             str(index): logged.left
@@ -151,7 +151,13 @@ class _Importer:
         }
 
     def _say(
-        self, node: int, place: str, logged: Logged, at: float | None, line: int, **fields: Any
+        self,
+        node: int,
+        place: str,
+        logged: LoggedMessage,
+        at: float | None,
+        line: int,
+        **fields: Any,
     ) -> tuple[int, str]:
         extra = {SOURCE: logged.left} if logged.left else {}
         place = self.builder.put(
@@ -161,10 +167,10 @@ class _Importer:
         known = len(self.places)
         self.places.append(place)
         self.lefts.append(logged.left)
-        self.children[node, identity(logged)] = known
+        self.children[node, message_identity(logged)] = known
         return known, place
 
-    def _set_up(self, place: str, body: Body, at: float | None, line: int) -> str:
+    def _set_up(self, place: str, body: RequestBody, at: float | None, line: int) -> str:
         """The position behind `place` with this request's system prompt, tools and model."""
         builder = self.builder
         envelope = builder.state(place).envelope
@@ -190,16 +196,16 @@ class _Importer:
             if response.get("body") is not None or response.get("body_raw") is not None:
                 builder.report(line, "no_answer", "the response holds no answer; kept as data")
             return builder.keep("response", response, line=line, parent=place)
-        known = self.children.get((node, identity(answer.message)))
+        known = self.children.get((node, message_identity(answer.message)))
         if known is not None:  # the same question got the same answer before
             return builder.keep("response", response, line=line, parent=self.places[known])
         around = without(response, "body", "body_raw") | {"body": answer.params}
         left = {"response": around, "message": answer.message.left}
-        said = Logged(message=answer.message.message, left=left)
+        said = LoggedMessage(message=answer.message.message, left=left)
         fields = {"usage": answer.usage, "model": answer.model}
         return self._say(node, place, said, request.at, line, **fields)[1]
 
-    def _read_answer(self, response: Object, line: int) -> Answer | None:
+    def _read_answer(self, response: Object, line: int) -> AnswerBody | None:
         body: Any = response.get("body")
         if body is None:
             body = response.get("body_raw")

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from lamina.formats.blocks import read_content, result_text, untold, write_arguments
-from lamina.formats.building import SessionBuilder
-from lamina.formats.pairing import pair_up
-from lamina.formats.reading import Object, object_in, text_in, without
+from lamina.formats.call_pairs import pair_calls
+from lamina.formats.content import content_beyond_text, read_content, result_text, write_arguments
+from lamina.formats.json_lines import Object, object_in, text_in, without
+from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -23,17 +23,17 @@ _HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool
            "code_interpreter_call", "ghost_snapshot")  # fmt: skip
 ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
 
-ItemKind = Literal["answer", "output", "said", "other"]
+ResponseItemKind = Literal["answer", "output", "said", "other"]
 
 
-class Items(Struct, frozen=True, kw_only=True):
+class ResponseMessage(Struct, frozen=True, kw_only=True):
     """A message, and what of its items is not in it."""
 
     message: Message
     left: tuple[Any, ...] = ()
 
 
-def kind_of_item(item: Object) -> ItemKind:
+def response_item_kind(item: Object) -> ResponseItemKind:
     """Whose an item is; `other` for what is not known."""
     kind = item.get("type", "message" if "role" in item else None)
     if kind in _OUTPUTS:
@@ -45,7 +45,7 @@ def kind_of_item(item: Object) -> ItemKind:
     return "other"
 
 
-def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> Items:
+def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> ResponseMessage:
     """One message of the model's, of items that it gave in a row."""
     blocks: list[Block] = []
     left: list[Any] = []
@@ -64,7 +64,7 @@ def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> 
             texts = [b.text for b in (*summary.blocks, *inner.blocks) if isinstance(b, Text)]
             blocks.append(Thinking(text="\n\n".join(texts), provider="openai"))
             rest = {k: v for k, v in item.items() if k not in ("type", "summary", "content")}
-            rest |= untold(item.get("summary")) if summary.rest else {}
+            rest |= content_beyond_text(item.get("summary")) if summary.rest else {}
         elif kind in _CALLS:
             blocks.append(_read_call(item, builder.mint_call(index)))
             rest = without(item, "type", "call_id", "name", "arguments", "input", "action")
@@ -72,7 +72,9 @@ def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> 
             rest = item
         if rest:
             left.append({"item": index, **rest})
-    return Items(message=Message(role="assistant", blocks=tuple(blocks)), left=tuple(left))
+    return ResponseMessage(
+        message=Message(role="assistant", blocks=tuple(blocks)), left=tuple(left)
+    )
 
 
 def _read_call(item: Object, minted: str) -> ToolCall:
@@ -88,7 +90,7 @@ def _read_call(item: Object, minted: str) -> ToolCall:
     return ToolCall(id=text_in(item, "call_id", "id") or minted, name=name, arguments=arguments)
 
 
-def read_output(item: Object, builder: SessionBuilder, line: int) -> Items:
+def read_output(item: Object, builder: SessionBuilder, line: int) -> ResponseMessage:
     """The result of a call."""
     output = item.get("output")
     failed = isinstance(output, dict) and output.get("success") is False
@@ -102,11 +104,13 @@ def read_output(item: Object, builder: SessionBuilder, line: int) -> Items:
     rest = without(item, "type", "call_id", "output")
     if isinstance(output, dict):
         rest |= {"output": without(output, "content", "success")}
-    rest |= untold(text)
-    return Items(message=Message(role="tool", blocks=(result,)), left=(rest,) if rest else ())
+    rest |= content_beyond_text(text)
+    return ResponseMessage(
+        message=Message(role="tool", blocks=(result,)), left=(rest,) if rest else ()
+    )
 
 
-def read_said(item: Object, builder: SessionBuilder, line: int) -> Items:
+def read_user_message(item: Object, builder: SessionBuilder, line: int) -> ResponseMessage:
     """A message of the user's; one of another role says so in `left`."""
     content = read_content(item.get("content"), builder, line)
     rest = without(item, "type", "content")
@@ -115,12 +119,12 @@ def read_said(item: Object, builder: SessionBuilder, line: int) -> Items:
     if content.rest or content.results:
         rest["content"] = item.get("content")
     message = Message(role="user", blocks=content.blocks)
-    return Items(message=message, left=(rest,) if rest else ())
+    return ResponseMessage(message=message, left=(rest,) if rest else ())
 
 
-def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[Items]:
+def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[ResponseMessage]:
     """Messages of a list of items; what is not understood is in `left` of the one before it."""
-    found: list[Items] = []
+    found: list[ResponseMessage] = []
     run: list[Object] = []
 
     def close() -> None:
@@ -129,7 +133,7 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
             run.clear()
 
     for item in items:
-        kind = kind_of_item(item) if isinstance(item, dict) else "other"
+        kind = response_item_kind(item) if isinstance(item, dict) else "other"
         if kind == "answer":
             run.append(item)
             continue
@@ -137,19 +141,19 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
         if kind == "output":
             found.append(read_output(item, builder, line))
         elif kind == "said":
-            found.append(read_said(item, builder, line))
+            found.append(read_user_message(item, builder, line))
         else:
             builder.report(line, "unknown_block", "an item of a list that is not known; as data")
             said = Message(role="user", blocks=())
-            found.append(Items(message=said, left=(item,)))
+            found.append(ResponseMessage(message=said, left=(item,)))
     close()
     return found
 
 
 def read_history(items: Iterable[Any], builder: SessionBuilder, line: int) -> tuple[Message, ...]:
     """Messages that stand in for a history, with calls and results paired."""
-    given = [each.message for each in read_items(items, builder, line)]
-    messages, told = pair_up([message for message in given if message.blocks])
+    given = [item.message for item in read_items(items, builder, line)]
+    messages, told = pair_calls([message for message in given if message.blocks])
     for detail in told:
         builder.report(line, "unpaired", detail)
     return messages

@@ -1,51 +1,51 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
-from lamina.journal.folding import (
+from lamina.journal.fold import (
     TOOLS_JOIN,
-    Known,
+    KnownItem,
     State,
     awaits_results,
-    begin,
-    fold,
+    fold_entry,
+    initial_state,
     is_guidance,
     path_to,
     replay,
 )
-from lamina.journal.indexing import Entries, Index, Places
-from lamina.journal.mending import (
-    begin_mended,
-    fold_mended,
+from lamina.journal.journal import Journal, journal_of, read_journal
+from lamina.journal.laid_versions import LaidVersions
+from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
+from lamina.journal.patches import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.repair import (
+    close_answered_request,
+    fold_repaired,
     lost_results,
-    replay_mended,
-    settle,
+    replay_repaired,
+    require_initial_state,
 )
-from lamina.journal.patching import SUMMARY, apply_patch, items_named
-from lamina.journal.reading import Journal, journal_of, read_journal
-from lamina.journal.standing import Standing
 
 __all__ = [
-    "SUMMARY",
+    "SUMMARY_ID",
     "TOOLS_JOIN",
-    "Entries",
-    "Index",
+    "IndexedEntries",
+    "LineIndex",
     "Journal",
-    "Known",
-    "Places",
-    "Standing",
+    "KnownItem",
+    "LinePlaces",
+    "LaidVersions",
     "State",
     "apply_patch",
     "awaits_results",
-    "begin",
-    "begin_mended",
-    "fold",
-    "fold_mended",
+    "initial_state",
+    "require_initial_state",
+    "fold_entry",
+    "fold_repaired",
     "is_guidance",
-    "items_named",
+    "laid_items",
     "journal_of",
     "lost_results",
     "path_to",
     "read_journal",
     "replay",
-    "replay_mended",
-    "settle",
+    "replay_repaired",
+    "close_answered_request",
 ]

@@ -13,14 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.values.chain import Chain
-from lamina.values.deferred import Deferred
+from lamina.values.lazy_list import LazyList
 from lamina.values.message import Message
-from lamina.values.prompt import Link, Segment
+from lamina.values.prompt import Segment, SegmentLink
 
 Render = Callable[[Message], Iterable[Segment]]
 _DIGEST = 32
 NO_ENDS: Chain[int] = Chain()
-NO_LINKS: Chain[Link] = Chain()
+NO_LINKS: Chain[SegmentLink] = Chain()
 
 
 class StrandRecord(Struct, frozen=True, kw_only=True, array_like=True):
@@ -40,9 +40,9 @@ class Strand:
         self._messages: Chain[Message] = Chain()
         self._start = 0
         self._ends: Chain[int] = Chain()
-        self._links: Chain[Link] = Chain()
+        self._links: Chain[SegmentLink] = Chain()
 
-    def follow(self, messages: Chain[Message], start: int, render: Render) -> Chain[Link]:
+    def follow(self, messages: Chain[Message], start: int, render: Render) -> Chain[SegmentLink]:
         """The links of the messages from `start` on."""
         if start >= len(messages):
             # As in most turns, which take no steps.
@@ -58,7 +58,7 @@ class Strand:
             for message in added:
                 segments += render(message)
                 places.append(end + len(segments))
-            links, ends = link(links, segments), ends.extend(places)
+            links, ends = link_segments(links, segments), ends.extend(places)
         self._messages, self._start, self._ends, self._links = messages, start, ends, links
         return links
 
@@ -89,9 +89,9 @@ class Strand:
             known = min(deferred.base, len(links))
             tokens.frombytes(kept.tokens[: known * tokens.itemsize])
             running += kept.running[: known * _DIGEST]
-        for each in links.since(known):
-            tokens.append(each.tokens)
-            running += bytes.fromhex(each.running)
+        for link in links.since(known):
+            tokens.append(link.tokens)
+            running += bytes.fromhex(link.running)
         return StrandRecord(
             messages=len(ends),
             ends=array("Q", ends).tobytes(),
@@ -106,7 +106,7 @@ class Strand:
         tokens.frombytes(record.tokens)
         rendered: tuple[int, list[Segment]] = (-1, [])
 
-        def load(index: int) -> Link:
+        def load(index: int) -> SegmentLink:
             nonlocal rendered
             place = bisect_right(ends, index)
             if rendered[0] != place:
@@ -114,16 +114,16 @@ class Strand:
             segment = rendered[1][index - (ends[place - 1] if place else 0)]
             own = tokens[index] - (tokens[index - 1] if index else 0)
             running = record.running[index * _DIGEST : (index + 1) * _DIGEST].hex()
-            return Link(replace(segment, tokens=own), tokens[index], running)
+            return SegmentLink(replace(segment, tokens=own), tokens[index], running)
 
         strand = cls()
         strand._messages = messages.until(record.messages)
-        strand._ends = Chain.deferred(Deferred(len(ends), ends.__getitem__))
-        strand._links = Chain.deferred(Deferred(len(tokens), load, record))
+        strand._ends = Chain.deferred(LazyList(len(ends), ends.__getitem__))
+        strand._links = Chain.deferred(LazyList(len(tokens), load, record))
         return strand
 
 
-def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:
+def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Chain[SegmentLink]:
     """`links` with `segments` behind, each with the totals up to it."""
     last = links[-1] if links else None
     tokens, running = (last.tokens, last.running) if last else (0, "")
@@ -131,5 +131,5 @@ def link(links: Chain[Link], segments: Iterable[Segment]) -> Chain[Link]:
     for segment in segments:
         tokens += segment.tokens
         running = sha256((running + segment.digest).encode()).hexdigest()
-        added.append(Link(segment, tokens, running))
+        added.append(SegmentLink(segment, tokens, running))
     return links.extend(added)

@@ -34,11 +34,11 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
     """What headings are called in links: as they read, and as web pages spell them."""
-    folded = [_folded(each) for each in headings]
+    folded = [_folded(heading) for heading in headings]
     return frozenset(folded) | {_slug(each) for each in folded}
 
 
-def names_heading(anchor: str, names: frozenset[str]) -> bool:
+def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
     """Whether an anchor names one of the headings. Marks of blocks are not looked for."""
     last = anchor.rpartition("#")[2].strip()
     if not last or last.startswith("^"):

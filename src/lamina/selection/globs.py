@@ -20,21 +20,21 @@ _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ANY = re.compile(r"[^/]", re.DOTALL)
 # A character, or one of several; `*`: any within a name; `**`: any at all; `**/`: folders, each
 # with its slash.
-Token = str | re.Pattern[str]
+GlobToken = str | re.Pattern[str]
 
 
 class Glob(Struct, frozen=True, kw_only=True):
     """What a pattern consists of. Whatever it matches has its `ending`, which is quick to see."""
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[GlobToken, ...]
     ending: str
 
 
 def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
     """The first of `paths` that one of the globs matches; empty if none does."""
-    compiled = [each for glob in globs for each in compile_glob(glob)]
+    compiled = [glob for pattern in globs for glob in compile_glob(pattern)]
     for path in paths:
-        if any(path.endswith(each.ending) and _matches(each.tokens, path) for each in compiled):
+        if any(path.endswith(glob.ending) and _matches(glob.tokens, path) for glob in compiled):
             return path
     return ""
 
@@ -55,10 +55,10 @@ def compile_glob(glob: str) -> tuple[Glob, ...]:
 def _compile(glob: str) -> Glob:
     tokens = tuple(_tokens(glob))
     ending = ""
-    for each in reversed(tokens):
-        if not isinstance(each, str) or each.startswith("*"):
+    for token in reversed(tokens):
+        if not isinstance(token, str) or token.startswith("*"):
             break
-        ending = each + ending
+        ending = token + ending
     return Glob(tokens=tokens, ending=ending)
 
 
@@ -79,8 +79,8 @@ def _choices(glob: str) -> list[str]:
     return done
 
 
-def _tokens(glob: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(glob: str) -> list[GlobToken]:
+    tokens: list[GlobToken] = []
     at = 0
     while at < len(glob):
         if glob.startswith("**/", at) and (at == 0 or glob[at - 1] == "/"):
@@ -104,7 +104,7 @@ def _tokens(glob: str) -> list[Token]:
     return tokens
 
 
-def _class(text: str) -> list[Token]:
+def _class(text: str) -> list[GlobToken]:
     """`[abc]`, `[a-z]`, `[!a]`; one that means nothing, as `[z-a]`, is its own characters."""
     inside = re.sub(r"([\\\[&~|])", r"\\\1", text[1:-1])
     inside = f"^{inside[1:]}" if inside[:1] in "!^" else inside
@@ -114,7 +114,7 @@ def _class(text: str) -> list[Token]:
         return list(text)
 
 
-def _matches(tokens: Sequence[Token], path: str) -> bool:
+def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
     """Walks the path once, with all places in the pattern at which it could be."""
     last = len(tokens)
     places = _onward(tokens, {0}, folder=True)
@@ -134,7 +134,7 @@ def _matches(tokens: Sequence[Token], path: str) -> bool:
     return last in places
 
 
-def _onward(tokens: Sequence[Token], places: set[int], *, folder: bool) -> set[int]:
+def _onward(tokens: Sequence[GlobToken], places: set[int], *, folder: bool) -> set[int]:
     """The places, and those behind what may stand for nothing; folders end only at a slash."""
     todo = list(places)
     while todo:

@@ -11,12 +11,12 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.ranking import measure_chunks
-from lamina.selection.scoring import Places, Scores, Vector, lay_out
+from lamina.selection.rank import measure_chunks
+from lamina.selection.scores import Indices, Scores, Vector, lay_out_chunks
 from lamina.values.selection import Document, Query
 
 # Which documents may be chosen, by their place.
-Allowed = NDArray[numpy.bool_]
+AllowedDocuments = NDArray[numpy.bool_]
 
 # How many times as many as wanted are looked at first: some documents give more than their share.
 _AHEAD = 4
@@ -40,13 +40,13 @@ def choose_passages(
     top: int,
     per_document: int,
     floor: float,
-    allowed: Allowed | None = None,
+    allowed: AllowedDocuments | None = None,
 ) -> tuple[ChosenPassage, ...]:
     """Up to `top` passages, the one that fits best first, and not more than `per_document` of one
     document. With `allowed`, only of documents for which it holds."""
     if not query.parts or top <= 0 or per_document <= 0:
         return ()
-    layout = scores.layout or lay_out(documents)
+    layout = scores.layout or lay_out_chunks(documents)
     owner, columns = layout.owner, None
     if allowed is not None:
         if len(allowed) != len(documents):
@@ -67,13 +67,13 @@ def choose_passages(
     )
 
 
-def _narrow(scores: Scores, columns: Places) -> Scores:
+def _narrow(scores: Scores, columns: Indices) -> Scores:
     """The scores of some chunks."""
     cosine = scores.cosine if scores.cosine is None else scores.cosine[:, columns]
     return Scores(lexical=scores.lexical[:, columns], cosine=cosine)
 
 
-def _take(found: Places, fit: Vector, owner: Places, top: int, per_document: int) -> list[int]:
+def _take(found: Indices, fit: Vector, owner: Indices, top: int, per_document: int) -> list[int]:
     taken: list[int] = []
     given: dict[int, int] = {}
     for place in _in_order(found, fit, top):
@@ -86,7 +86,7 @@ def _take(found: Places, fit: Vector, owner: Places, top: int, per_document: int
     return taken
 
 
-def _in_order(found: Places, fit: Vector, top: int) -> Iterator[int]:
+def _in_order(found: Indices, fit: Vector, top: int) -> Iterator[int]:
     """Columns, the best fit first. Sorting all would take most of the time of a search, and few are
     ever looked at: ever larger shares are sorted, as they are wanted."""
     seen, most = 0, top * _AHEAD

@@ -78,7 +78,7 @@ def find_terms(text: str) -> list[str]:
     gives its words, then itself as one."""
     terms: list[str] = []
     for run in find_runs(text):
-        terms += pairs(run) if is_paired(run) else word_terms(run)
+        terms += pair_terms(run) if is_paired(run) else word_terms(run)
     return terms
 
 
@@ -96,7 +96,7 @@ def is_paired(run: str) -> bool:
     return not run.isascii() and _IS_PAIRED.match(run) is not None
 
 
-def pairs(run: str) -> list[str]:
+def pair_terms(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
     return [run[index : index + 2] for index in range(len(run) - 1)]

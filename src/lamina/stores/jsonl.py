@@ -23,10 +23,10 @@ from lamina.errors import (
     UnknownSession,
     WriteFailed,
 )
-from lamina.journal import Journal, Places, read_journal
+from lamina.journal import Journal, LinePlaces, read_journal
 from lamina.journal.lines import Line, entry_number, is_proven, read_lines, write_lines
 from lamina.stores.disk import lock_file, sync_file, sync_folder
-from lamina.stores.indexes import index_path, read_index, write_index
+from lamina.stores.journal_index import index_path, read_index, write_index
 from lamina.values.entry import FORMAT, Entry, SessionEntry
 
 SUFFIX = ".jsonl"
@@ -64,7 +64,7 @@ class JsonlStore:
             new = Journal(
                 entries={header.id: header},
                 leaf=header.id,
-                places=None if rubbish else Places(),
+                places=None if rubbish else LinePlaces(),
                 damage=rubbish.damage if rubbish else (),
                 ends_line=rubbish.ends_line if rubbish else True,
             )
@@ -102,7 +102,7 @@ class JsonlStore:
                 raise
 
     async def read(self, session: str) -> Journal:
-        return await read_file(self.path_of(session), session)
+        return await read_session_file(self.path_of(session), session)
 
     async def has(self, session: str) -> bool:
         return await anyio.to_thread.run_sync(_is_begun, self.path_of(session))
@@ -216,7 +216,7 @@ class JsonlJournal:
         self._ends_line = True
 
 
-async def read_file(path: Path, session: str, *, by_name: bool = True) -> Journal:
+async def read_session_file(path: Path, session: str, *, by_name: bool = True) -> Journal:
     """The journal in a file, without a lock; `by_name` asks that it is the session of that name.
 
     Raises:

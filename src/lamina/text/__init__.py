@@ -1,8 +1,8 @@
 """Values to the text a model reads. One-way: nothing rendered is ever parsed back."""
 
 from lamina.text.citations import (
-    Cited,
-    Document,
+    RenumberedAnswer,
+    SearchDocument,
     Source,
     link_to,
     number_sources,
@@ -11,14 +11,14 @@ from lamina.text.citations import (
     without_definitions,
 )
 from lamina.text.pictures import PictureRef, find_pictures
-from lamina.text.rendering import (
+from lamina.text.renderer import (
     LIBRARY_HEADER,
     QUERY_FRAME,
     RULES_SENTENCE,
+    attachment_rank,
     escape_content,
     label_of,
     one_line,
-    rank_of,
     render_bare,
     render_item,
     render_names,
@@ -27,8 +27,8 @@ from lamina.text.rendering import (
 )
 
 __all__ = [
-    "Cited",
-    "Document",
+    "RenumberedAnswer",
+    "SearchDocument",
     "LIBRARY_HEADER",
     "PictureRef",
     "QUERY_FRAME",
@@ -40,7 +40,7 @@ __all__ = [
     "link_to",
     "number_sources",
     "one_line",
-    "rank_of",
+    "attachment_rank",
     "render_bare",
     "render_item",
     "render_names",

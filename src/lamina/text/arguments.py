@@ -5,7 +5,7 @@ Law: nothing of the schema is lost. What cannot be said in words stands as the s
 
 from typing import Any
 
-from lamina.codec import canonical
+from lamina.codec import canonical_bytes
 
 _PLAIN = ("type", "description", "enum", "default", "title")
 _WORDS = {"string", "integer", "number", "boolean", "null"}
@@ -66,4 +66,4 @@ def _kind(schema: dict[str, Any]) -> str | None:
 
 
 def _json(value: Any) -> str:
-    return canonical(value).decode()
+    return canonical_bytes(value).decode()

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.text.pictures import is_escaped, mask_code
-from lamina.text.rendering import escape_content, one_line
+from lamina.text.renderer import escape_content, one_line
 
 SOURCES_HEADING = "#### Sources"
 NO_DOCUMENTS = "No documents were found."
@@ -45,7 +45,7 @@ class Source(Struct, frozen=True, kw_only=True):
     path: str
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class SearchDocument(Struct, frozen=True, kw_only=True):
     """A document, or a part of one, that a search found."""
 
     title: str
@@ -53,7 +53,7 @@ class Document(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Cited(Struct, frozen=True, kw_only=True):
+class RenumberedAnswer(Struct, frozen=True, kw_only=True):
     """An answer in its new numbering: the sources it cites, by number, and the numbers that
     have none."""
 
@@ -62,7 +62,7 @@ class Cited(Struct, frozen=True, kw_only=True):
     unknown: tuple[int, ...] = ()
 
 
-def number_sources(documents: Iterable[Document]) -> tuple[Source, ...]:
+def number_sources(documents: Iterable[SearchDocument]) -> tuple[Source, ...]:
     """The catalogue of what a search found: one number per path, in order."""
     titles: dict[str, str] = {}
     for document in documents:
@@ -73,7 +73,7 @@ def number_sources(documents: Iterable[Document]) -> tuple[Source, ...]:
     )
 
 
-def render_search(name: str, query_instruction: str, documents: Sequence[Document]) -> str:
+def render_search(name: str, query_instruction: str, documents: Sequence[SearchDocument]) -> str:
     """What a search tool called `name` found, as the text inside its wrapper: instruction,
     documents, source catalogue and citation rules. The question is not part of it."""
 
@@ -91,12 +91,15 @@ def render_search(name: str, query_instruction: str, documents: Sequence[Documen
     blocks = [
         _element(
             "search_document",
-            f"<source>[^{numbers[each.path]}]</source>\n<title>{line(each.title)}</title>\n"
-            f"<path>{line(each.path)}</path>\n" + _element("search_text", content(each.text)),
+            f"<source>[^{numbers[document.path]}]</source>\n<title>{line(document.title)}</title>\n"
+            f"<path>{line(document.path)}</path>\n"
+            + _element("search_text", content(document.text)),
         )
-        for each in documents
+        for document in documents
     ]
-    catalogue = [f"[^{each.number}]: {line(each.title)} ({line(each.path)})" for each in sources]
+    catalogue = [
+        f"[^{source.number}]: {line(source.title)} ({line(source.path)})" for source in sources
+    ]
     sections += [
         _element("search_documents", "\n".join(blocks)),
         _element("source_catalogue", "\n".join(catalogue)),
@@ -109,7 +112,7 @@ def _element(tag: str, content: str) -> str:
     return f"<{tag}>\n{content}\n</{tag}>"
 
 
-def renumber_citations(answer: str, sources: Sequence[Source]) -> Cited:
+def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnswer:
     """`answer` with its citations numbered by first mention, and the sources they mean.
 
     `[^1, 2]` becomes `[^1][^2]`. Definitions that the model wrote (`[^1]: ...`) take part but
@@ -140,7 +143,7 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> Cited:
     if listed and not mentions and not scan.has_own_list:
         text = _append_sources(text, listed, scan.open_fence)
     unknown = {number for number in mentions if number not in catalogue.key_by_number}
-    return Cited(text=text, sources=listed, unknown=tuple(sorted(unknown)))
+    return RenumberedAnswer(text=text, sources=listed, unknown=tuple(sorted(unknown)))
 
 
 def _number(keys: Iterable[str], taken: set[int]) -> dict[str, int]:
@@ -205,7 +208,7 @@ class _Catalogue:
 
     def keys(self, numbers: Iterable[int]) -> list[str]:
         """What the numbers mean, each once, in order of first mention."""
-        known = (self.key_by_number[each] for each in numbers if each in self.key_by_number)
+        known = (self.key_by_number[number] for number in numbers if number in self.key_by_number)
         return list(dict.fromkeys(known))
 
 
@@ -297,7 +300,9 @@ class _Scan:
             pieces, done = [], start
             while runs and runs[0][0].start < end:
                 run = runs.popleft()
-                numbers = [new_number.get(each, each) for mark in run for each in mark.numbers]
+                numbers = [
+                    new_number.get(number, number) for mark in run for number in mark.numbers
+                ]
                 # Two in one at the start of a line and before a colon would read as a definition.
                 if not (run[0].opens_line and self._answer.startswith(":", run[-1].end)):
                     numbers = list(dict.fromkeys(numbers))
@@ -337,7 +342,7 @@ def _join_entries(entries: Sequence[_Entry]) -> str:
             kept.append(entry.text)
         seen.add(entry.number)
     leads = [entry.lead for entry in entries]
-    gaps = [entry.gap for entry in entries[: len(kept) - 1]] + [each.gap for each in entries[-1:]]
+    gaps = [entry.gap for entry in entries[: len(kept) - 1]] + [entry.gap for entry in entries[-1:]]
     return "".join(map("".join, zip(leads, kept, gaps, strict=False)))
 
 

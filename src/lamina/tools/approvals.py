@@ -22,14 +22,14 @@ from msgspec.structs import replace
 
 from lamina.errors import UsageError
 from lamina.values.item import ItemId
-from lamina.values.tool import OfferedTool, Toolset, Withheld
+from lamina.values.tool import OfferedTool, Toolset, WithheldTool
 
 _VERSION = 1
 _LOCK_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
 
-class Definition(Struct, frozen=True, kw_only=True):
+class ReviewedDefinition(Struct, frozen=True, kw_only=True):
     """What a tool said of itself."""
 
     digest: str
@@ -37,21 +37,21 @@ class Definition(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ToolChange(Struct, frozen=True, kw_only=True):
     """A tool that says something else than what was approved."""
 
     id: ItemId
     name: str
     label: str
-    approved: Definition
-    offered: Definition
+    approved: ReviewedDefinition
+    offered: ReviewedDefinition
 
 
 class _Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     label: str
-    approved: Definition
-    pending: Definition | None = None
+    approved: ReviewedDefinition
+    pending: ReviewedDefinition | None = None
 
 
 class _Book(Struct, kw_only=True):
@@ -70,7 +70,7 @@ class Approvals:
         withheld and the change is kept to be shown."""
         return await anyio.to_thread.run_sync(self._review, tuple(tools))
 
-    async def changes(self) -> tuple[Change, ...]:
+    async def changes(self) -> tuple[ToolChange, ...]:
         """What waits for a person.
 
         Raises:
@@ -102,7 +102,9 @@ class Approvals:
             if not tools:
                 return Toolset()
             detail = f"{error}. Until then the {len(tools)} tools of MCP servers are not offered"
-            return Toolset(withheld=(Withheld(what="approvals", reason="invalid", detail=detail),))
+            return Toolset(
+                withheld=(WithheldTool(what="approvals", reason="invalid", detail=detail),)
+            )
         agreed = [book.tools[tool.id].approved.digest == tool.digest for tool in tools]
         changed = [tool for tool, same in zip(tools, agreed, strict=True) if not same]
         return Toolset(
@@ -110,23 +112,23 @@ class Approvals:
             withheld=tuple(_withhold(tool, book.tools[tool.id]) for tool in changed),
         )
 
-    def _changes(self) -> tuple[Change, ...]:
+    def _changes(self) -> tuple[ToolChange, ...]:
         return tuple(
-            Change(
+            ToolChange(
                 id=id,
-                name=each.name,
-                label=each.label,
-                approved=each.approved,
-                offered=each.pending,
+                name=tool.name,
+                label=tool.label,
+                approved=tool.approved,
+                offered=tool.pending,
             )
-            for id, each in self._read().tools.items()
-            if each.pending is not None
+            for id, tool in self._read().tools.items()
+            if tool.pending is not None
         )
 
     def _approve(self, tool: str, digest: str | None) -> None:
         with self._locked():
             book = self._read()
-            known = {each.name: id for id, each in book.tools.items()}
+            known = {tool.name: id for id, tool in book.tools.items()}
             id = known.get(tool, ItemId(tool))
             record = book.tools.get(id)
             if record is None:
@@ -229,8 +231,8 @@ else:
         return True
 
 
-def _defined(tool: OfferedTool) -> Definition:
-    return Definition(
+def _defined(tool: OfferedTool) -> ReviewedDefinition:
+    return ReviewedDefinition(
         digest=tool.digest,
         description=tool.definition.description,
         parameters=tool.definition.parameters,
@@ -248,10 +250,10 @@ def _differs(record: _Record | None, tool: OfferedTool) -> bool:
     return record != _recorded(record, tool)
 
 
-def _withhold(tool: OfferedTool, record: _Record) -> Withheld:
+def _withhold(tool: OfferedTool, record: _Record) -> WithheldTool:
     words = record.approved.description != tool.definition.description
     what = "description" if words else "arguments"
-    return Withheld(
+    return WithheldTool(
         what=tool.label,
         reason="changed",
         detail=f"its {what} changed since it was approved; see what changed, and approve it with "

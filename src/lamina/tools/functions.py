@@ -13,15 +13,15 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lamina.codec import canonical, mend_text
+from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText, UsageError
 from lamina.tools.docstrings import first_paragraph
 from lamina.tools.limits import CALL_SECONDS, MOST_CHARACTERS, cut_text, say_seconds
-from lamina.tools.naming import MOST_LETTERS, is_exposable
-from lamina.tools.offering import NO_SERVER, offer_tool
-from lamina.tools.signatures import Parameters, read_parameters
+from lamina.tools.names import MOST_LETTERS, is_exposable
+from lamina.tools.offered_tool import NO_SERVER, offer_tool
+from lamina.tools.parameters import Parameters, read_parameters
 from lamina.values.item import Include
-from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, Withheld
+from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, WithheldTool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,7 +79,7 @@ class FunctionTool(Generic[P, R]):
             permission,
             include,
         )
-        if isinstance(offered, Withheld):
+        if isinstance(offered, WithheldTool):
             raise UsageError(f"tool {said!r}: {offered.detail}")
         self.offered: OfferedTool = offered
         functools.update_wrapper(self, function, updated=())
@@ -166,7 +166,8 @@ class FunctionTools:
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
         tools = [
-            each if isinstance(each, FunctionTool) else FunctionTool(each) for each in functions
+            function if isinstance(function, FunctionTool) else FunctionTool(function)
+            for function in functions
         ]
         self._tools: dict[str, FunctionTool[..., Any]] = {}
         for each in tools:
@@ -205,7 +206,7 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
                 f"or what JSON can carry"
             )
     try:
-        return ToolOutput(text=cut_text(canonical(result).decode(), limit))
+        return ToolOutput(text=cut_text(canonical_bytes(result).decode(), limit))
     except (TypeError, ValueError, OverflowError, RecursionError, InvalidText) as error:
         return _failed(
             f"{name!r} gave a {type(result).__name__}, which JSON cannot carry ({error}); it has "
@@ -216,6 +217,6 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
 def _say_error(error: BaseException) -> str:
     """Type and message; of a group, of what is in it."""
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(_say_error(each) for each in error.exceptions)
+        return "; ".join(_say_error(exception) for exception in error.exceptions)
     said = str(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from lamina.codec import mend_text
 from lamina.tools.limits import MOST_CHARACTERS, cut_text
-from lamina.tools.offering import NO_SERVER, offer_tool
+from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.values.agent import Skill
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 
@@ -37,7 +37,7 @@ class SkillTools:
     nobody is asked before it runs."""
 
     def __init__(self, skills: Sequence[Skill]) -> None:
-        self._folders = {each.name: Path(each.folder) for each in skills}
+        self._folders = {skill.name: Path(skill.folder) for skill in skills}
 
     async def toolset(self) -> Toolset:
         return Toolset(tools=(self._offered(),) if self._folders else ())
@@ -114,7 +114,7 @@ def _inside(folder: Path, path: str) -> Path:
 def _files(folder: Path) -> list[str]:
     found: list[str] = []
     for place, folders, names in os.walk(folder, followlinks=False):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         for name in sorted(names):
             if len(found) > _MOST_LISTED:
                 return found
@@ -126,7 +126,7 @@ def _files(folder: Path) -> list[str]:
 def _list(folder: Path, wanted: Path) -> str:
     files = _files(wanted)
     inside = wanted.relative_to(os.path.realpath(folder))
-    shown = [(PurePosixPath(inside.as_posix()) / each).as_posix() for each in files[:_MOST_LISTED]]
+    shown = [(PurePosixPath(inside.as_posix()) / file).as_posix() for file in files[:_MOST_LISTED]]
     more = ["…"] if len(files) > _MOST_LISTED else []
     return "\n".join((*shown, *more)) or "(no files)"
 

@@ -14,8 +14,8 @@ import anyio
 from lamina.errors import UsageError
 from lamina.ports import ToolHost
 from lamina.schemas import check_schema
-from lamina.tools.offering import without_duplicates
-from lamina.values.tool import OfferedTool, ToolOutput, Toolset, Withheld
+from lamina.tools.offered_tool import without_duplicates
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset, WithheldTool
 
 
 class Toolbox:
@@ -80,7 +80,7 @@ class Toolbox:
             if id(tool) in kept
         }
         invalid = [
-            Withheld(
+            WithheldTool(
                 what=tool.label or tool.definition.name,
                 reason="invalid",
                 detail=f"the schema of its arguments cannot be used: {problems[id(tool)]}",

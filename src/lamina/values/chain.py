@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Generic, TypeVar
 
-from lamina.values.deferred import Deferred
+from lamina.values.lazy_list import LazyList
 
 T = TypeVar("T")
 
@@ -21,21 +21,21 @@ class Chain(Generic[T]):
     __slots__ = ("_buffer", "_length")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
-        self._buffer: list[T] | Deferred[T] = list(values)
+        self._buffer: list[T] | LazyList[T] = list(values)
         self._length = len(self._buffer)
 
     @classmethod
-    def deferred(cls, buffer: Deferred[T]) -> "Chain[T]":
+    def deferred(cls, buffer: LazyList[T]) -> "Chain[T]":
         """A chain whose older values are loaded when they are looked at."""
         return cls._view(buffer, len(buffer))
 
     @property
-    def origin(self) -> Deferred[T] | None:
+    def origin(self) -> LazyList[T] | None:
         """What the older values are loaded from, if they are."""
-        return self._buffer if isinstance(self._buffer, Deferred) else None
+        return self._buffer if isinstance(self._buffer, LazyList) else None
 
     @classmethod
-    def _view(cls, buffer: list[T] | Deferred[T], length: int) -> "Chain[T]":
+    def _view(cls, buffer: list[T] | LazyList[T], length: int) -> "Chain[T]":
         chain = cls.__new__(cls)
         chain._buffer = buffer
         chain._length = length

@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr
 from lamina.errors import InvalidSetting
 from lamina.values.chain import Chain
 from lamina.values.item import ItemId
-from lamina.values.message import Message, ToolDefinition, ToolText, in_order
+from lamina.values.message import Message, ToolDefinition, ToolText, sort_keys
 
 LIBRARY = "library"
 
@@ -18,7 +18,7 @@ class SystemPart(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Laid(Struct, frozen=True, kw_only=True):
+class LaidItem(Struct, frozen=True, kw_only=True):
     """An item version that stands in the system library."""
 
     item: ItemId
@@ -45,12 +45,12 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.max_tokens is not None and self.max_tokens < 0:
             raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
         if self.schema is not None:
-            force_setattr(self, "schema", in_order(self.schema))
+            force_setattr(self, "schema", sort_keys(self.schema))
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
     system: tuple[SystemPart, ...] = ()
-    library: tuple[Laid, ...] = ()
+    library: tuple[LaidItem, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
     cached: Chain[Message] = Chain()
     # Text for the next request only; always behind everything cached that precedes it.

@@ -21,7 +21,7 @@ class EventBase(Struct, frozen=True, kw_only=True, tag_field="type"):
     pass
 
 
-class Requested(EventBase, frozen=True, kw_only=True, tag="request"):
+class RequestStarted(EventBase, frozen=True, kw_only=True, tag="request"):
     """A request is about to be sent; `request` is its id in the journal."""
 
     request: str
@@ -30,7 +30,7 @@ class Requested(EventBase, frozen=True, kw_only=True, tag="request"):
     layers: tuple[LayerSize, ...]
 
 
-class Reading(EventBase, frozen=True, kw_only=True, tag="reading"):
+class PromptProgress(EventBase, frozen=True, kw_only=True, tag="reading"):
     """The model reads the prompt."""
 
     done: int
@@ -55,14 +55,14 @@ class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
     index: int
 
 
-class Called(EventBase, frozen=True, kw_only=True, tag="tool_call"):
+class ToolStarted(EventBase, frozen=True, kw_only=True, tag="tool_call"):
     """A tool is about to run."""
 
     call: ToolCall
     label: str = ""
 
 
-class Ran(EventBase, frozen=True, kw_only=True, tag="tool_result"):
+class ToolFinished(EventBase, frozen=True, kw_only=True, tag="tool_result"):
     result: ToolResult
     seconds: float = 0.0
 
@@ -74,12 +74,12 @@ class ApprovalWanted(EventBase, frozen=True, kw_only=True, tag="approval"):
     tool: OfferedTool
 
 
-class Decided(EventBase, frozen=True, kw_only=True, tag="decision"):
+class ApprovalDecided(EventBase, frozen=True, kw_only=True, tag="decision"):
     call_id: str
     decision: Decision
 
 
-class Reported(EventBase, frozen=True, kw_only=True, tag="usage"):
+class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
     """What a request cost, in tokens and money, and how long the first word took."""
 
     request: str
@@ -90,34 +90,34 @@ class Reported(EventBase, frozen=True, kw_only=True, tag="usage"):
     total_s: float = 0.0
 
 
-class Warned(EventBase, frozen=True, kw_only=True, tag="warning"):
+class WarningIssued(EventBase, frozen=True, kw_only=True, tag="warning"):
     text: str
 
 
-class Retried(EventBase, frozen=True, kw_only=True, tag="retry"):
+class RequestRetried(EventBase, frozen=True, kw_only=True, tag="retry"):
     """The request is sent anew, made smaller; what was streamed of it before is void."""
 
     reason: str
 
 
-class Ended(EventBase, frozen=True, kw_only=True, tag="end"):
+class TurnEnded(EventBase, frozen=True, kw_only=True, tag="end"):
     ending: Ending
     answer: str
     requests: int = 1
 
 
 Event = (
-    Requested
-    | Reading
+    RequestStarted
+    | PromptProgress
     | BlockStarted
     | BlockDelta
     | BlockEnded
-    | Called
-    | Ran
+    | ToolStarted
+    | ToolFinished
     | ApprovalWanted
-    | Decided
-    | Reported
-    | Warned
-    | Retried
-    | Ended
+    | ApprovalDecided
+    | UsageReported
+    | WarningIssued
+    | RequestRetried
+    | TurnEnded
 )

@@ -165,7 +165,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
         return self.essential or self.priority <= ESSENTIAL
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class AttachmentSpec(Struct, frozen=True, kw_only=True):
     """What a caller attaches: a reference into the workspace or an item, and what it is worth."""
 
     what: str | Item
@@ -174,7 +174,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     shape: Shape = "attached"
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class LoadedItem(Struct, frozen=True, kw_only=True):
     """An item as it was read, with the bytes of its images. What came along with something else
     says how (`embed`, `query`, `folder`, `tag`), and with what."""
 

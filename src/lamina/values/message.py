@@ -61,7 +61,7 @@ class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     shown: int = 0
 
 
-class Absent(Struct, frozen=True, gc=False, kw_only=True):
+class AbsentAttachment(Struct, frozen=True, gc=False, kw_only=True):
     """Something attached that the model does not get, as it is told."""
 
     label: str
@@ -72,7 +72,7 @@ class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_d
     """What was attached to a message. `in_force` is set when the rules in force changed."""
 
     uses: tuple[Use, ...] = ()
-    absent: tuple[Absent, ...] = ()
+    absent: tuple[AbsentAttachment, ...] = ()
     in_force: tuple[ItemId, ...] | None = None
 
 
@@ -126,15 +126,15 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameters: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        force_setattr(self, "parameters", in_order(self.parameters))
+        force_setattr(self, "parameters", sort_keys(self.parameters))
 
 
-def in_order(value: Any) -> Any:
+def sort_keys(value: Any) -> Any:
     """A JSON value with the keys of its objects in order."""
     match value:
         case dict():
-            return {key: in_order(value[key]) for key in sorted(value)}
+            return {key: sort_keys(value[key]) for key in sorted(value)}
         case list() | tuple():
-            return [in_order(each) for each in value]
+            return [sort_keys(each) for each in value]
         case _:
             return value

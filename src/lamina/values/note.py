@@ -79,7 +79,7 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mtime: float = 0.0
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class NoteSearchResult(Struct, frozen=True, kw_only=True):
     """What a search of the workspace came to."""
 
     hits: tuple[Hit, ...] = ()

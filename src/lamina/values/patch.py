@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from lamina.values.envelope import Laid, SystemPart
+from lamina.values.envelope import LaidItem, SystemPart
 from lamina.values.item import ItemId
 from lamina.values.message import Message, ToolDefinition, ToolResult
 
@@ -105,7 +105,7 @@ class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate
     """The library becomes `items`; earlier messages keep only what was typed and answered. The
     question under way goes on naming what applies to it, with `in_place` still in full."""
 
-    items: tuple[Laid, ...]
+    items: tuple[LaidItem, ...]
     in_place: tuple[ItemId, ...] = ()
     reason: str = ""
 

@@ -21,7 +21,7 @@ class CallPiece(Struct, frozen=True, tag="call", kw_only=True):
     arguments: str = ""
 
 
-class ReadingPiece(Struct, frozen=True, tag="reading", kw_only=True):
+class ProgressPiece(Struct, frozen=True, tag="reading", kw_only=True):
     """How much of the prompt the model has read so far; `cached` it did not have to read."""
 
     done: int
@@ -29,4 +29,4 @@ class ReadingPiece(Struct, frozen=True, tag="reading", kw_only=True):
     cached: int = 0
 
 
-Piece = TextPiece | ThinkingPiece | CallPiece | ReadingPiece | Reply
+Piece = TextPiece | ThinkingPiece | CallPiece | ProgressPiece | Reply

@@ -42,7 +42,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
                 return ""
 
 
-class Link(Struct, frozen=True, gc=False):
+class SegmentLink(Struct, frozen=True, gc=False):
     """A segment with what all segments up to it amount to, so that totals cost nothing."""
 
     segment: Segment
@@ -54,10 +54,10 @@ class Prompt(Struct, frozen=True, kw_only=True):
     """Front (tools, L1, library), history, what is asked in this turn, the steps taken since, and
     the uncached tail. What grows is a chain, so that a request costs what it adds."""
 
-    front: Chain[Link] = Chain()
-    history: Chain[Link] = Chain()
+    front: Chain[SegmentLink] = Chain()
+    history: Chain[SegmentLink] = Chain()
     asked: tuple[Segment, ...] = ()
-    steps: Chain[Link] = Chain()
+    steps: Chain[SegmentLink] = Chain()
     tail: tuple[Segment, ...] = ()
     # Derived, and asked for often: what all of it amounts to, and where each part ends.
     tokens: int = 0
@@ -133,12 +133,12 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return steps
 
 
-def total(links: Chain[Link]) -> int:
+def total_tokens(links: Chain[SegmentLink]) -> int:
     """What the segments of a chain amount to."""
     return _until(links, len(links))
 
 
-def _until(links: Chain[Link], count: int) -> int:
+def _until(links: Chain[SegmentLink], count: int) -> int:
     return links[count - 1].tokens if count else 0
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.values.item import Include, ItemId, Reading
+from lamina.values.item import Include, ItemId, LoadedItem
 from lamina.values.prompt import Layer
 
 BoundaryKind = Literal[
@@ -74,10 +74,10 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
 
 
-class Gathered(Struct, frozen=True, kw_only=True):
+class GatheredItems(Struct, frozen=True, kw_only=True):
     """What one reference of a person brings: the item it names, then what comes along with it."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[LoadedItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -88,7 +88,7 @@ class Query(Struct, frozen=True, kw_only=True):
     parts: tuple[QueryPart, ...] = ()
 
 
-class Selected(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item that was chosen. `score` is its cosine, None where no embedding could be had;
     `chunk` is the text that fitted best, if it is at hand, and `place` which one of the document's
     it is; `source` the item or result that led to it."""

@@ -7,7 +7,7 @@ from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
 from lamina.values.selection import SearchSettings
-from lamina.values.tool import Asking
+from lamina.values.tool import ApprovalPolicy
 from lamina.values.web import WebAccess
 
 Promotion = Literal["lazy", "eager"]
@@ -52,7 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # How long entries are to be kept, where a provider has a choice; an hour costs more to write.
     cache_ttl: CacheTtl = "5m"
     # Whether a person is asked before a tool runs: always, never, or as each tool says.
-    ask_before_tools: Asking = "tool"
+    ask_before_tools: ApprovalPolicy = "tool"
     # How rules and references, and how tools, are chosen for a question.
     guide_search: SearchSettings = SearchSettings()
     tool_search: SearchSettings = SearchSettings()
@@ -96,7 +96,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 force_setattr(self, name, float(getattr(self, name)))
         hosts = self.allow_hosts
         if not isinstance(hosts, tuple | list) or not all(
-            isinstance(each, str) and each.strip() for each in hosts
+            isinstance(host, str) and host.strip() for host in hosts
         ):
             raise InvalidSetting("allow_hosts", hosts, "must be a list of hosts")
         force_setattr(self, "allow_hosts", tuple(hosts))

@@ -11,7 +11,7 @@ from lamina.values.message import ToolDefinition
 # Of one tool: whether a person is asked before it runs.
 Permission = Literal["required", "free"]
 # Of a session: ask before every call, before none, or as each tool says.
-Asking = Literal["always", "never", "tool"]
+ApprovalPolicy = Literal["always", "never", "tool"]
 Decision = Literal["allow_once", "allow_session", "deny"]
 DENIED = "Tool call denied"
 
@@ -33,7 +33,7 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     about: str = ""
 
 
-class Withheld(Struct, frozen=True, kw_only=True):
+class WithheldTool(Struct, frozen=True, kw_only=True):
     """A tool or a whole server that is not offered, and why."""
 
     what: str
@@ -45,7 +45,7 @@ class Toolset(Struct, frozen=True, kw_only=True):
     """All that can be offered now, in an order that stays."""
 
     tools: tuple[OfferedTool, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
+    withheld: tuple[WithheldTool, ...] = ()
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-def terms_in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of `mcpServers` with `permission` and `include` of the server and of its `tools`,
     also where it says them as TeamSpark does. What it says in our words counts; what is of no
     known form stays as it is, for whoever reads it strictly."""

@@ -18,7 +18,7 @@ class WebRules(Struct, frozen=True, kw_only=True):
     allow_hosts: tuple[str, ...] = ()
 
 
-class Fetched(Struct, frozen=True, kw_only=True):
+class FetchedResource(Struct, frozen=True, kw_only=True):
     """What a server gave. `url` is where it came from in the end, after redirects."""
 
     url: str
@@ -27,7 +27,7 @@ class Fetched(Struct, frozen=True, kw_only=True):
     charset: str = ""
 
 
-class NotFetched(Struct, frozen=True, kw_only=True):
+class UnfetchedResource(Struct, frozen=True, kw_only=True):
     """Why there is nothing: it was not allowed (`refused`), is not there (`missing`), or could not
     be had (`unreadable`)."""
 

@@ -1,14 +1,14 @@
 """Configuration in, working sessions out: the one place that knows both ports and adapters. What
-other systems keep is read by `lamina.wiring.porting`, which few need."""
+other systems keep is read by `lamina.wiring.importer`, which few need."""
 
-from lamina.wiring.opening import (
+from lamina.wiring.folders import data_folder
+from lamina.wiring.sessions import (
     SystemClock,
     attach,
     default_store,
     default_target,
     open_session,
 )
-from lamina.wiring.places import data_folder
 
 __all__ = [
     "SystemClock",

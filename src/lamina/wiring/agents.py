@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.agents.reading import holds_agent, read_agent
+from lamina.agents.agent_reader import holds_agent, read_agent
 from lamina.errors import LaminaError, UsageError
 from lamina.values.agent import Agent, Problem
-from lamina.wiring.places import data_folder
+from lamina.wiring.folders import data_folder
 
 # Inside a workspace: its agents, and how whoever answers in it is to be.
 WORKSPACE_FOLDER = ".lamina"
@@ -108,8 +108,8 @@ def _found(where: str, name: str, path: Path) -> FoundAgent:
 def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
     """The agent with what only this machine can tell of it: whether its model is known, and whether
     its servers could be started with this environment."""
-    from lamina.providers.book import load_book
-    from lamina.tools.config import servers_from
+    from lamina.providers.model_book import load_book
+    from lamina.tools.mcp_client.config import servers_from
 
     problems = list(agent.problems)
     if agent.model:
@@ -118,7 +118,7 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
         except LaminaError as error:
             problems.append(Problem(path=agent.place, problem=f"model: {error}", level="warning"))
     said = {problem.problem for problem in problems}
-    for held in servers_from(agent.servers, server_place(agent), environ).problems:
+    for held in servers_from(agent.servers, servers_path(agent), environ).problems:
         # What is wrong with the entry itself was found where it stands.
         if not any(f"the server {held.what!r}" in each for each in said):
             words = f"the server {held.what!r}: {held.detail}"
@@ -126,7 +126,7 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
     return replace(agent, problems=tuple(problems))
 
 
-def server_place(agent: Agent) -> Path:
+def servers_path(agent: Agent) -> Path:
     """The file that an agent's servers are seen from: relative folders are relative to its own."""
     place = Path(agent.place).absolute()
     return place / "mcp.json" if place.is_dir() else place

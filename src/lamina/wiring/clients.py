@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import anyio
 
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
-from lamina.ports import KeepsSessions, Provider
+from lamina.ports import Provider, SessionKeeper
 from lamina.values.settings import Target
 
 SLOTS = 4
@@ -22,7 +22,7 @@ _SDKS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
 
 
 @runtime_checkable
-class Closable(Protocol):
+class ClosableProvider(Protocol):
     async def aclose(self) -> None: ...
 
 
@@ -58,27 +58,27 @@ class Clients:
     async def let_go(self, session: str) -> None:
         """The session is closed: what is kept for it may be put away."""
         for each in self._found.values():
-            if isinstance(each, KeepsSessions):
+            if isinstance(each, SessionKeeper):
                 await each.let_go(session)
 
     async def aclose(self) -> None:
         """Closes the connections; a provider that is asked for again is connected anew."""
         found, self._found = list(self._found.values()), {}
         for each in found:
-            if isinstance(each, Closable):
+            if isinstance(each, ClosableProvider):
                 await each.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
-        from lamina.fetching.places import cache_folder
-        from lamina.providers.local.catalogue import find_model
-        from lamina.providers.local.client import EmbeddedModel
-        from lamina.providers.local.serving import Serving, serve
+        from lamina.downloads.folders import cache_folder
+        from lamina.providers.local.client import LocalClient
+        from lamina.providers.local.models import find_model_file
+        from lamina.providers.local.server import LlamaServerConfig, start_server
 
-        path = await anyio.to_thread.run_sync(find_model, target.model)
+        path = await anyio.to_thread.run_sync(find_model_file, target.model)
         window = min(target.window, self._window or target.window)
         memory = cache_folder() / "slots" if self._remember else None
-        serving = Serving(path=path, window=window, slots=self._slots, memory=memory)
-        return EmbeddedModel(await serve(serving))
+        serving = LlamaServerConfig(path=path, window=window, slots=self._slots, memory=memory)
+        return LocalClient(await start_server(serving))
 
 
 def _connect(target: Target) -> Provider:
@@ -116,8 +116,8 @@ def find_key(target: Target, *, needed: bool = True) -> str:
     """
     name = target.key_env or f"{target.provider.upper()}_API_KEY"
     others = ("GOOGLE_API_KEY",) if target.wire == "gemini" else ()
-    for each in (name, *others):
-        if key := os.environ.get(each, "").strip():
+    for other in (name, *others):
+        if key := os.environ.get(other, "").strip():
             return key
     if key := _from_keyring(target.provider):
         return key

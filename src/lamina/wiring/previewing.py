@@ -9,27 +9,27 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from lamina.engine.composer import with_composer
-from lamina.engine.hydrating import Attachable
-from lamina.engine.planned import PlanRunner
-from lamina.engine.qa import QaRunner
-from lamina.engine.runner import AgentRunner, ChatRunner
-from lamina.engine.session import Session
-from lamina.engine.turn import Turn
 from lamina.errors import UsageError
+from lamina.runners.composer import with_composer
+from lamina.runners.plan import PlanRunner
+from lamina.runners.qa import QaRunner
+from lamina.runners.runner import AgentRunner, ChatRunner
+from lamina.session.session import Session
+from lamina.session.turn import Turn
+from lamina.sources.attachments import Attachable
 from lamina.tools.toolbox import Toolbox
-from lamina.values.note import Found, Scope
+from lamina.values.note import NoteSearchResult, Scope
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
 from lamina.values.settings import Target
-from lamina.wiring.running import offer_files, search_of, with_search
+from lamina.wiring.runners import offer_files, require_search, with_search
 
 
 class Preview(Struct, frozen=True, kw_only=True):
     """A turn that was prepared. `found` is what a search brought to it."""
 
     turn: Turn
-    found: Found | None = None
+    found: NoteSearchResult | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -75,7 +75,7 @@ async def preview_qa(
     Raises:
         UsageError: the workspace has no notes that could be searched.
     """
-    return await _Answering(session, Nobody(), search_of(session), scope=scope).preview(
+    return await _Answering(session, Nobody(), require_search(session), scope=scope).preview(
         text, attach
     )
 
@@ -99,7 +99,7 @@ class _Asking(ChatRunner):
         turn = await self._take_up(text, attach, None)
         return Preview(turn=turn, found=self._brought(), warnings=tuple(self._tally.warnings))
 
-    def _brought(self) -> Found | None:
+    def _brought(self) -> NoteSearchResult | None:
         return None
 
 
@@ -108,7 +108,7 @@ class _Calling(_Asking, AgentRunner):
 
 
 class _Answering(_Asking, QaRunner):
-    def _brought(self) -> Found | None:
+    def _brought(self) -> NoteSearchResult | None:
         return self._found
 
 
@@ -118,7 +118,7 @@ class _Planning(PlanRunner):
         target = session.target()
         hydrated = await session.turns.hydrate(with_composer(text, attach))
         offered = await self._offer(text, target)
-        tools = [each.definition for each in offered.values()]
+        tools = [tool.definition for tool in offered.values()]
         request = self._planner.request(text, hydrated, tools, target)
         return PlanPreview(
             target=target,

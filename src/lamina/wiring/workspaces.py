@@ -6,23 +6,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamina.engine.hydrating import NO_WEB
 from lamina.ports import MemorySource
+from lamina.sources.attachments import NO_WEB
 from lamina.stores.jsonl import file_stem
-from lamina.values.item import Reading, url_id
+from lamina.values.item import LoadedItem, url_id
 from lamina.values.request import LeftOut
-from lamina.values.web import Fetched, NotFetched, WebRules
-from lamina.wiring.places import data_folder
+from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.wiring.folders import data_folder
 from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.memory import MemoryFile
+from lamina.workspace.memory_file import MemoryFile
 
 if TYPE_CHECKING:
-    from lamina.web.fetching import Web
+    from lamina.pages.fetcher import WebFetcher
 
 # What is known of a workspace's notes; a cache.
 NOTES_FILE = "notes.sqlite"
 MEMORY_FILE = "memory.md"
-EXTRA = "pip install 'lamina[workspace]'"
+INSTALL_HINT = "pip install 'lamina[workspace]'"
 
 
 def workspace_folder(root: str | os.PathLike[str]) -> Path:
@@ -54,32 +54,36 @@ def memory_source(given: str | os.PathLike[str] | MemorySource | None) -> Memory
     return MemoryFile(Path(given))
 
 
-class LazyWeb:
+class LazyWebFetcher:
     """The web, if what fetches it is installed; opened when something is fetched."""
 
     def __init__(self) -> None:
-        self._web: Web | None = None
+        self._web: WebFetcher | None = None
 
-    async def page(self, url: str, rules: WebRules) -> Reading | LeftOut:
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
         if rules.access == "off":
             detail = f"{url}: {NO_WEB}"
             return LeftOut(what=url_id(url), reason="refused", detail=detail)
         if (web := self._open()) is None:
-            detail = f"{url}: pages cannot be fetched: {EXTRA}"
+            detail = f"{url}: pages cannot be fetched: {INSTALL_HINT}"
             return LeftOut(what=url_id(url), reason="unreadable", detail=detail)
         return await web.page(url, rules)
 
-    async def picture(self, url: str, rules: WebRules, limit: int) -> Fetched | NotFetched:
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
         if rules.access == "off":
-            return NotFetched(reason="refused", detail=NO_WEB)
+            return UnfetchedResource(reason="refused", detail=NO_WEB)
         if (web := self._open()) is None:
-            return NotFetched(reason="unreadable", detail=f"it cannot be fetched: {EXTRA}")
+            return UnfetchedResource(
+                reason="unreadable", detail=f"it cannot be fetched: {INSTALL_HINT}"
+            )
         return await web.picture(url, rules, limit)
 
-    def _open(self) -> "Web | None":
+    def _open(self) -> "WebFetcher | None":
         if self._web is None and all(map(find_spec, ("httpcore2", "lxml", "trafilatura"))):
-            from lamina.web.fetching import Web
+            from lamina.pages.fetcher import WebFetcher
             from lamina.workspace.pdf import read_pdf
 
-            self._web = Web(read_pdf=lambda data: read_pdf(data).text)
+            self._web = WebFetcher(read_pdf=lambda data: read_pdf(data).text)
         return self._web

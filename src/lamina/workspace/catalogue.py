@@ -18,36 +18,36 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lamina.notes.naming import Shelf
+from lamina.notes.names import NoteNames
+from lamina.notes.note_reader import decode_note, read_note
 from lamina.notes.passages import searched_text, stored_text
-from lamina.notes.reading import decode_note, read_note
 from lamina.ports import Progress
 from lamina.values.note import Catalogue, Passage
-from lamina.workspace.catalogue_file import CatalogueFile, Known
-from lamina.workspace.paths import Refused, is_sayable, too_large
-from lamina.workspace.reading import NOTE_SUFFIXES
-from lamina.workspace.root import MAX_BYTES, Root
-from lamina.workspace.watching import Watcher
+from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
+from lamina.workspace.folder_watcher import FolderWatcher
+from lamina.workspace.item_reader import NOTE_SUFFIXES
+from lamina.workspace.paths import PathRefused, is_sayable, say_too_large
+from lamina.workspace.root import MAX_FILE_BYTES, Root
 
 # Up to so many notes all files are looked at each time: it takes milliseconds, and trusts nobody.
-ALWAYS_WALKED = 5_000
+MOST_WALKED_NOTES = 5_000
 # After so many nanoseconds all are looked at all the same: some changes no watcher is told of.
-WALKED_AGAIN = 300_000_000_000
+WALK_INTERVAL_NS = 300_000_000_000
 # How far the time of a write may lie behind the clock, in nanoseconds: the kernel's tick; where
 # times are whole seconds, two, as FAT has it.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
 SECOND = 1_000_000_000
 # So many notes are written at once; what was read until then is not lost if somebody stops it.
-KEPT_AT_ONCE = 10_000
+SAVE_BATCH = 10_000
 # Progress is told every so many files.
-TOLD_EVERY = 50
+PROGRESS_STEP = 50
 STAMP = struct.Struct("<qqqQ")
 SUFFIXES = tuple(NOTE_SUFFIXES)
 TEXT_BEGINNING = 8192
 BITS_64 = (1 << 64) - 1
 
 
-class Looked(NamedTuple):
+class SeenFile(NamedTuple):
     """A file as it was when it was looked at, before it is read."""
 
     path: str
@@ -55,11 +55,11 @@ class Looked(NamedTuple):
     status: os.stat_result
 
 
-class Lookout(NamedTuple):
+class FolderScan(NamedTuple):
     """What looking at files came to: those that have to be read, those that are no longer there,
     and what could not be looked at."""
 
-    suspects: list[Looked]
+    suspects: list[SeenFile]
     gone: set[str]
     unread: tuple[str, ...]
 
@@ -74,8 +74,8 @@ class NoteCatalogue:
         root: Root,
         file: Path | None = None,
         *,
-        watcher: Watcher | None = None,
-        always_walked: int = ALWAYS_WALKED,
+        watcher: FolderWatcher | None = None,
+        always_walked: int = MOST_WALKED_NOTES,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._root = root
@@ -85,7 +85,7 @@ class NoteCatalogue:
         self._always_walked = always_walked
         self._now = now
         self._lock = RLock()
-        self._known: dict[str, Known] | None = None
+        self._known: dict[str, KnownNote] | None = None
         # Young when they were read, or changed by ourselves: read again, whatever the stamp says.
         self._doubted: set[str] = set()
         # Files that could not be read, and why; tried again each time.
@@ -93,7 +93,7 @@ class NoteCatalogue:
         self._catalogue = Catalogue()
         # Something changed since the catalogue was made; also if somebody stopped us half way.
         self._is_stale = True
-        self._shelf: tuple[Catalogue, Shelf] | None = None
+        self._shelf: tuple[Catalogue, NoteNames] | None = None
         # When all files were looked at the last time.
         self._walked: int | None = None
         self._unread: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class NoteCatalogue:
             self._walked = None
             try:
                 lookout = self._walk(known) if changed is None else self._look_at(known, changed)
-            except Refused as refusal:
+            except PathRefused as refusal:
                 return self._without_folder(refusal)
             self._drop(known, lookout)
             self._read_all(known, lookout.suspects, now, progress)
@@ -143,14 +143,14 @@ class NoteCatalogue:
                 found[place] = _cut(title, wanted[place][1], lines, searched=searched)
         return tuple(found)
 
-    def names(self, catalogue: Catalogue) -> Shelf:
+    def names(self, catalogue: Catalogue) -> NoteNames:
         """By what the notes of a catalogue can be called; made once for each."""
         shelf = self._shelf
         if shelf is None or shelf[0] is not catalogue:
             aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
             shelf = self._shelf = (
                 catalogue,
-                Shelf((note.path for note in catalogue.notes), aliases),
+                NoteNames((note.path for note in catalogue.notes), aliases),
             )
         return shelf[1]
 
@@ -174,7 +174,7 @@ class NoteCatalogue:
         """The lines of a note as they are now; none if it cannot be read."""
         try:
             data, _ = self._root.read(path)
-        except Refused:
+        except PathRefused:
             return []
         return decode_note(data)[0].split("\n")
 
@@ -184,10 +184,10 @@ class NoteCatalogue:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def _open(self) -> dict[str, Known]:
+    def _open(self) -> dict[str, KnownNote]:
         if self._known is None:
             self._known = self._file.load() if self._file else {}
-            self._doubted |= {path for path, each in self._known.items() if not each.settled}
+            self._doubted |= {path for path, note in self._known.items() if not note.settled}
         return self._known
 
     def _changed(self, now: int) -> set[str] | None:
@@ -199,41 +199,41 @@ class NoteCatalogue:
             self._watcher.start()
             self._is_watching = True
         changed = self._watcher.take()
-        is_fresh = self._walked is not None and 0 <= now - self._walked < WALKED_AGAIN
+        is_fresh = self._walked is not None and 0 <= now - self._walked < WALK_INTERVAL_NS
         if changed is None or not is_fresh or not all(map(is_sayable, changed)):
             return None
         return changed | self._doubted | self._refused.keys()
 
-    def _walk(self, known: dict[str, Known]) -> Lookout:
+    def _walk(self, known: dict[str, KnownNote]) -> FolderScan:
         """Looks at all files."""
-        suspects, unread, gone = list[Looked](), list[str](), {*known, *self._refused}
+        suspects, unread, gone = list[SeenFile](), list[str](), {*known, *self._refused}
         for path, status in self._root.walk(unread=unread):
             if not _is_note(path):
                 continue
             gone.discard(path)
             stamp, old = _stamp(status), known.get(path)
             if old is None or old.stamp != stamp or path in self._doubted:
-                suspects.append(Looked(path, stamp, status))
-        return Lookout(suspects, gone, tuple(unread))
+                suspects.append(SeenFile(path, stamp, status))
+        return FolderScan(suspects, gone, tuple(unread))
 
-    def _look_at(self, known: dict[str, Known], changed: Iterable[str]) -> Lookout:
+    def _look_at(self, known: dict[str, KnownNote], changed: Iterable[str]) -> FolderScan:
         """Looks at these files alone."""
-        suspects, gone = list[Looked](), set[str]()
+        suspects, gone = list[SeenFile](), set[str]()
         for path in sorted(filter(_is_note, changed)):
             try:
                 status = self._root.stat(path)
                 is_file = stat.S_ISREG(status.st_mode)
-            except Refused:
+            except PathRefused:
                 is_file = False
             if not is_file:
                 gone.add(path)
                 continue
             stamp, old = _stamp(status), known.get(path)
             if old is None or old.stamp != stamp or path in self._doubted:
-                suspects.append(Looked(path, stamp, status))
-        return Lookout(suspects, gone, self._unread)
+                suspects.append(SeenFile(path, stamp, status))
+        return FolderScan(suspects, gone, self._unread)
 
-    def _without_folder(self, refusal: Refused) -> Catalogue:
+    def _without_folder(self, refusal: PathRefused) -> Catalogue:
         """The folder itself cannot be read, as on a disk that was taken out. What is known of it
         is not forgotten: it may come back."""
         told = (f"{self._root.path}: {refusal.detail}",)
@@ -244,7 +244,7 @@ class NoteCatalogue:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _drop(self, known: dict[str, Known], lookout: Lookout) -> None:
+    def _drop(self, known: dict[str, KnownNote], lookout: FolderScan) -> None:
         """Forgets what is not there any more."""
         lost = [path for path in lookout.gone if known.pop(path, None)]
         told = [path for path in lookout.gone if self._refused.pop(path, None)]
@@ -257,20 +257,20 @@ class NoteCatalogue:
 
     def _read_all(
         self,
-        known: dict[str, Known],
-        suspects: Sequence[Looked],
+        known: dict[str, KnownNote],
+        suspects: Sequence[SeenFile],
         now: int,
         progress: Progress | None,
     ) -> None:
-        read: list[tuple[str, Known]] = []
+        read: list[tuple[str, KnownNote]] = []
         for number, looked in enumerate(suspects):
-            if progress and number % TOLD_EVERY == 0:
+            if progress and number % PROGRESS_STEP == 0:
                 progress(number, len(suspects))
             self._doubted.discard(looked.path)
             old = known.get(looked.path)
             try:
                 new = self._read(looked, old, now)
-            except Refused as refusal:
+            except PathRefused as refusal:
                 self._refuse(known, looked.path, refusal)
                 continue
             known[looked.path] = new
@@ -280,21 +280,21 @@ class NoteCatalogue:
                 self._is_stale = True
             if new != old:
                 read.append((looked.path, new))
-            if len(read) >= KEPT_AT_ONCE:
+            if len(read) >= SAVE_BATCH:
                 self._keep(read)
                 read = []
         self._keep(read)
         if progress and suspects:
             progress(len(suspects), len(suspects))
 
-    def _read(self, looked: Looked, old: Known | None, now: int) -> Known:
-        if looked.status.st_size > MAX_BYTES:
+    def _read(self, looked: SeenFile, old: KnownNote | None, now: int) -> KnownNote:
+        if looked.status.st_size > MAX_FILE_BYTES:
             # Not read up to the limit each time, only to be refused.
-            size = too_large(looked.status.st_size, MAX_BYTES)
-            raise Refused("unreadable", f"{looked.path} has {size}")
+            size = say_too_large(looked.status.st_size, MAX_FILE_BYTES)
+            raise PathRefused("unreadable", f"{looked.path} has {size}")
         data, _ = self._root.read(looked.path)
         if b"\0" in data[:TEXT_BEGINNING]:
-            raise Refused("unreadable", f"{looked.path} is not text")
+            raise PathRefused("unreadable", f"{looked.path} is not text")
         # The status from before it was read: a write in between shows as another stamp.
         status = looked.status
         times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
@@ -303,9 +303,9 @@ class NoteCatalogue:
             note = old.note if is_same else replace(old.note, **times)
         else:
             note = read_note(looked.path, data, **times)
-        return Known(looked.stamp, _is_settled(status, now), note)
+        return KnownNote(looked.stamp, _is_settled(status, now), note)
 
-    def _refuse(self, known: dict[str, Known], path: str, refusal: Refused) -> None:
+    def _refuse(self, known: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
         """Nothing is kept of a note that cannot be read; one that just went away is no matter."""
         lost = known.pop(path, None)
         if lost and self._file:
@@ -318,11 +318,11 @@ class NoteCatalogue:
         else:
             self._refused[path] = told
 
-    def _keep(self, read: list[tuple[str, Known]]) -> None:
+    def _keep(self, read: list[tuple[str, KnownNote]]) -> None:
         if self._file:
             self._file.keep(read, ())
 
-    def _listed(self, known: dict[str, Known]) -> Catalogue:
+    def _listed(self, known: dict[str, KnownNote]) -> Catalogue:
         refused = (detail for _, detail in sorted(self._refused.items()))
         return Catalogue(
             notes=tuple(known[path].note for path in sorted(known)),

@@ -17,14 +17,14 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from lamina.cachefile import TROUBLE, CacheFile, Kind, is_busy, writing
-from lamina.notes.reading import READER_VERSION
+from lamina.cachefile import CACHE_ERRORS, CacheFile, CacheFileKind, is_busy, transaction
+from lamina.notes.note_reader import READER_VERSION
 from lamina.values.note import Note
 
 T = TypeVar("T")
 
 COLUMNS = "path, stamp, settled, reader, note, checksum"
-CATALOGUE = Kind(
+CATALOGUE = CacheFileKind(
     name="catalogue",
     one="a catalogue",
     application=0x4C414D4E,  # "LAMN"
@@ -38,10 +38,10 @@ CREATE TABLE IF NOT EXISTS notes (
     answers=(f"SELECT {COLUMNS} FROM notes LIMIT 1",),
 )
 # How long another process may hold the file, in seconds.
-PATIENCE = 5.0
+LOCK_SECONDS = 5.0
 
 
-class Known(Struct, frozen=True, gc=False):
+class KnownNote(Struct, frozen=True, gc=False):
     """A note, and the stamp of the file it was read from: its times, size and number. Not `settled`
     if the file was so young that it may have changed since without its stamp telling."""
 
@@ -56,29 +56,29 @@ class CatalogueFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = RLock()
-        self._cache = CacheFile(path, CATALOGUE, patience=PATIENCE)
+        self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
         # Once the disk failed it is left alone: what is lost is time, in the next process.
         self._usable = True
         self._notes: list[str] = []
 
     # -- what callers do ---------------------------------------------------------------------------
 
-    def load(self) -> dict[str, Known]:
+    def load(self) -> dict[str, KnownNote]:
         """Every note that is kept, by path; rows that do not prove themselves are as good as none,
         and so are those of another reader."""
-        nothing: dict[str, Known] = {}
+        nothing: dict[str, KnownNote] = {}
         with _collecting_later():
             return self._try(_read, nothing, "read")
 
-    def keep(self, known: Iterable[tuple[str, Known]], gone: Iterable[str]) -> None:
+    def keep(self, known: Iterable[tuple[str, KnownNote]], gone: Iterable[str]) -> None:
         """Keeps notes and forgets those that are `gone`, all of it or nothing."""
-        rows = [row for path, each in known for row in _row(path, each)]
+        rows = [row for path, note in known for row in _row(path, note)]
         forgotten = [(path,) for path in gone if _is_text(path)]
         if not rows and not forgotten:
             return
 
         def write(file: sqlite3.Connection) -> None:
-            with writing(file):
+            with transaction(file):
                 file.executemany("DELETE FROM notes WHERE path = ?", forgotten)
                 file.executemany(f"REPLACE INTO notes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
@@ -103,7 +103,7 @@ class CatalogueFile:
             try:
                 self._cache.close_if_deleted()
                 return self._cache.attempt(act, self._notes.append)
-            except TROUBLE as error:
+            except CACHE_ERRORS as error:
                 self._cache.close()
                 # Another process that is just there may be gone the next time.
                 self._usable = is_busy(error)
@@ -117,7 +117,7 @@ class CatalogueFile:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _row(path: str, known: Known) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
+def _row(path: str, known: KnownNote) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
     """A row of the table; none for a note that cannot be written down, which is read again."""
     # Properties may hold numbers beyond 64 bits, and names of files what is no text.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
@@ -126,8 +126,8 @@ def _row(path: str, known: Known) -> Iterator[tuple[str, bytes, bool, int, bytes
         yield path, known.stamp, known.settled, READER_VERSION, note, checksum
 
 
-def _read(file: sqlite3.Connection) -> dict[str, Known]:
-    known: dict[str, Known] = {}
+def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
+    known: dict[str, KnownNote] = {}
     decode = msgspec.msgpack.Decoder(Note).decode
     # As they stand, one after the other.
     for path, stamp, settled, reader, note, checksum in file.execute(
@@ -140,7 +140,7 @@ def _read(file: sqlite3.Connection) -> dict[str, Known]:
             continue
         with suppress(msgspec.MsgspecError):
             read = decode(note)
-            known[read.path] = Known(stamp, bool(settled), read)
+            known[read.path] = KnownNote(stamp, bool(settled), read)
     return known
 
 

@@ -13,10 +13,10 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from lamina.ports import FetchPicture, Progress
-from lamina.values.item import Item, Reading, Shape, key_of
+from lamina.values.item import Item, LoadedItem, Shape, key_of
 from lamina.values.note import Catalogue, Passage
-from lamina.values.request import Gathered, LeftOut
-from lamina.workspace.gathering import Gatherer
+from lamina.values.request import GatheredItems, LeftOut
+from lamina.workspace.gatherer import Gatherer
 from lamina.workspace.paths import clean_path
 from lamina.workspace.root import Root
 
@@ -42,9 +42,9 @@ class FolderWorkspace:
     def _notes(self) -> "NoteCatalogue":
         # Whoever attaches a file by its path needs none of this.
         from lamina.workspace.catalogue import NoteCatalogue
-        from lamina.workspace.watching import Watcher
+        from lamina.workspace.folder_watcher import FolderWatcher
 
-        watcher = Watcher(self.root.path) if self._watches else None
+        watcher = FolderWatcher(self.root.path) if self._watches else None
         return NoteCatalogue(self.root, self._kept_in, watcher=watcher)
 
     @property
@@ -68,7 +68,7 @@ class FolderWorkspace:
 
         return await anyio.to_thread.run_sync(walk)
 
-    async def read(self, reference: str, shape: Shape) -> Reading | LeftOut:
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         """The item that `reference` names, without what comes along with it."""
         gathered = await self.gather(reference, shape, embed_depth=0)
         return gathered.readings[0] if gathered.readings else gathered.left_out[0]
@@ -80,7 +80,7 @@ class FolderWorkspace:
         *,
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
-    ) -> Gathered:
+    ) -> GatheredItems:
         """The item that `reference` names, and what comes along with it."""
         gathered = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
         if shape != "active" or not gathered.readings:
@@ -114,9 +114,9 @@ class FolderWorkspace:
         if "_notes" in self.__dict__:
             self._notes.mark(path)
 
-    async def _with_pictures(self, main: Reading, fetch: FetchPicture | None) -> Reading:
+    async def _with_pictures(self, main: LoadedItem, fetch: FetchPicture | None) -> LoadedItem:
         """A note with the pictures it refers to; these are part of its version."""
-        from lamina.workspace.pictures import gather_pictures
+        from lamina.workspace.note_pictures import gather_pictures
 
         path = PurePosixPath(key_of(main.item.id))
 
@@ -126,7 +126,7 @@ class FolderWorkspace:
         found = await gather_pictures(
             path, main.item.content, read, fetch, find=self._gatherer.find_picture
         )
-        return Reading(
+        return LoadedItem(
             item=replace(main.item, pictures=found.pictures, version=""),
             blobs=found.blobs,
             warnings=main.warnings + found.warnings,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-MEGABYTE = 1024 * 1024
+MEBIBYTE = 1024 * 1024
 # No system opens a path that is longer.
 LONGEST_PATH = 4096
 # Deeper folders could be made here, and then hardly anything could remove them.
@@ -25,27 +25,27 @@ _UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
 
 
-Reason = Literal["missing", "ambiguous", "unreadable", "refused"]
+RefusalReason = Literal["missing", "ambiguous", "unreadable", "refused"]
 
 
-class Refused(Exception):
+class PathRefused(Exception):
     """A path that may not be opened, or cannot be."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
 
 
-class Changed(Refused):
+class FileChanged(PathRefused):
     """A file does not hold what it was expected to hold; it is as it was."""
 
 
-class Taken(Refused):
+class PathTaken(PathRefused):
     """There is something already where something new was to be; it is as it was."""
 
 
-class OtherDisk(Refused):
+class OtherDisk(PathRefused):
     """It cannot be moved there in one step; it is where it was."""
 
 
@@ -57,18 +57,22 @@ def clean_path(reference: str) -> PurePosixPath:
             character, or empty.
     """
     if not is_sayable(reference) or "\0" in reference:
-        raise Refused("refused", f"{reference!r} is not a workspace path")
+        raise PathRefused("refused", f"{reference!r} is not a workspace path")
     if len(reference) > LONGEST_PATH:
         shown = f"{reference[:60]}…"
-        raise Refused("refused", f"{shown!r} is longer than a workspace path may be")
+        raise PathRefused("refused", f"{shown!r} is longer than a workspace path may be")
     path = PurePosixPath(reference)
     parts = path.parts
     if len(parts) > MOST_PARTS:
-        raise Refused("refused", f"{reference[:60] + '…'!r} is deeper than {MOST_PARTS} folders")
+        raise PathRefused(
+            "refused", f"{reference[:60] + '…'!r} is deeper than {MOST_PARTS} folders"
+        )
     if path.is_absolute() or ".." in parts or not parts or _DRIVE.fullmatch(parts[0]):
-        raise Refused("refused", f"{reference!r} is not a path inside the workspace")
+        raise PathRefused("refused", f"{reference!r} is not a path inside the workspace")
     if os.name == "nt" and any(map(_means_more_on_windows, parts)):
-        raise Refused("refused", f"{reference!r} is not a path that Windows takes as it is written")
+        raise PathRefused(
+            "refused", f"{reference!r} is not a path that Windows takes as it is written"
+        )
     return path
 
 
@@ -89,7 +93,7 @@ def is_hidden_name(name: str) -> bool:
     return name.startswith(".") or (not name.isascii() and name.lstrip(_UNCOUNTED).startswith("."))
 
 
-def too_large(size: int, limit: int) -> str:
+def say_too_large(size: int, limit: int) -> str:
     return f"{size:,} bytes; the limit is {limit:,}"
 
 
@@ -98,14 +102,14 @@ def check_file(path: PurePosixPath, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISLNK(status.st_mode):
-        raise Refused("refused", f"{path} is not opened: links are not followed")
+        raise PathRefused("refused", f"{path} is not opened: links are not followed")
     if stat.S_ISDIR(status.st_mode):
-        raise Refused("unreadable", f"{path} is a folder")
-    raise Refused("refused", f"{path} is not a regular file")
+        raise PathRefused("unreadable", f"{path} is a folder")
+    raise PathRefused("refused", f"{path} is not a regular file")
 
 
 @contextlib.contextmanager
-def refusing(path: PurePosixPath) -> Iterator[None]:
+def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
     """What the system says against a path, as a refusal."""
     try:
         yield
@@ -113,21 +117,21 @@ def refusing(path: PurePosixPath) -> Iterator[None]:
         raise refusal_of(path, error) from None
 
 
-def refusal_of(path: PurePosixPath, error: OSError) -> Refused:
+def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
     """What the system says against a path, in words."""
     match error:
         case FileExistsError():
-            return Taken("refused", f"{path} exists already")
+            return PathTaken("refused", f"{path} exists already")
         case FileNotFoundError() | NotADirectoryError():
-            return Refused("missing", f"{path} does not exist in the workspace")
+            return PathRefused("missing", f"{path} does not exist in the workspace")
         case PermissionError():
-            return Refused("unreadable", f"{path}: permission denied")
+            return PathRefused("unreadable", f"{path}: permission denied")
         case _ if error.errno == errno.EXDEV:
             return OtherDisk("refused", f"{path} lies on another disk")
         case _ if error.errno in (errno.ELOOP, errno.EMLINK):
-            return Refused("refused", f"{path} is not opened: links are not followed")
+            return PathRefused("refused", f"{path} is not opened: links are not followed")
         case _:
-            return Refused("refused", f"{path} cannot be used: {error.strerror or error}")
+            return PathRefused("refused", f"{path} cannot be used: {error.strerror or error}")
 
 
 def _means_more_on_windows(part: str) -> bool:

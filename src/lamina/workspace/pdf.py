@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.text.folding import fold
-from lamina.workspace.paths import Refused
+from lamina.text.lookalikes import fold_text
+from lamina.workspace.paths import PathRefused
 
 MOST_PAGES = 1_000
 MOST_CHARACTERS = 2_000_000
@@ -65,11 +65,11 @@ def read_pdf(
     ended = _run(data, most_pages, most_characters, most_seconds)
     first = ended.lines[0] if ended.lines else {}
     if "pages" not in first:
-        raise Refused("unreadable", _why_not(first, ended, most_seconds))
+        raise PathRefused("unreadable", _why_not(first, ended, most_seconds))
     read = [line for line in ended.lines if "page" in line]
     texts = {line["page"]: _clean(line["text"]) for line in read}
     if not any(text.strip() for text in texts.values()):
-        raise Refused("unreadable", _no_text(first["pages"], len(texts), ended, most_seconds))
+        raise PathRefused("unreadable", _no_text(first["pages"], len(texts), ended, most_seconds))
     return PdfText(
         title=" ".join(_clean(first["title"] or "").split())[:_MOST_TITLE],
         text="\n\n".join(f"--- page {number} ---\n{text}" for number, text in texts.items()),
@@ -82,7 +82,7 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
     spec = importlib.util.find_spec("pypdfium2")
     if spec is None or not spec.origin:
         hint = "pip install 'lamina[workspace]'"
-        raise Refused("unreadable", f"PDFs are read with pypdfium2, which is not here: {hint}")
+        raise PathRefused("unreadable", f"PDFs are read with pypdfium2, which is not here: {hint}")
     place = str(Path(spec.origin).parent.parent)
     limits = (most_pages, most_characters, _MEGABYTES, int(most_seconds) + 1)
     # Isolated (-I), without the start-up of installed packages (-S): faster, and less to run.
@@ -96,7 +96,7 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
         return _Ended(lines=_lines(error.output or b""), timed_out=True)
     except OSError as error:
         problem = f"no process to read it in could be started: {error.strerror}"
-        raise Refused("unreadable", problem) from None
+        raise PathRefused("unreadable", problem) from None
     return _Ended(lines=_lines(done.stdout), crashed=done.returncode != 0)
 
 
@@ -109,7 +109,7 @@ def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
 def _clean(text: str) -> str:
     text = _HYPHENS.sub("-", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = _NO_TEXT.sub("\ufffd", text).split("\n")
-    return "\n".join(f"\\{line}" if _LIKE_OURS.match(fold(line)) else line for line in lines)
+    return "\n".join(f"\\{line}" if _LIKE_OURS.match(fold_text(line)) else line for line in lines)
 
 
 def _why_not(first: dict[str, Any], ended: _Ended, most_seconds: float) -> str:

@@ -19,26 +19,35 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
 from lamina.errors import UsageError
-from lamina.workspace import placing
+from lamina.workspace import file_place
+from lamina.workspace.file_place import FilePlace
 from lamina.workspace.paths import (
-    MEGABYTE,
-    Changed,
-    Refused,
-    Taken,
+    MEBIBYTE,
+    FileChanged,
+    PathRefused,
+    PathTaken,
     check_file,
     clean_path,
     is_hidden,
     is_hidden_name,
     is_sayable,
     refusal_of,
-    refusing,
-    too_large,
+    refuse_os_errors,
+    say_too_large,
 )
-from lamina.workspace.placing import Place
 
-__all__ = ["MAX_BYTES", "Changed", "Found", "Refused", "Root", "Taken", "clean_path", "too_large"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "FileChanged",
+    "PathStatus",
+    "PathRefused",
+    "Root",
+    "PathTaken",
+    "clean_path",
+    "say_too_large",
+]
 
-MAX_BYTES = 20 * MEGABYTE
+MAX_FILE_BYTES = 20 * MEBIBYTE
 
 _OPEN = (
     os.O_RDONLY
@@ -50,11 +59,11 @@ _OPEN = (
 _OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
 _HERE = PurePosixPath()
 
-Names = list[tuple[str, os.stat_result]]
-Unread = list[str] | None
+NamedStatuses = list[tuple[str, os.stat_result]]
+UnreadPaths = list[str] | None
 
 
-class Found(NamedTuple):
+class PathStatus(NamedTuple):
     """Something in the workspace, by its path, with what the system knows of it (of a link, of the
     link itself)."""
 
@@ -92,7 +101,7 @@ class Root:
         self.id = f"{self.name}-{digest[:12]}"
 
     def read(
-        self, path: str | PurePosixPath, limit: int = MAX_BYTES, *, hidden: bool = False
+        self, path: str | PurePosixPath, limit: int = MAX_FILE_BYTES, *, hidden: bool = False
     ) -> tuple[bytes, os.stat_result]:
         """A file's bytes, and its status from before they were read."""
         wanted = self._wanted(path, hidden)
@@ -104,14 +113,14 @@ class Root:
         try:
             status = os.fstat(handle)
             check_file(wanted, status)
-            data = placing.read_up_to(handle, limit + 1, status.st_size)
+            data = file_place.read_up_to(handle, limit + 1, status.st_size)
         except OSError as error:
-            raise Refused("unreadable", f"{wanted}: {error.strerror}") from None
+            raise PathRefused("unreadable", f"{wanted}: {error.strerror}") from None
         finally:
             os.close(handle)
         if len(data) > limit:
             size = max(status.st_size, len(data))
-            raise Refused("unreadable", f"{wanted} has {too_large(size, limit)}")
+            raise PathRefused("unreadable", f"{wanted} has {say_too_large(size, limit)}")
         return data, status
 
     def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
@@ -126,11 +135,13 @@ class Root:
         """Whether the name is taken, by whatever it may be."""
         try:
             self.stat(path, hidden=hidden)
-        except Refused:
+        except PathRefused:
             return False
         return True
 
-    def walk(self, folder: str | PurePosixPath = "", unread: Unread = None) -> Iterator[Found]:
+    def walk(
+        self, folder: str | PurePosixPath = "", unread: UnreadPaths = None
+    ) -> Iterator[PathStatus]:
         """Every regular file below `folder`, ordered by path. Hidden names and links are left out;
         folders that cannot be read, and names that no reference can say, are added to `unread`
         with the reason."""
@@ -165,14 +176,14 @@ class Root:
                 old = None
             if old is not None:
                 if not replace:
-                    raise Taken("refused", f"{wanted} exists already")
+                    raise PathTaken("refused", f"{wanted} exists already")
                 check_file(wanted, old)
             if expected is not None:
                 self._expect(wanted, expected)
             if replace:
-                placing.put_over(place, data, old)
+                file_place.put_over(place, data, old)
             else:
-                placing.put_new(place, data)
+                file_place.put_new(place, data)
 
     def append(self, path: str | PurePosixPath, data: bytes, *, hidden: bool = False) -> None:
         """Adds whole lines to a file, which is made if need be."""
@@ -180,7 +191,7 @@ class Root:
         with self._place(wanted) as place:
             with contextlib.suppress(FileNotFoundError):
                 check_file(wanted, place.status())
-            placing.append(place, data)
+            file_place.append(place, data)
 
     def touch(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
         """Says of a file that it was changed now."""
@@ -197,16 +208,16 @@ class Root:
         wanted = self._wanted(path, hidden, root=True)
         made: list[str] = []
         if not _has_handles():
-            for each in [*reversed(wanted.parents), wanted][1:] if wanted.parts else []:
-                with self._place(each) as place:
-                    if _make(place, str(each)):
-                        made.append(str(each))
+            for parent in [*reversed(wanted.parents), wanted][1:] if wanted.parts else []:
+                with self._place(parent) as place:
+                    if _make(place, str(parent)):
+                        made.append(str(parent))
             return tuple(made)
-        with refusing(wanted):
+        with refuse_os_errors(wanted):
             handle = os.open(self.path, _OPEN_FOLDER)
             try:
                 for depth, part in enumerate(wanted.parts, 1):
-                    if _make(Place(part, handle), part):
+                    if _make(FilePlace(part, handle), part):
                         made.append("/".join(wanted.parts[:depth]))
                     inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
                     os.close(handle)
@@ -232,16 +243,16 @@ class Root:
         other = into or self
         old, new = self._wanted(source, hidden), other._wanted(target, hidden)
         if other is self and (old == new or old in new.parents):
-            raise Refused("refused", f"{old} cannot be moved into itself ({new})")
+            raise PathRefused("refused", f"{old} cannot be moved into itself ({new})")
         with self._place(old) as here:
             status = here.status()
             if not stat.S_ISDIR(status.st_mode):
                 check_file(old, status)
             with other._place(new) as there:
                 if other is self and _is_only_respelled(old, new, status, there):
-                    placing.respell(here, there)
+                    file_place.rename_case(here, there)
                 else:
-                    placing.move(here, there, status)
+                    file_place.move(here, there, status)
 
     def remove(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
         """Removes a file, or a folder that is empty."""
@@ -254,23 +265,25 @@ class Root:
                 check_file(wanted, status)
                 os.unlink(place.name, dir_fd=place.folder)
 
-    def list(self, path: str | PurePosixPath = "", *, hidden: bool = False) -> "tuple[Found, ...]":
+    def list(
+        self, path: str | PurePosixPath = "", *, hidden: bool = False
+    ) -> "tuple[PathStatus, ...]":
         """What lies in one folder, ordered by name, links and the like included; hidden names only
         with `hidden=True`."""
         wanted = self._wanted(path, hidden, root=True)
-        with refusing(wanted):
+        with refuse_os_errors(wanted):
             entries = self._entries(wanted)
         return tuple(
-            Found(str(wanted / name), status)
+            PathStatus(str(wanted / name), status)
             for name, status in sorted(entries)
             if hidden or not is_hidden_name(name)
         )
 
-    def _tree(self, folder: str | PurePosixPath, unread: Unread) -> Iterator[Found]:
+    def _tree(self, folder: str | PurePosixPath, unread: UnreadPaths) -> Iterator[PathStatus]:
         """Files and folders in the order of their paths. No handle is kept between two folders, so
         that neither depth nor a caller that stops costs any."""
         start = self._wanted(folder, hidden=False, root=True)
-        with refusing(start):
+        with refuse_os_errors(start):
             entries = self._entries(start)
         todo = _below(start, entries, unread)
         while todo:
@@ -288,7 +301,7 @@ class Root:
                 continue
             todo += _below(inner, entries, unread)
 
-    def _entries(self, folder: PurePosixPath) -> Names:
+    def _entries(self, folder: PurePosixPath) -> NamedStatuses:
         """Names in a folder, with what the system knows of each."""
         handle = self._open_folder(folder.parts) if _has_handles() else None
         found = []
@@ -311,27 +324,29 @@ class Root:
             return _HERE
         wanted = clean_path(str(path))
         if not hidden and is_hidden(wanted):
-            raise Refused("refused", f"{wanted} is hidden; hidden files and folders are left alone")
+            raise PathRefused(
+                "refused", f"{wanted} is hidden; hidden files and folders are left alone"
+            )
         return wanted
 
     def _expect(self, path: PurePosixPath, expected: str) -> None:
         try:
             data, _ = self.read(path, hidden=True)
-        except Refused as refusal:
-            raise Changed("refused", f"{path} cannot be compared: {refusal.detail}") from None
+        except PathRefused as refusal:
+            raise FileChanged("refused", f"{path} cannot be compared: {refusal.detail}") from None
         if not hashlib.sha256(data).hexdigest().startswith(expected):
-            raise Changed("refused", f"{path} changed since it was read")
+            raise FileChanged("refused", f"{path} changed since it was read")
 
     @contextlib.contextmanager
-    def _place(self, path: PurePosixPath) -> Iterator[Place]:
+    def _place(self, path: PurePosixPath) -> Iterator[FilePlace]:
         """The name of `path` in its open folder. What the system says against it is a refusal."""
-        with refusing(path):
+        with refuse_os_errors(path):
             if not _has_handles():
-                yield Place(str(self._resolved(path)), None)
+                yield FilePlace(str(self._resolved(path)), None)
                 return
             handle = self._open_folder(path.parts[:-1])
             try:
-                yield Place(path.name, handle)
+                yield FilePlace(path.name, handle)
             finally:
                 os.close(handle)
 
@@ -372,13 +387,13 @@ class Root:
         return full
 
 
-def _make(place: Place, name: str) -> bool:
+def _make(place: FilePlace, name: str) -> bool:
     """Makes a folder, if there is none."""
     try:
         os.mkdir(place.name, dir_fd=place.folder)
     except FileExistsError:
         if not stat.S_ISDIR(place.status().st_mode):
-            raise Taken("refused", f"{name} exists already and is no folder") from None
+            raise PathTaken("refused", f"{name} exists already and is no folder") from None
         return False
     return True
 
@@ -387,10 +402,10 @@ def _has_handles() -> bool:
     return os.open in os.supports_dir_fd
 
 
-def _below(folder: PurePosixPath, entries: Names, unread: Unread) -> list[Found]:
+def _below(folder: PurePosixPath, entries: NamedStatuses, unread: UnreadPaths) -> list[PathStatus]:
     """The files and folders among the entries of a folder, last one first."""
     prefix = f"{folder}/" if folder.parts else ""
-    found: dict[str, Found] = {}
+    found: dict[str, PathStatus] = {}
     for name, status in entries:
         is_folder = stat.S_ISDIR(status.st_mode)
         if is_hidden_name(name) or not (is_folder or stat.S_ISREG(status.st_mode)):
@@ -398,14 +413,14 @@ def _below(folder: PurePosixPath, entries: Names, unread: Unread) -> list[Found]
         path = prefix + name
         if is_sayable(name):
             # With its slash a folder stands where the paths in it stand.
-            found[f"{path}/" if is_folder else path] = Found(path, status)
+            found[f"{path}/" if is_folder else path] = PathStatus(path, status)
         elif unread is not None:
             unread.append(f"{path!r}: its name is not UTF-8, or has a backslash")
     return [found[each] for each in sorted(found, reverse=True)]
 
 
 def _is_only_respelled(
-    old: PurePosixPath, new: PurePosixPath, status: os.stat_result, there: Place
+    old: PurePosixPath, new: PurePosixPath, status: os.stat_result, there: FilePlace
 ) -> bool:
     """Whether both are one thing: where case does not count, `a.md` can become `A.md`."""
     try:

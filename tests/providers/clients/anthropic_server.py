@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from lamina.errors import ProviderError
 from lamina.ports import Provider
-from lamina.providers.book import load_book
 from lamina.providers.clients.anthropic import AnthropicClient
-from lamina.providers.emulators.answers import Said, Scripted
-from lamina.providers.emulators.anthropic import AnthropicEmulator
-from lamina.providers.emulators.faults import Fault
-from lamina.providers.emulators.frame import serving
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import EmulatedAnswer, ScriptedAnswers
+from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.emulators.faults import EmulatedFault
+from lamina.providers.model_book import load_book
 from lamina.values.piece import Piece
 from lamina.values.settings import Target
 from lamina.values.wire import Reply
@@ -22,13 +22,13 @@ from lamina.values.wire import Reply
 SONNET = load_book().find("anthropic:claude-sonnet-5")
 # Of no form that keys are known by.
 KEY = "correct-horse-battery-staple"
-HASTY = Patience(attempts=3, first_s=0.01, most_s=0.2)
+HASTY = RetryPolicy(attempts=3, first_s=0.01, most_s=0.2)
 
 
 class Asking:
     """A server and a client. It is the providers of a session, too."""
 
-    def __init__(self, server: AnthropicEmulator, url: str, patience: Patience, timeout: float):
+    def __init__(self, server: AnthropicEmulator, url: str, patience: RetryPolicy, timeout: float):
         self.server = server
         self.url = url
         self._patience = patience
@@ -69,14 +69,14 @@ class Asking:
 
 @asynccontextmanager
 async def asking(
-    *said: Said | str,
-    faults: Iterable[Fault] = (),
-    patience: Patience = HASTY,
+    *said: EmulatedAnswer | str,
+    faults: Iterable[EmulatedFault] = (),
+    patience: RetryPolicy = HASTY,
     within: float = 10.0,
 ) -> AsyncIterator[Asking]:
     """A server that says `said` in order, and again; without any it echoes."""
-    server = AnthropicEmulator(answers=Scripted(said) if said else None, faults=faults)
-    async with serving(server) as url:
+    server = AnthropicEmulator(answers=ScriptedAnswers(said) if said else None, faults=faults)
+    async with serve_emulator(server) as url:
         found = Asking(server, url, patience, within)
         try:
             yield found
@@ -87,7 +87,8 @@ async def asking(
 def body(*messages: Any, **given: Any) -> dict[str, Any]:
     """A request; a text is the user's."""
     turns = [
-        {"role": "user", "content": each} if isinstance(each, str) else each for each in messages
+        {"role": "user", "content": message} if isinstance(message, str) else message
+        for message in messages
     ]
     made = {"model": "claude-sonnet-5", "max_tokens": 500, "messages": turns or [hello()]}
     return made | given

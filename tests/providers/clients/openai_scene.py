@@ -6,18 +6,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.providers.book import load_book
 from lamina.providers.clients.openai import OpenAIClient, connect
-from lamina.providers.emulators.answers import Answers, Scripted
-from lamina.providers.emulators.faults import Fault, FaultKind
-from lamina.providers.emulators.frame import serving
-from lamina.providers.emulators.openai import OpenAIEmulator
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import AnswerSource, ScriptedAnswers
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.emulators.faults import EmulatedFault, FaultKind
+from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.providers.model_book import load_book
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 from lamina.values.wire import Reply
 
 KEY = "sk-test-0123456789abcdefghij"
-QUICK = Patience(attempts=3, first_s=0.01, most_s=0.05)
+QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.05)
 ASKED = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How are you today?"}]}
 
 
@@ -25,14 +25,16 @@ ASKED = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How are yo
 async def emulated(
     target: str = "openai:gpt-4o",
     *,
-    answers: Answers | None = None,
-    patience: Patience = QUICK,
+    answers: AnswerSource | None = None,
+    patience: RetryPolicy = QUICK,
     timeout: float = 5.0,  # noqa: ASYNC109 - of the client
     key: str = KEY,
     **given: Any,
 ) -> AsyncIterator[tuple[OpenAIEmulator, OpenAIClient]]:
-    emulator = OpenAIEmulator(answers=answers or Scripted(["I am well, thank you."]), **given)
-    async with serving(emulator) as url:
+    emulator = OpenAIEmulator(
+        answers=answers or ScriptedAnswers(["I am well, thank you."]), **given
+    )
+    async with serve_emulator(emulator) as url:
         found = replace(load_book().find(target), base_url=f"{url}/v1")
         client = connect(found, key, patience=patience, timeout=timeout)
         try:
@@ -41,8 +43,8 @@ async def emulated(
             await client.aclose()
 
 
-def fault(kind: FaultKind, times: int = 1) -> list[Fault]:
-    return [Fault(kind=kind, times=times)]
+def fault(kind: FaultKind, times: int = 1) -> list[EmulatedFault]:
+    return [EmulatedFault(kind=kind, times=times)]
 
 
 async def ask(client: OpenAIClient, body: Mapping[str, Any] = ASKED) -> list[Piece]:

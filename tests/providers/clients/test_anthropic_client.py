@@ -13,9 +13,9 @@ from tests.providers.clients.anthropic_server import KEY, asking, body, hello
 from tests.providers.strict import png
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.emulators.answers import Said, SaidCall
-from lamina.providers.emulators.faults import KINDS, Fault, FaultKind
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
+from lamina.providers.emulators.faults import FAULT_KINDS, EmulatedFault, FaultKind
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.piece import CallPiece, TextPiece, ThinkingPiece
 from lamina.values.usage import Usage
@@ -30,10 +30,10 @@ CLOCK = {"name": "clock", "input_schema": {"type": "object", "properties": {}}}
 
 
 def test_thoughts_words_and_calls_come_in_order_and_the_reply_last() -> None:
-    said = Said(
+    said = EmulatedAnswer(
         text="It is noon.",
         thinking="The sun is high.",
-        calls=(SaidCall(name="clock", arguments={"zone": "Europe/Oslo", "exact": True}),),
+        calls=(EmulatedCall(name="clock", arguments={"zone": "Europe/Oslo", "exact": True}),),
     )
 
     async def main() -> None:
@@ -65,10 +65,10 @@ def test_thoughts_words_and_calls_come_in_order_and_the_reply_last() -> None:
 
 
 def test_eighteen_calls_at_once_go_round() -> None:
-    calls = tuple(SaidCall(name="clock", arguments={"zone": number}) for number in range(18))
+    calls = tuple(EmulatedCall(name="clock", arguments={"zone": number}) for number in range(18))
 
     async def main() -> None:
-        async with asking(Said(calls=calls), "All noon.") as it:
+        async with asking(EmulatedAnswer(calls=calls), "All noon.") as it:
             reply = await it.reply(body("When?", tools=[CLOCK]))
             made = [block for block in reply.blocks if isinstance(block, ToolCall)]
             assert [each.arguments for each in made] == [f'{{"zone":{n}}}' for n in range(18)]
@@ -92,7 +92,7 @@ def test_eighteen_calls_at_once_go_round() -> None:
 
 def test_a_thought_goes_back_as_it_came_and_one_that_was_touched_is_refused() -> None:
     async def main() -> None:
-        async with asking(Said(text="Yes.", thinking="Hm, so.")) as it:
+        async with asking(EmulatedAnswer(text="Yes.", thinking="Hm, so.")) as it:
             reply = await it.reply(body())
             thought = reply.blocks[0]
             assert isinstance(thought, Thinking)
@@ -200,14 +200,14 @@ ONCE: dict[FaultKind, tuple[type[ProviderError] | None, int]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAULT_KINDS)
 def test_a_fault_is_told_apart_and_tried_again_where_that_helps(kind: FaultKind) -> None:
     raised, attempts = ONCE[kind]
     words = "Yes." if kind == "slow" else "One two three four five six seven eight."
     within = 0.3 if kind == "hang" else 10.0
 
     async def main() -> None:
-        async with asking(words, faults=[Fault(kind=kind)], within=within) as it:
+        async with asking(words, faults=[EmulatedFault(kind=kind)], within=within) as it:
             pieces, error = await it.ask(body())
             assert type(error) is (raised or type(None)), error
             assert len(it.server.requests) == attempts
@@ -225,7 +225,7 @@ def test_patience_ends() -> None:
     kinds: list[FaultKind] = ["429", "500", "529", "throttle", "html", "empty", "reset"]
 
     async def main() -> None:
-        faults = [Fault(kind=kind, times=3) for kind in kinds]
+        faults = [EmulatedFault(kind=kind, times=3) for kind in kinds]
         async with asking("Yes.", faults=faults) as it:
             for number, kind in enumerate(kinds, 1):
                 pieces, error = await it.ask(body())
@@ -238,7 +238,9 @@ def test_patience_ends() -> None:
 def test_an_answer_that_ends_before_its_first_word_is_asked_for_again() -> None:
     async def main() -> None:
         # Half of an answer of one word is none.
-        async with asking("Yes.", faults=[Fault(kind="silent"), Fault(kind="cut")]) as it:
+        async with asking(
+            "Yes.", faults=[EmulatedFault(kind="silent"), EmulatedFault(kind="cut")]
+        ) as it:
             reply = await it.reply(body())
             assert reply.blocks == (Text("Yes."),)
             assert len(it.server.requests) == 3
@@ -248,7 +250,7 @@ def test_an_answer_that_ends_before_its_first_word_is_asked_for_again() -> None:
 
 def test_no_attempt_comes_before_the_moment_that_the_server_named() -> None:
     async def main() -> None:
-        fault = Fault(kind="429", times=2, retry_after=0.15)
+        fault = EmulatedFault(kind="429", times=2, retry_after=0.15)
         async with asking("Yes.", faults=[fault]) as it:
             await it.reply(body(system="Import the SDK."))
             it.server.faults.add(fault)
@@ -261,7 +263,7 @@ def test_no_attempt_comes_before_the_moment_that_the_server_named() -> None:
 
 def test_a_server_that_asks_for_more_than_patience_is_not_waited_for() -> None:
     async def main() -> None:
-        faults = [Fault(kind="429", retry_after=60.0)]
+        faults = [EmulatedFault(kind="429", retry_after=60.0)]
         async with asking("Yes.", faults=faults) as it:
             _, error = await it.ask(body())
             assert isinstance(error, ProviderBusy)
@@ -273,8 +275,8 @@ def test_a_server_that_asks_for_more_than_patience_is_not_waited_for() -> None:
 
 def test_throttling_that_speaks_of_tokens_is_no_overflow_and_an_overflow_no_throttling() -> None:
     async def main() -> None:
-        patience = Patience(attempts=1)
-        faults = [Fault(kind="throttle"), Fault(kind="overflow")]
+        patience = RetryPolicy(attempts=1)
+        faults = [EmulatedFault(kind="throttle"), EmulatedFault(kind="overflow")]
         async with asking("Yes.", faults=faults, patience=patience) as it:
             _, throttled = await it.ask(body())
             _, overflow = await it.ask(body())
@@ -317,7 +319,7 @@ async def _until_dropped(it: Any) -> None:
 
 def test_closing_the_iterator_closes_the_connection() -> None:
     async def main() -> None:
-        async with asking("One two three four.", faults=[Fault(kind="slow")]) as it:
+        async with asking("One two three four.", faults=[EmulatedFault(kind="slow")]) as it:
             async with aclosing(it.client().stream(body())) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     assert piece == TextPiece("One")
@@ -330,7 +332,7 @@ def test_closing_the_iterator_closes_the_connection() -> None:
 @pytest.mark.parametrize("kind", ["slow", "hang"])
 def test_a_cancellation_closes_the_connection(kind: FaultKind) -> None:
     async def main() -> None:
-        async with asking("One two three four.", faults=[Fault(kind=kind)]) as it:
+        async with asking("One two three four.", faults=[EmulatedFault(kind=kind)]) as it:
             with anyio.move_on_after(0.5) as scope:
                 await it.ask(body())
             assert scope.cancelled_caught
@@ -345,13 +347,13 @@ def test_a_cancellation_closes_the_connection(kind: FaultKind) -> None:
 
 
 def test_no_key_is_in_any_message_or_log(caplog: pytest.LogCaptureFixture) -> None:
-    kinds = [kind for kind in KINDS if kind not in ("slow", "hang")]
+    kinds = [kind for kind in FAULT_KINDS if kind not in ("slow", "hang")]
 
     async def main() -> list[str]:
         said = []
-        faults = [Fault(kind=kind) for kind in kinds]
+        faults = [EmulatedFault(kind=kind) for kind in kinds]
         with caplog.at_level(logging.DEBUG):
-            async with asking("Yes.", faults=faults, patience=Patience(attempts=1)) as it:
+            async with asking("Yes.", faults=faults, patience=RetryPolicy(attempts=1)) as it:
                 for _ in kinds:
                     _, error = await it.ask(body())
                     said.append(f"{error} {error!r} {error and error.__cause__}")
@@ -388,7 +390,7 @@ def test_without_a_key_the_server_says_so() -> None:
 def test_nothing_is_imported_before_something_is_asked() -> None:
     script = (
         "import sys\n"
-        "from lamina.providers.book import load_book\n"
+        "from lamina.providers.model_book import load_book\n"
         "from lamina.providers.clients.anthropic import connect\n"
         "connect(load_book().find('anthropic:claude-sonnet-5'), 'key')\n"
         "print(*sorted({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"

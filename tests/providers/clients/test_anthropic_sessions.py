@@ -10,18 +10,18 @@ import pytest
 from tests.providers.clients.anthropic_server import Asking, asking
 from tests.providers.strict import png
 
-from lamina.engine.recorder import list_requests, rebuild_request, wire_request
-from lamina.engine.runner import AgentRunner
+from lamina.audit.recorder import list_requests, rebuild_request, wire_request
 from lamina.errors import ProviderError
 from lamina.journal import journal_of
-from lamina.providers import anthropic
-from lamina.providers.book import load_book
-from lamina.providers.emulators.answers import Said, SaidCall
-from lamina.providers.emulators.faults import Fault
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
+from lamina.providers.emulators.faults import EmulatedFault
+from lamina.providers.model_book import load_book
+from lamina.providers.wires import anthropic
+from lamina.runners.runner import AgentRunner
 from lamina.values.entry import ReplyEntry, RequestEntry
-from lamina.values.event import Event, Reported
+from lamina.values.event import Event, UsageReported
 from lamina.values.settings import Settings
-from lamina.wiring.running import open_agent
+from lamina.wiring.runners import open_agent
 
 SYSTEM = "You are the master of a small harbour, and terse. " * 130
 NOTES = 8
@@ -33,13 +33,13 @@ def weather(city: str) -> str:
     return f"In {city} it snows, and the wind comes from the north-east. " * 12
 
 
-def calling(count: int, words: str = "Let me look.", thinking: str = "") -> Said:
-    calls = [SaidCall(name="weather", arguments={"city": f"City {n}"}) for n in range(count)]
-    return Said(text=words, thinking=thinking, calls=tuple(calls))
+def calling(count: int, words: str = "Let me look.", thinking: str = "") -> EmulatedAnswer:
+    calls = [EmulatedCall(name="weather", arguments={"city": f"City {n}"}) for n in range(count)]
+    return EmulatedAnswer(text=words, thinking=thinking, calls=tuple(calls))
 
 
-def answer(number: int) -> Said:
-    return Said(text=f"Answer {number}: " + "it is so because of the tide. " * 20)
+def answer(number: int) -> EmulatedAnswer:
+    return EmulatedAnswer(text=f"Answer {number}: " + "it is so because of the tide. " * 20)
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ class Talk:
     def __init__(self, it: Asking, agent: AgentRunner) -> None:
         self.it = it
         self.agent = agent
-        self.reported: list[Reported] = []
+        self.reported: list[UsageReported] = []
 
     async def ask(self, text: str, *attach: str, after: float = 20.0) -> None:
         self.it.server.clock.move(after)
         await self.agent.run(text, attach=attach, on_event=self._seen)
 
     def _seen(self, event: Event) -> None:
-        if isinstance(event, Reported):
+        if isinstance(event, UsageReported):
             self.reported.append(event)
 
     @property
@@ -85,7 +85,9 @@ class Talk:
     def share(self) -> float:
         """What was read, of what the rules allow to be read."""
         accounts = self.it.server.accounts
-        return sum(each.read for each in accounts) / sum(each.reachable for each in accounts)
+        return sum(account.read for account in accounts) / sum(
+            account.reachable for account in accounts
+        )
 
 
 def markers(body: dict[str, Any]) -> list[Any]:
@@ -97,7 +99,7 @@ def markers(body: dict[str, Any]) -> list[Any]:
 
 
 @asynccontextmanager
-async def talking(folder: Path, *said: Said, **given: Any) -> AsyncIterator[Talk]:
+async def talking(folder: Path, *said: EmulatedAnswer, **given: Any) -> AsyncIterator[Talk]:
     settings = Settings(ask_before_tools="never", **given.pop("settings", {}))
     async with asking(*said, faults=given.pop("faults", ())) as it:
         agent = await open_agent(
@@ -109,7 +111,7 @@ async def talking(folder: Path, *said: Said, **given: Any) -> AsyncIterator[Talk
 
 
 def test_twelve_turns_with_notes_and_tools_read_all_that_the_rules_allow(folder: Path) -> None:
-    said: list[Said] = []
+    said: list[EmulatedAnswer] = []
     for number in range(12):
         if number in (2, 5, 9):
             said.append(calling(18 if number == 5 else 2, thinking="I should look."))
@@ -141,7 +143,7 @@ def test_a_pause_beyond_the_lifetime_is_a_boundary_and_the_hour_outlives_it(fold
             marks = [mark for body in talk.it.server.requests for mark in markers(body)]
             assert {mark.get("ttl", "5m") for mark in marks} == {ttl}
             boundaries = [
-                [each.kind for each in entry.context.boundaries]
+                [boundary.kind for boundary in entry.context.boundaries]
                 for entry in talk.agent.session.entries
                 if isinstance(entry, RequestEntry)
             ]
@@ -168,7 +170,11 @@ def test_a_broken_prefix_is_said_by_the_provider_and_kept_with_the_reply(folder:
             replies = [e for e in talk.agent.session.entries if isinstance(e, ReplyEntry)]
             asked = [body["diagnostics"]["previous_message_id"] for body in talk.it.server.requests]
             assert asked == [None, replies[0].provider_id, replies[1].provider_id]
-            assert [each.missed.partition(",")[0] for each in replies] == ["", "", "system_changed"]
+            assert [reply.missed.partition(",")[0] for reply in replies] == [
+                "",
+                "",
+                "system_changed",
+            ]
             verdict = replies[2].verdict
             assert verdict
             assert verdict.meaning == "prefix_moved"
@@ -179,7 +185,7 @@ def test_a_broken_prefix_is_said_by_the_provider_and_kept_with_the_reply(folder:
 
 def test_an_answer_that_was_cut_is_kept_and_the_session_goes_on(folder: Path) -> None:
     async def main() -> None:
-        faults = [Fault(kind="cut", skip=1), Fault(kind="silent", skip=1)]
+        faults = [EmulatedFault(kind="cut", skip=1), EmulatedFault(kind="silent", skip=1)]
         async with talking(folder, answer(1), faults=faults) as talk:
             await talk.ask("One?")
             with pytest.raises(ProviderError, match="the connection broke"):
@@ -199,9 +205,9 @@ def test_an_overflow_is_answered_by_a_compaction_whose_request_reads_the_cache(
     folder: Path,
 ) -> None:
     async def main() -> None:
-        faults = [Fault(kind="overflow", skip=5)]
+        faults = [EmulatedFault(kind="overflow", skip=5)]
         settings = {"compaction_keep": 2_500, "compaction_summary": 200}
-        long = Said(text="It is so because of the tide, which comes and goes. " * 150)
+        long = EmulatedAnswer(text="It is so because of the tide, which comes and goes. " * 150)
         async with talking(folder, long, faults=faults, settings=settings) as talk:
             for number in range(5):
                 await talk.ask(f"Question {number}?")

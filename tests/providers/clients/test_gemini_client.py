@@ -11,20 +11,25 @@ from msgspec.structs import replace
 from tests.providers.strict import png
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.book import load_book
 from lamina.providers.clients.gemini import GeminiClient, connect
-from lamina.providers.emulators.answers import Answers, Said, SaidCall, Scripted
-from lamina.providers.emulators.faults import Fault, FaultKind
-from lamina.providers.emulators.frame import serving
-from lamina.providers.emulators.gemini import GeminiEmulator
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import (
+    AnswerSource,
+    EmulatedAnswer,
+    EmulatedCall,
+    ScriptedAnswers,
+)
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.emulators.faults import EmulatedFault, FaultKind
+from lamina.providers.emulators.gemini.emulator import GeminiEmulator
+from lamina.providers.model_book import load_book
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 from lamina.values.wire import Reply
 
 KEY = "a-key-that-no-pattern-knows"
 MODEL = "gemini-3.1-flash"
-QUICK = Patience(attempts=3, first_s=0.01, most_s=0.2)
+QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.2)
 HELLO: dict[str, Any] = {
     "model": MODEL,
     "contents": [{"role": "user", "parts": [{"text": "Hello?"}]}],
@@ -49,15 +54,15 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    *faults: Fault,
-    answers: Answers | None = None,
+    *faults: EmulatedFault,
+    answers: AnswerSource | None = None,
     model: str = MODEL,
-    patience: Patience = QUICK,
+    patience: RetryPolicy = QUICK,
     silence_s: float = 20.0,
     now: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Scene]:
     emulator = GeminiEmulator(answers=answers, faults=faults)
-    async with serving(emulator) as address:
+    async with serve_emulator(emulator) as address:
         target = replace(load_book().find(f"gemini:{model}"), base_url=address)
         async with connect(target, KEY, patience=patience, timeout=silence_s, now=now) as client:
             yield Scene(emulator, address, client)
@@ -77,7 +82,7 @@ def reply_of(pieces: list[Piece]) -> Reply:
 
 def test_words_come_one_after_the_other_and_last_the_whole_reply() -> None:
     async def main() -> None:
-        async with scene(answers=Scripted(["One two three."])) as world:
+        async with scene(answers=ScriptedAnswers(["One two three."])) as world:
             pieces = await world.ask()
             assert pieces[:-1] == [TextPiece("One"), TextPiece(" two"), TextPiece(" three.")]
             reply = reply_of(pieces)
@@ -94,8 +99,8 @@ def test_words_come_one_after_the_other_and_last_the_whole_reply() -> None:
 
 def test_thoughts_are_shown_apart_and_their_signature_is_kept() -> None:
     async def main() -> None:
-        answer = Said(text="Nine.", thinking="Three times three.")
-        async with scene(answers=Scripted([answer])) as world:
+        answer = EmulatedAnswer(text="Nine.", thinking="Three times three.")
+        async with scene(answers=ScriptedAnswers([answer])) as world:
             config = {"thinking_config": {"thinking_level": "high", "include_thoughts": True}}
             pieces = await world.ask(HELLO | {"config": config})
             assert [type(piece) for piece in pieces] == [
@@ -111,7 +116,7 @@ def test_thoughts_are_shown_apart_and_their_signature_is_kept() -> None:
     anyio.run(main)
 
 
-CALLS = tuple(SaidCall(name="look", arguments={"at": number}) for number in range(18))
+CALLS = tuple(EmulatedCall(name="look", arguments={"at": number}) for number in range(18))
 TOOLS = [
     {
         "function_declarations": [
@@ -131,7 +136,7 @@ TOOLS = [
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", MODEL])
 def test_eighteen_calls_at_once_go_there_and_their_results_back(model: str) -> None:
     async def main() -> None:
-        answers = Scripted([Said(text="Let me look.", calls=CALLS), "Seen."])
+        answers = ScriptedAnswers([EmulatedAnswer(text="Let me look.", calls=CALLS), "Seen."])
         async with scene(answers=answers, model=model) as world:
             asked = HELLO | {"model": model, "config": {"tools": TOOLS}}
             pieces = await world.ask(asked)
@@ -167,7 +172,7 @@ def answered(calls: list[ToolCall]) -> list[dict[str, Any]]:
 
 def test_an_answer_that_is_cut_at_its_limit_says_so() -> None:
     async def main() -> None:
-        async with scene(answers=Scripted(["one two three four five six seven"])) as world:
+        async with scene(answers=ScriptedAnswers(["one two three four five six seven"])) as world:
             reply = reply_of(await world.ask(HELLO | {"config": {"max_output_tokens": 3}}))
             assert (reply.stop, reply.complete) == ("MAX_TOKENS", True)
             assert reply.usage.output <= 3
@@ -191,7 +196,7 @@ def test_images_and_schemas_reach_the_api_and_tokens_are_counted_there() -> None
                 "response_json_schema": schema,
             },
         }
-        async with scene(answers=Scripted(['{"n": 9}'])) as world:
+        async with scene(answers=ScriptedAnswers(['{"n": 9}'])) as world:
             reply = reply_of(await world.ask(body))
             assert reply.blocks == (Text('{"n": 9}'),)
             assert reply.usage.input > 258
@@ -212,10 +217,10 @@ def test_what_may_pass_is_tried_again() -> None:
         async with scene() as world:
             for kind, status in refused.items():
                 world.emulator.report.rows.clear()
-                world.emulator.faults.add(Fault(kind=kind, times=2))
+                world.emulator.faults.add(EmulatedFault(kind=kind, times=2))
                 assert said(await world.ask()) == "You said: Hello?"
                 assert world.statuses == [status, status, 200]
-                world.emulator.faults.add(Fault(kind=kind, times=3))
+                world.emulator.faults.add(EmulatedFault(kind=kind, times=3))
                 with pytest.raises(ProviderBusy):
                     await world.ask()
                 assert world.statuses[3:] == [status] * 3
@@ -229,9 +234,9 @@ def test_what_is_no_answer_is_tried_again() -> None:
     async def main() -> None:
         async with scene() as world:
             for kind in kinds:
-                world.emulator.faults.add(Fault(kind=kind, times=2))
+                world.emulator.faults.add(EmulatedFault(kind=kind, times=2))
                 assert said(await world.ask()) == "You said: Hello?", kind
-                world.emulator.faults.add(Fault(kind=kind, times=3))
+                world.emulator.faults.add(EmulatedFault(kind=kind, times=3))
                 with pytest.raises(ProviderBusy):
                     await world.ask()
 
@@ -240,7 +245,7 @@ def test_what_is_no_answer_is_tried_again() -> None:
 
 def test_it_waits_as_long_as_the_api_asks_for() -> None:
     async def main() -> None:
-        async with scene(Fault(kind="429", retry_after=0.3)) as world:
+        async with scene(EmulatedFault(kind="429", retry_after=0.3)) as world:
             began = monotonic()
             await world.ask()
             assert monotonic() - began >= 0.3
@@ -250,7 +255,7 @@ def test_it_waits_as_long_as_the_api_asks_for() -> None:
 
 def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
     async def main() -> None:
-        async with scene(Fault(kind="hang", times=2), silence_s=0.2) as world:
+        async with scene(EmulatedFault(kind="hang", times=2), silence_s=0.2) as world:
             assert said(await world.ask()) == "You said: Hello?"
             assert world.emulator.abandoned == 2
 
@@ -262,7 +267,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
 )  # fmt: skip
 def test_what_will_not_pass_is_raised_at_once(kind: FaultKind, error: type[ProviderError]) -> None:
     async def main() -> None:
-        async with scene(Fault(kind=kind, times=3)) as world:
+        async with scene(EmulatedFault(kind=kind, times=3)) as world:
             with pytest.raises(error):
                 await world.ask()
             assert len(world.statuses) == 1
@@ -273,7 +278,7 @@ def test_what_will_not_pass_is_raised_at_once(kind: FaultKind, error: type[Provi
 def test_a_request_over_the_window_is_too_long() -> None:
     async def main() -> None:
         emulator = GeminiEmulator(book=_Narrow())
-        async with serving(emulator) as address:
+        async with serve_emulator(emulator) as address:
             target = replace(load_book().find(f"gemini:{MODEL}"), base_url=address)
             async with connect(target, KEY, patience=QUICK) as client:
                 body = HELLO | {"contents": [{"role": "user", "parts": [{"text": "so " * 99}]}]}
@@ -296,7 +301,9 @@ class _Narrow:
 @pytest.mark.parametrize("kind", ["cut", "silent"])
 def test_an_answer_that_breaks_off_ends_without_a_reply(kind: FaultKind) -> None:
     async def main() -> None:
-        async with scene(Fault(kind=kind), answers=Scripted(["one two three four"])) as world:
+        async with scene(
+            EmulatedFault(kind=kind), answers=ScriptedAnswers(["one two three four"])
+        ) as world:
             pieces = await world.ask()
             assert said(pieces).startswith("one two")
             assert not any(isinstance(piece, Reply) for piece in pieces)
@@ -307,8 +314,8 @@ def test_an_answer_that_breaks_off_ends_without_a_reply(kind: FaultKind) -> None
 
 def test_whoever_stops_reading_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        faults = [Fault(kind="slow", times=2)]
-        async with scene(*faults, answers=Scripted(["one two three four"])) as world:
+        faults = [EmulatedFault(kind="slow", times=2)]
+        async with scene(*faults, answers=ScriptedAnswers(["one two three four"])) as world:
             async with aclosing(world.client.stream(HELLO)) as pieces:  # type: ignore[type-var]
                 async for _ in pieces:
                     break
@@ -374,7 +381,7 @@ def test_no_error_says_the_key() -> None:
 
 def test_closing_one_answer_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with scene(answers=Scripted(["one two three four"])) as world:
+        async with scene(answers=ScriptedAnswers(["one two three four"])) as world:
             streams = [world.client.stream(HELLO) for _ in range(3)]
             heard = [[await anext(stream)] for stream in streams]
             await streams[1].aclose()  # type: ignore[attr-defined]

@@ -11,25 +11,30 @@ from msgspec.structs import replace
 from tests.fakes.providers import ProvidersFake
 from tests.providers.strict import png
 
-from lamina.engine.runner import AgentRunner, ChatRunner
-from lamina.engine.verifying import verify
-from lamina.providers.book import load_book
+from lamina.audit.verification import verify
 from lamina.providers.clients.gemini import GeminiClient, connect
-from lamina.providers.emulators.answers import Answers, Said, SaidCall, Scripted
-from lamina.providers.emulators.frame import MovableClock, serving
-from lamina.providers.emulators.gemini import GeminiEmulator
-from lamina.providers.emulators.report import Row
-from lamina.providers.faults import Patience
-from lamina.providers.gemini_explicit import break_even
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import (
+    AnswerSource,
+    EmulatedAnswer,
+    EmulatedCall,
+    ScriptedAnswers,
+)
+from lamina.providers.emulators.cost_report import CostRow
+from lamina.providers.emulators.emulator import MovableClock, serve_emulator
+from lamina.providers.emulators.gemini.emulator import GeminiEmulator
+from lamina.providers.model_book import load_book
+from lamina.providers.wires.gemini_cache_plan import requests_to_break_even
+from lamina.runners.runner import AgentRunner, ChatRunner
 from lamina.stores.memory import MemoryStore
-from lamina.values.event import Event, Reported
+from lamina.values.event import Event, UsageReported
 from lamina.values.settings import Settings, Target
 from lamina.wiring.clients import Clients
-from lamina.wiring.running import open_agent, open_chat
+from lamina.wiring.runners import open_agent, open_chat
 
 OLD = load_book().find("gemini:gemini-2.5-flash")
 NEW = load_book().find("gemini:gemini-3.1-pro")
-QUICK = Patience(attempts=2, first_s=0.01, most_s=0.02)
+QUICK = RetryPolicy(attempts=2, first_s=0.01, most_s=0.02)
 
 
 def prose(seed: str, count: int) -> str:
@@ -43,13 +48,13 @@ def prose(seed: str, count: int) -> str:
 class World:
     """An emulator, a client of it, a folder with notes, and one clock for all of them."""
 
-    def __init__(self, folder: Path, target: Target, answers: Answers | None) -> None:
+    def __init__(self, folder: Path, target: Target, answers: AnswerSource | None) -> None:
         self.folder = folder
         self.target = target
         self.clock = MovableClock()
         self.emulator = GeminiEmulator(answers=answers, clock=self.clock)
         self.store = MemoryStore()
-        self.reported: list[Reported] = []
+        self.reported: list[UsageReported] = []
         self.client: GeminiClient
         self.address = ""
         for number in range(12):
@@ -59,7 +64,7 @@ class World:
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator["World"]:
-        async with serving(self.emulator) as self.address:
+        async with serve_emulator(self.emulator) as self.address:
             target = replace(self.target, base_url=self.address)
             async with connect(target, "key", patience=QUICK, now=self.clock.now) as self.client:
                 yield self
@@ -76,7 +81,7 @@ class World:
         }
 
     def saw(self, event: Event) -> None:
-        if isinstance(event, Reported):
+        if isinstance(event, UsageReported):
             self.reported.append(event)
 
     async def ask(self, runner: ChatRunner, text: str, **given: Any) -> None:
@@ -84,7 +89,7 @@ class World:
         assert answer.ending == "answered", answer
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CostRow]:
         """What was asked of the model."""
         return [row for row in self.emulator.report.rows if row.usage.output]
 
@@ -139,8 +144,10 @@ def test_an_agent_with_eighteen_calls_at_once_keeps_its_prefix(tmp_path: Path) -
         return prose(f"depth{pier}", 3)
 
     async def main() -> None:
-        calls = tuple(SaidCall(name="depth", arguments={"pier": n}) for n in range(18))
-        answers = Scripted([Said(calls=calls, thinking="All of them."), "Deep enough."])
+        calls = tuple(EmulatedCall(name="depth", arguments={"pier": n}) for n in range(18))
+        answers = ScriptedAnswers(
+            [EmulatedAnswer(calls=calls, thinking="All of them."), "Deep enough."]
+        )
         async with World(tmp_path, NEW, answers).served() as world:
             given = world.given(ask_before_tools="never")
             async with await open_agent("talk", tools=[depth], **given) as agent:
@@ -172,7 +179,7 @@ def test_a_picture_is_counted_otherwise_and_the_cache_is_found_all_the_same(
 
 # -- caches made by hand --------------------------------------------------------------------------
 
-NEEDED = break_even(NEW) or 0
+NEEDED = requests_to_break_even(NEW) or 0
 HUGE = prose("harbour", 600)
 
 

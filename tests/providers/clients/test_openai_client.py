@@ -19,10 +19,10 @@ from tests.providers.clients.openai_scene import (
 from tests.providers.strict import png
 
 from lamina.errors import KeyMissing, ProviderError
-from lamina.providers.book import load_book
 from lamina.providers.clients.openai import connect
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.openai import Quirk
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.openai.emulator import Quirk
+from lamina.providers.model_book import load_book
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.piece import CallPiece, TextPiece, ThinkingPiece
 from lamina.values.usage import Usage
@@ -98,15 +98,15 @@ def test_writes_are_told_of_models_that_charge_for_them() -> None:
 
 
 def test_calls_are_streamed_in_parts_and_eighteen_go_there_and_back() -> None:
-    said = Said(
+    said = EmulatedAnswer(
         text="Let me look.",
         calls=tuple(
-            SaidCall(name="weather", arguments={"city": f"Town number {n}"}) for n in range(18)
+            EmulatedCall(name="weather", arguments={"city": f"Town number {n}"}) for n in range(18)
         ),
     )
 
     async def main() -> None:
-        async with emulated(answers=Scripted([said, "All dry."])) as (_, client):
+        async with emulated(answers=ScriptedAnswers([said, "All dry."])) as (_, client):
             body = ASKED | {"tools": TOOLS}
             pieces = await ask(client, body)
             assert sum(isinstance(piece, CallPiece) for piece in pieces) > 36
@@ -139,10 +139,13 @@ def sent_again(call: ToolCall) -> JSON:
 
 
 def test_thoughts_of_other_servers_are_told_apart_from_words() -> None:
-    said = Said(text="Yes.", thinking="They want a yes.")
+    said = EmulatedAnswer(text="Yes.", thinking="They want a yes.")
 
     async def main() -> None:
-        async with emulated("compatible:qwen3:8b", answers=Scripted([said]), key="") as (_, client):
+        async with emulated("compatible:qwen3:8b", answers=ScriptedAnswers([said]), key="") as (
+            _,
+            client,
+        ):
             pieces = await ask(client, ASKED | {"model": "qwen3:8b"})
             assert thought(pieces) == "They want a yes."
             assert isinstance(pieces[0], ThinkingPiece)
@@ -151,7 +154,7 @@ def test_thoughts_of_other_servers_are_told_apart_from_words() -> None:
             thinking = Thinking(text="They want a yes.", provider="openai")
             assert reply.blocks == (thinking, Text("Yes."))
             # OpenAI itself says nothing of them, but counts them.
-        async with emulated(answers=Scripted([said])) as (_, client):
+        async with emulated(answers=ScriptedAnswers([said])) as (_, client):
             reply = await ask_whole(client)
             assert reply.blocks == (Text("Yes."),)
             assert reply.usage.output > 4
@@ -200,16 +203,18 @@ def test_a_limit_of_tokens_ends_an_answer_in_its_own_word() -> None:
 def test_servers_that_speak_the_wire_in_their_own_way(
     quirks: list[Quirk], usage: Usage | None
 ) -> None:
-    said = Said(
+    said = EmulatedAnswer(
         text="Let me look.",
         calls=(
-            SaidCall(name="weather", arguments={"city": "Oslo"}),
-            SaidCall(name="clock"),
+            EmulatedCall(name="weather", arguments={"city": "Oslo"}),
+            EmulatedCall(name="clock"),
         ),
     )
 
     async def main() -> None:
-        async with emulated("compatible:any", answers=Scripted([said]), quirks=quirks, key="") as (
+        async with emulated(
+            "compatible:any", answers=ScriptedAnswers([said]), quirks=quirks, key=""
+        ) as (
             emulator,
             client,
         ):

@@ -19,14 +19,14 @@ from tests.providers.clients.openai_scene import (
 )
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.emulators.answers import Scripted
-from lamina.providers.emulators.faults import Fault, FaultKind
-from lamina.providers.faults import Patience
+from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.emulators.answers import ScriptedAnswers
+from lamina.providers.emulators.faults import EmulatedFault, FaultKind
 from lamina.values.piece import TextPiece
 from lamina.values.wire import Reply
 
-PATIENT = Patience(attempts=3, first_s=0.01, most_s=1.0)
-LONG = Scripted([" ".join(f"word{n}" for n in range(40))])
+PATIENT = RetryPolicy(attempts=3, first_s=0.01, most_s=1.0)
+LONG = ScriptedAnswers([" ".join(f"word{n}" for n in range(40))])
 
 
 PASSING: tuple[FaultKind, ...] = (
@@ -38,7 +38,7 @@ def test_what_passes_is_tried_again() -> None:
     async def main() -> None:
         async with emulated() as (emulator, client):
             for number, kind in enumerate(PASSING):
-                emulator.faults.add(Fault(kind=kind, times=2))
+                emulator.faults.add(EmulatedFault(kind=kind, times=2))
                 assert (await ask_whole(client)).complete, kind
                 assert emulator.asked == 3 * (number + 1), kind
 
@@ -80,14 +80,14 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 def test_one_waits_as_long_as_the_server_says() -> None:
     async def main() -> None:
-        faults = [Fault(kind="429", times=2, retry_after=0.2)]
+        faults = [EmulatedFault(kind="429", times=2, retry_after=0.2)]
         async with emulated(faults=faults, patience=PATIENT) as (emulator, client):
             began = time.monotonic()
             await ask_whole(client)
             assert time.monotonic() - began >= 0.4
             assert emulator.asked == 3
         # Longer than patience has: whoever asked decides.
-        faults = [Fault(kind="429", retry_after=5)]
+        faults = [EmulatedFault(kind="429", retry_after=5)]
         async with emulated(faults=faults, patience=PATIENT) as (emulator, client):
             with pytest.raises(ProviderBusy) as caught:
                 await ask(client)
@@ -174,9 +174,9 @@ def test_no_error_and_no_log_says_the_key(key: str, caplog: pytest.LogCaptureFix
     kinds: tuple[FaultKind, ...] = ("401", "429", "500", "reset", "html", "empty")
 
     async def main() -> None:
-        async with emulated(key=key, patience=Patience(attempts=1)) as (emulator, client):
+        async with emulated(key=key, patience=RetryPolicy(attempts=1)) as (emulator, client):
             for kind in kinds:
-                emulator.faults.add(Fault(kind=kind))
+                emulator.faults.add(EmulatedFault(kind=kind))
                 with pytest.raises(ProviderError) as caught:
                     await ask(client)
                 assert key not in "".join(traceback.format_exception(caught.value))

@@ -14,9 +14,9 @@ from starlette.routing import Route
 from tests.providers.clients.openai_scene import ASKED, QUICK, ask, spoken, thought
 
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.book import load_book
 from lamina.providers.clients.openai import OpenAIClient, connect
-from lamina.providers.emulators.frame import Emulator, serving
+from lamina.providers.emulators.emulator import Emulator, serve_emulator
+from lamina.providers.model_book import load_book
 from lamina.values.message import Text, ToolCall
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
@@ -49,7 +49,7 @@ class Canned(Emulator):
 @asynccontextmanager
 async def canned() -> AsyncIterator[tuple[Canned, OpenAIClient]]:
     server = Canned()
-    async with serving(server) as url:
+    async with serve_emulator(server) as url:
         target = replace(load_book().find("compatible:any"), base_url=f"{url}/v1")
         client = connect(target, "", patience=QUICK, timeout=5)
         try:

@@ -10,21 +10,21 @@ from tests.providers.clients.openai_scene import emulated, fault
 from tests.providers.strict import png
 
 from lamina.errors import ProviderError
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.openai import OpenAIEmulator
-from lamina.values.event import Reported
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.values.event import UsageReported
 from lamina.values.request import CacheVerdict
 from lamina.values.settings import Settings
 from lamina.wiring.clients import Clients
-from lamina.wiring.running import open_agent, open_chat
+from lamina.wiring.runners import open_agent, open_chat
 
 TURNS = 12
 PERSONA = "You are the clerk of the harbour master, and you answer in few words. " * 60
 TARGETS = ["openai:gpt-4o", "openai:gpt-5.6", "compatible:vllm/some-model"]
 
 
-def says() -> Scripted:
-    return Scripted([f"Berth {number} is free. " * 12 for number in range(7)])
+def says() -> ScriptedAnswers:
+    return ScriptedAnswers([f"Berth {number} is free. " * 12 for number in range(7)])
 
 
 def write_notes(folder: Path) -> None:
@@ -52,7 +52,7 @@ class Verdicts:
         self.found: list[CacheVerdict] = []
 
     async def __call__(self, event: object) -> None:
-        if isinstance(event, Reported):
+        if isinstance(event, UsageReported):
             assert event.verdict is not None
             self.found.append(event.verdict)
 
@@ -133,14 +133,21 @@ def test_tools_and_eighteen_calls_at_once_leave_the_prefix_where_it_is(
         """How deep the water is at a berth."""
         return f"Berth {berth}: {berth + 4} metres at low tide, and more when the wind is west."
 
-    def look(count: int) -> Said:
-        calls = (SaidCall(name="depth", arguments={"berth": n}) for n in range(count))
-        return Said(text="Let me see.", calls=tuple(calls))
+    def look(count: int) -> EmulatedAnswer:
+        calls = (EmulatedCall(name="depth", arguments={"berth": n}) for n in range(count))
+        return EmulatedAnswer(text="Let me see.", calls=tuple(calls))
 
-    script: list[Said | str] = [look(18), look(1), "Berth 7.", look(2), "Berth 3.", "None."]
+    script: list[EmulatedAnswer | str] = [
+        look(18),
+        look(1),
+        "Berth 7.",
+        look(2),
+        "Berth 3.",
+        "None.",
+    ]
 
     async def main() -> None:
-        async with emulated(target, answers=Scripted(script)) as (emulator, client):
+        async with emulated(target, answers=ScriptedAnswers(script)) as (emulator, client):
             heard = Verdicts()
             async with await open_agent(
                 providers=ProvidersFake(client), target=target, workspace=tmp_path,

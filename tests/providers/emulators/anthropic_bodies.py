@@ -4,9 +4,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.providers.book import load_book
-from lamina.providers.emulators.anthropic_cache import MESSAGE_TOKENS, Account, PrefixCache
-from lamina.providers.emulators.anthropic_wire import check
+from lamina.providers.emulators.anthropic.cache import (
+    MESSAGE_TOKENS,
+    AnthropicCache,
+    AnthropicCacheUse,
+)
+from lamina.providers.emulators.anthropic.checks import check_body
+from lamina.providers.model_book import load_book
 from lamina.values.settings import Target
 
 JSON = dict[str, Any]
@@ -52,12 +56,14 @@ class Server:
     """A cache and a clock. Every request is answered at once."""
 
     def __init__(self, target: Target = SONNET) -> None:
-        self.cache = PrefixCache()
+        self.cache = AnthropicCache()
         self.target = target
         self.now = 1_000.0
 
-    def send(self, request: JSON, *, after: float = 1.0, answered: bool = True) -> Account:
-        check(request, self.target)
+    def send(
+        self, request: JSON, *, after: float = 1.0, answered: bool = True
+    ) -> AnthropicCacheUse:
+        check_body(request, self.target)
         self.now += after
         account = self.cache.look_up(request, self.target, self.now)
         if answered:
@@ -65,7 +71,7 @@ class Server:
         return account
 
 
-def figures(account: Account) -> tuple[int, int, int]:
+def figures(account: AnthropicCacheUse) -> tuple[int, int, int]:
     """What was read, what was written, and what was neither."""
     return account.read, account.written, account.fresh
 

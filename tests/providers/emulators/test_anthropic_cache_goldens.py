@@ -27,7 +27,7 @@ from tests.providers.emulators.anthropic_bodies import (
 )
 from tests.providers.strict import png
 
-from lamina.providers.emulators.anthropic_wire import Refused, check
+from lamina.providers.emulators.anthropic.checks import AnthropicRefusal, check_body
 
 # -- the minimum ---------------------------------------------------------------------------------
 
@@ -198,21 +198,21 @@ def test_words_between_calls_end_a_run() -> None:
 
 
 def refused(request: JSON) -> str:
-    with pytest.raises(Refused) as caught:
-        check(request, SONNET)
+    with pytest.raises(AnthropicRefusal) as caught:
+        check_body(request, SONNET)
     return str(caught.value)
 
 
 def test_five_markers_are_refused() -> None:
     four = body(user(*(text(f"Part {n}.", MARK) for n in range(4))))
-    check(four, SONNET)
+    check_body(four, SONNET)
     five = body(user(*(text(f"Part {n}.", MARK) for n in range(4))), system=[text("Hi", MARK)])
     assert refused(five) == "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 
 def test_the_automatic_marker_takes_one_of_the_four() -> None:
     three = [text(f"Part {n}.", MARK) for n in range(3)]
-    check(body(user(*three, text("End.")), cache_control=MARK), SONNET)
+    check_body(body(user(*three, text("End.")), cache_control=MARK), SONNET)
     request = body(user(*three, text("Four.", MARK), text("End.")), cache_control=MARK)
     assert "Found 5" in refused(request)
 
@@ -269,7 +269,7 @@ def test_an_hour_is_an_hour() -> None:
 
 def test_a_longer_lifetime_must_stand_in_front_of_a_shorter() -> None:
     good = body(user(text("Hi", MARK)), system=[text("Be brief.", HOUR)])
-    check(good, SONNET)
+    check_body(good, SONNET)
     bad = body(user(text("Hi", HOUR)), system=[text("Be brief.", MARK)])
     assert refused(bad) == (
         "messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come "

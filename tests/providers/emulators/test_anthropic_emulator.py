@@ -11,9 +11,9 @@ import pytest
 from tests.providers.clients.anthropic_server import body, hello
 from tests.providers.strict import png
 
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.anthropic import AnthropicEmulator
-from lamina.providers.emulators.frame import serving
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.providers.emulators.emulator import serve_emulator
 
 JSON = dict[str, Any]
 MARK = {"type": "ephemeral"}
@@ -25,9 +25,9 @@ RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}
 
 def run(use: Callable[[anthropic.AsyncAnthropic, AnthropicEmulator], Awaitable[None]]) -> None:
     async def main() -> None:
-        server = AnthropicEmulator(answers=Scripted(["Yes."]))
+        server = AnthropicEmulator(answers=ScriptedAnswers(["Yes."]))
         async with (
-            serving(server) as url,
+            serve_emulator(server) as url,
             anthropic.AsyncAnthropic(
                 api_key="key", base_url=url, max_retries=0, timeout=30.0
             ) as client,
@@ -185,8 +185,10 @@ def test_keys_models_and_versions_are_asked_for() -> None:
 
 def test_a_stream_and_a_message_say_the_same() -> None:
     async def use(client: anthropic.AsyncAnthropic, server: AnthropicEmulator) -> None:
-        calls = (SaidCall(name="clock", arguments={"zones": ["Oslo", "Rome"]}),)
-        server.answers = Scripted([Said(text="Well, well.", thinking="Hm, so.", calls=calls)])
+        calls = (EmulatedCall(name="clock", arguments={"zones": ["Oslo", "Rome"]}),)
+        server.answers = ScriptedAnswers(
+            [EmulatedAnswer(text="Well, well.", thinking="Hm, so.", calls=calls)]
+        )
         request = body(tools=[CLOCK], system=[text(LONG) | {"cache_control": MARK}])
         whole = await client.messages.create(**request)
         async with client.messages.stream(**request) as stream:
@@ -211,10 +213,10 @@ def test_an_entry_can_be_read_only_once_the_first_answer_begins() -> None:
             self.asked = anyio.Event()
             self.may = anyio.Event()
 
-        async def answer(self, asked: Any) -> Said:
+        async def answer(self, asked: Any) -> EmulatedAnswer:
             self.asked.set()
             await self.may.wait()
-            return Said(text="Yes.")
+            return EmulatedAnswer(text="Yes.")
 
     async def use(client: anthropic.AsyncAnthropic, server: AnthropicEmulator) -> None:
         request = body(system=[text(LONG) | {"cache_control": MARK}])

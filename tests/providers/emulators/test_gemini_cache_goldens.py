@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lamina.ledger import cost_of
-from lamina.providers.book import load_book
-from lamina.providers.emulators.gemini_cache import GeminiCache, Held, TooSmall
-from lamina.providers.emulators.gemini_wire import GenerateBody, read_body
+from lamina.providers.emulators.gemini.bodies import GenerateBody, read_body
+from lamina.providers.emulators.gemini.cache import CachedContent, CacheTooSmall, GeminiCache
+from lamina.providers.model_book import load_book
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
@@ -64,7 +64,7 @@ class Vendor:
         self.missed = read.missed
         return read.cached
 
-    def hold(self, sent: GenerateBody, *, ttl: float = HOUR, owner: str = "k") -> Held:
+    def hold(self, sent: GenerateBody, *, ttl: float = HOUR, owner: str = "k") -> CachedContent:
         return self.cache.hold(sent, self.target, owner, count, self.now, self.now + ttl)
 
 
@@ -179,7 +179,7 @@ def test_a_request_that_was_only_read_is_not_kept() -> None:
 # -- made by hand ---------------------------------------------------------------------------------
 
 
-def naming(held: Held, *texts: str) -> GenerateBody:
+def naming(held: CachedContent, *texts: str) -> GenerateBody:
     raw = [said("model" if at % 2 else "user", text) for at, text in enumerate(texts)]
     return read_body({"contents": raw, "cachedContent": held.name}, GenerateBody)
 
@@ -194,7 +194,7 @@ def test_an_explicit_cache_is_read_from_the_first_request_on() -> None:
 
 def test_an_explicit_cache_below_the_minimum_is_refused() -> None:
     vendor = Vendor()
-    with pytest.raises(TooSmall) as refused:
+    with pytest.raises(CacheTooSmall) as refused:
         vendor.hold(body(system=words(2047)))
     assert (refused.value.tokens, refused.value.minimum) == (2047, 2048)
     assert vendor.hold(body(system=words(2048))).tokens == 2048

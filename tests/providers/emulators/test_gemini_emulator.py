@@ -11,10 +11,10 @@ import pytest
 from google import genai
 from google.genai.errors import ClientError, ServerError
 
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.faults import KINDS, Fault
-from lamina.providers.emulators.frame import serving
-from lamina.providers.emulators.gemini import GeminiEmulator
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.emulators.faults import FAULT_KINDS, EmulatedFault
+from lamina.providers.emulators.gemini.emulator import GeminiEmulator
 
 NEW, OLD = "gemini-3.1-pro", "gemini-2.5-flash"
 LONG = "The quay is deep enough for any ship that ever came here. " * 500
@@ -40,18 +40,18 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(*faults: Fault, answers: Any = None) -> AsyncIterator[Scene]:
+async def scene(*faults: EmulatedFault, answers: Any = None) -> AsyncIterator[Scene]:
     emulator = GeminiEmulator(answers=answers, faults=faults)
-    async with serving(emulator) as address, httpx2.AsyncClient(trust_env=False) as http:
+    async with serve_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False) as http:
         yield Scene(emulator, address, http)
 
 
 def user(*parts: Any) -> dict[str, Any]:
-    return {"role": "user", "parts": [_part(each) for each in parts]}
+    return {"role": "user", "parts": [_part(part) for part in parts]}
 
 
 def model(*parts: Any) -> dict[str, Any]:
-    return {"role": "model", "parts": [_part(each) for each in parts]}
+    return {"role": "model", "parts": [_part(part) for part in parts]}
 
 
 def _part(each: Any) -> Any:
@@ -64,8 +64,10 @@ RESULT = {"functionResponse": {"name": "look", "response": {"output": "there"}}}
 
 def test_one_answer_in_one_piece_and_as_a_stream() -> None:
     async def main() -> None:
-        answer = Said(text="All is well.", thinking="Hm.", calls=(SaidCall(name="look"),))
-        async with scene(answers=Scripted([answer])) as world:
+        answer = EmulatedAnswer(
+            text="All is well.", thinking="Hm.", calls=(EmulatedCall(name="look"),)
+        )
+        async with scene(answers=ScriptedAnswers([answer])) as world:
             sdk = world.sdk()
             whole = await sdk.models.generate_content(model=NEW, contents="Well?")
             chunks = [
@@ -222,8 +224,8 @@ def test_every_fault_does_something() -> None:
     async def main() -> None:
         async with scene() as world:
             sdk = world.sdk()
-            for kind in KINDS:
-                world.emulator.faults.add(Fault(kind=kind))
+            for kind in FAULT_KINDS:
+                world.emulator.faults.add(EmulatedFault(kind=kind))
                 assert not await finishes(sdk, 0.4), kind
                 assert await finishes(sdk, 10.0), kind
 
@@ -257,7 +259,7 @@ def test_caches_are_made_listed_shown_renewed_and_deleted() -> None:
             other = await caches.create(model=OLD, config={"contents": [user(LONG)]})
             assert other.expire_time - other.create_time == timedelta(hours=1)
             pages = await caches.list(config={"page_size": 1})
-            assert [each.name async for each in pages] == [made.name, other.name]
+            assert [page.name async for page in pages] == [made.name, other.name]
             world.emulator.clock.move(600)
             renewed = await caches.update(name=made.name, config={"ttl": "7200s"})
             assert renewed.expire_time - made.expire_time >= timedelta(seconds=4200)

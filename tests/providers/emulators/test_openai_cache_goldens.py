@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lamina.providers.book import load_book
-from lamina.providers.emulators.openai_cache import Account, PromptCache
+from lamina.providers.emulators.openai.cache import OpenAICache, OpenAICacheUse
+from lamina.providers.model_book import load_book
 from lamina.values.settings import Target
 
 JSON = dict[str, Any]
@@ -43,10 +43,10 @@ class Asking:
     """A cache, and a clock of its own."""
 
     def __init__(self, **given: Any) -> None:
-        self.cache = PromptCache(**given)
+        self.cache = OpenAICache(**given)
         self.now = 1_000.0
 
-    def __call__(self, request: JSON, after: float = 1.0) -> Account:
+    def __call__(self, request: JSON, after: float = 1.0) -> OpenAICacheUse:
         self.now += after
         return self.cache.take(request, target_of(request), self.now)
 
@@ -336,7 +336,7 @@ def test_a_run_of_tool_results_is_one_ending() -> None:
 def test_vllm_keeps_blocks_of_16_tokens_and_computes_the_last_one_anew() -> None:
     target = load_book().find("compatible:vllm/some-model")
     target = replace(target, cache=replace(target.cache, step=16))
-    cache = PromptCache()
+    cache = OpenAICache()
     request = {"model": "vllm/some-model", "messages": [text("user", words(100))]}
     first = cache.take(request, target, 1.0)
     again = cache.take(request, target, 100_000.0)

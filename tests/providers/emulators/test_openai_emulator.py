@@ -10,9 +10,9 @@ import httpx2
 import openai
 import pytest
 
-from lamina.providers.emulators.answers import Said, SaidCall, Scripted
-from lamina.providers.emulators.frame import serving
-from lamina.providers.emulators.openai import OpenAIEmulator
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.providers.emulators.emulator import serve_emulator
+from lamina.providers.emulators.openai.emulator import OpenAIEmulator
 
 JSON = dict[str, Any]
 USER: JSON = {"role": "user", "content": "What time is it?"}
@@ -34,7 +34,7 @@ MARKED: JSON = {"type": "text", "text": "Hi", "prompt_cache_breakpoint": {"mode"
 @asynccontextmanager
 async def served(**given: Any) -> AsyncIterator[tuple[OpenAIEmulator, openai.AsyncOpenAI, str]]:
     emulator = OpenAIEmulator(**given)
-    async with serving(emulator) as url:
+    async with serve_emulator(emulator) as url:
         client = openai.AsyncOpenAI(api_key="sk-test", base_url=f"{url}/v1", max_retries=0)
         async with client:
             yield emulator, client, url
@@ -174,13 +174,13 @@ def test_a_key_is_wanted_for_openais_models_only() -> None:
 
 
 def test_the_sdks_own_helper_reads_the_stream() -> None:
-    said = Said(
+    said = EmulatedAnswer(
         text="Let me see what time it is.",
-        calls=(SaidCall(name="clock", arguments={"zone": "Europe/Oslo"}),),
+        calls=(EmulatedCall(name="clock", arguments={"zone": "Europe/Oslo"}),),
     )
 
     async def main() -> None:
-        async with served(answers=Scripted([said])) as (_, client, _):
+        async with served(answers=ScriptedAnswers([said])) as (_, client, _):
             asking: Any = client.chat.completions.stream
             options = {"include_usage": True}
             async with asking(**body(USER, tools=[TOOL]), stream_options=options) as stream:

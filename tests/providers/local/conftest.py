@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lamina.providers.local.catalogue import CATALOGUE, LocalModel
+from lamina.providers.local.models import LOCAL_MODELS, LocalModel
 
 Tokenize = Callable[[str], list[int]]
 
@@ -57,7 +57,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> LocalModel:
         size=len(TINY_BYTES),
         sha256=sha256(TINY_BYTES).hexdigest(),
     )
-    monkeypatch.setitem(CATALOGUE, "tiny", model)
+    monkeypatch.setitem(LOCAL_MODELS, "tiny", model)
     return model
 
 

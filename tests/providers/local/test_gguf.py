@@ -39,7 +39,7 @@ def value_bytes(kind: int, value: Any) -> bytes:
     if kind == ARRAY:
         element, values = value
         head = struct.pack("<IQ", element, len(values))
-        return head + b"".join(value_bytes(element, each) for each in values)
+        return head + b"".join(value_bytes(element, value) for value in values)
     return struct.pack(f"<{LETTERS[kind]}", value)
 
 

@@ -8,9 +8,9 @@ from tests.fakes.replies import openai_reply
 from tests.providers.local.test_gguf import PAIRS, gguf_bytes
 
 import lamina
-from lamina.engine.verifying import verify
+from lamina.audit.verification import verify
 from lamina.errors import UnknownModel, UnknownTarget
-from lamina.providers.book import load_book
+from lamina.providers.model_book import load_book
 from lamina.values.entry import RequestEntry
 
 NAME = "local:smollm2-135m"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import lamina
-from lamina.providers.local.memory import Memory, tidy
-from lamina.wiring.running import Clients, open_chat
+from lamina.providers.local.slot_files import SlotFiles, trim_slot_files
+from lamina.wiring.runners import Clients, open_chat
 
 SYSTEM = "You keep the berths. " + " ".join(f"Berth {n} is {n} metres long." for n in range(40))
 ASK = """
 import anyio, sys
-from lamina.wiring.running import Clients, open_chat
+from lamina.wiring.runners import Clients, open_chat
 
 async def main():
     clients = Clients(slots=1, window=2048, remember=True)
@@ -79,14 +79,14 @@ async def test_sessions_that_share_a_slot_do_not_read_everything_again(folder: P
 def test_what_was_used_least_goes_first(tmp_path: Path) -> None:
     model = tmp_path / "m.gguf"
     model.write_bytes(b"GGUF")
-    memory = Memory(tmp_path / "slots", model)
+    memory = SlotFiles(tmp_path / "slots", model)
     for number in range(5):
         path = memory.folder / memory.name_of(str(number))
         path.write_bytes(b"x" * 10)
         os.utime(path, (number, number))
-    assert tidy(memory.folder, most_bytes=1_000, most_files=3) == 2
+    assert trim_slot_files(memory.folder, most_bytes=1_000, most_files=3) == 2
     assert [memory.has(str(number)) for number in range(5)] == [False, False, True, True, True]
-    assert tidy(memory.folder, most_bytes=15, most_files=9) == 2
+    assert trim_slot_files(memory.folder, most_bytes=15, most_files=9) == 2
     assert [memory.has(str(number)) for number in range(5)] == [False] * 4 + [True]
     memory.drop("4")
     memory.drop("4")
@@ -96,6 +96,6 @@ def test_what_was_used_least_goes_first(tmp_path: Path) -> None:
 def test_another_model_file_has_another_memory(tmp_path: Path) -> None:
     model = tmp_path / "m.gguf"
     model.write_bytes(b"GGUF")
-    before = Memory(tmp_path / "slots", model).name_of("a")
+    before = SlotFiles(tmp_path / "slots", model).name_of("a")
     model.write_bytes(b"GGUF another")
-    assert Memory(tmp_path / "slots", model).name_of("a") != before
+    assert SlotFiles(tmp_path / "slots", model).name_of("a") != before

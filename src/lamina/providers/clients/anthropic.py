@@ -16,9 +16,9 @@ import anyio
 
 from lamina.errors import ProviderError, ReplyError, RequestTooLong
 from lamina.ports import Provider
-from lamina.providers.anthropic import decode
-from lamina.providers.faults import Patience, refusal, with_retries
-from lamina.providers.wire import parse_arguments
+from lamina.providers.clients.refusals import RetryPolicy, refusal_error, with_retries
+from lamina.providers.wires.anthropic import decode
+from lamina.providers.wires.messages import parse_arguments
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 from lamina.values.settings import Target
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 NAME = "Anthropic"
-PATIENCE = Patience()
+DEFAULT_RETRY_POLICY = RetryPolicy()
 # A server that does not even answer the telephone is not waited for as long as one that thinks.
 _CONNECT_S = 15.0
 # Errors inside a stream come under the status of the stream, which is 200.
@@ -48,7 +48,11 @@ _FULL = "model_context_window_exceeded"
 
 
 def connect(
-    target: Target, key: str, *, patience: Patience = PATIENCE, timeout: float = 600.0
+    target: Target,
+    key: str,
+    *,
+    patience: RetryPolicy = DEFAULT_RETRY_POLICY,
+    timeout: float = 600.0,
 ) -> Provider:
     """A provider that asks `target` with `key`; the SDK is imported when it is first asked."""
     return AnthropicClient(target, key, patience, timeout)
@@ -57,7 +61,7 @@ def connect(
 class AnthropicClient:
     """See `connect`."""
 
-    def __init__(self, target: Target, key: str, patience: Patience, timeout: float) -> None:
+    def __init__(self, target: Target, key: str, patience: RetryPolicy, timeout: float) -> None:
         self._target = target
         self._key = key
         self._patience = patience
@@ -114,7 +118,7 @@ class AnthropicClient:
         if not answer.ended:
             if answer.spoken:
                 return
-            raise refusal(NAME, None, "the answer ended before its first word")
+            raise refusal_error(NAME, None, "the answer ended before its first word")
         try:
             reply = decode(answer.message())
         except ReplyError as error:
@@ -147,16 +151,18 @@ class _Rim:
             case anthropic.APIStatusError():
                 status, said = _refused(error)
                 wait = _retry_after(error.response.headers)
-                return refusal(NAME, status, self._hushed(said), wait)
+                return refusal_error(NAME, status, self._hushed(said), wait)
             case anthropic.APITimeoutError() | httpx2.TimeoutException():
-                return refusal(NAME, None, "it did not answer in time")
+                return refusal_error(NAME, None, "it did not answer in time")
             case anthropic.APIConnectionError():
                 said = f"no connection: {error.__cause__ or error}"
-                return refusal(NAME, None, self._hushed(said))
+                return refusal_error(NAME, None, self._hushed(said))
             case httpx2.HTTPError() | httpx2.StreamError():
-                return refusal(NAME, None, self._hushed(f"the connection broke: {error}"))
+                return refusal_error(NAME, None, self._hushed(f"the connection broke: {error}"))
             case json.JSONDecodeError() | UnicodeDecodeError() | anthropic.APIError():
-                return refusal(NAME, None, self._hushed(f"the answer cannot be read: {error}"))
+                return refusal_error(
+                    NAME, None, self._hushed(f"the answer cannot be read: {error}")
+                )
             case anthropic.AnthropicError():
                 return ProviderError(self._hushed(f"{NAME}'s SDK says: {error}"))
             case _:
@@ -202,7 +208,9 @@ async def _require_events(response: Any) -> None:
         return
     page = (await response.aread()).decode("utf-8", "replace")
     shown = f"it begins with {page[:80]!r}" if page.strip() else "it is empty"
-    raise refusal(NAME, None, f"an answer of type {kind or 'unknown'!r} is no stream: {shown}")
+    raise refusal_error(
+        NAME, None, f"an answer of type {kind or 'unknown'!r} is no stream: {shown}"
+    )
 
 
 class _Answer:

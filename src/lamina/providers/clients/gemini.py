@@ -16,17 +16,17 @@ import anyio
 from msgspec.structs import replace
 
 from lamina.errors import ProviderError, ReplyError
-from lamina.providers.clients.gemini_answer import Answer
-from lamina.providers.clients.gemini_caches import Cached, ExplicitCaches, Now
-from lamina.providers.clients.gemini_errors import GONE, retry_after, said_by, status_of
-from lamina.providers.faults import Patience, refusal, with_retries
-from lamina.providers.gemini import decode
-from lamina.providers.gemini_explicit import PLAN, TTL_S
+from lamina.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
+from lamina.providers.clients.gemini_errors import CACHE_GONE, error_message, retry_after, status_of
+from lamina.providers.clients.gemini_stream import GeminiStreamReader
+from lamina.providers.clients.refusals import RetryPolicy, refusal_error, with_retries
+from lamina.providers.wires.gemini import decode
+from lamina.providers.wires.gemini_cache_plan import PLAN_FIELD, TTL_S
 from lamina.values.piece import Piece
 from lamina.values.settings import Target
 from lamina.values.wire import Reply
 
-_PATIENCE = Patience()
+_PATIENCE = RetryPolicy()
 _HOPS = "CONTINUATION"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # The SDK's generators do not close one another: these are the responses of the one being read.
@@ -37,7 +37,7 @@ def connect(
     target: Target,
     key: str,
     *,
-    patience: Patience = _PATIENCE,
+    patience: RetryPolicy = _PATIENCE,
     timeout: float = 600.0,
     now: Now = time.monotonic,
 ) -> "GeminiClient":
@@ -50,7 +50,7 @@ class GeminiClient:
     """A provider that is Gemini."""
 
     def __init__(
-        self, target: Target, key: str, patience: Patience, silence_s: float, now: Now
+        self, target: Target, key: str, patience: RetryPolicy, silence_s: float, now: Now
     ) -> None:
         self.target = target
         self._key = key
@@ -87,8 +87,8 @@ class GeminiClient:
             await http.aclose()
 
     async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        sent = {name: value for name, value in body.items() if name != PLAN}
-        plan = body.get(PLAN)
+        sent = {name: value for name, value in body.items() if name != PLAN_FIELD}
+        plan = body.get(PLAN_FIELD)
         self._asking += 1
         try:
             cached = await self._caches.use(plan, sent.get("config", {})) if plan else None
@@ -127,7 +127,7 @@ class GeminiClient:
     # -- one attempt -----------------------------------------------------------------------------
 
     async def _attempt(
-        self, sent: Mapping[str, Any], cached: Cached | None
+        self, sent: Mapping[str, Any], cached: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
         if cached is not None and self._caches.has(cached):
             try:
@@ -142,11 +142,11 @@ class GeminiClient:
                 yield piece
 
     async def _ask(
-        self, sent: Mapping[str, Any], cached: Cached | None
+        self, sent: Mapping[str, Any], cached: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
         """The pieces of one answer. It may take several requests: a model that has more to say than
         one response can hold gives a token to go on with."""
-        answer = Answer()
+        answer = GeminiStreamReader()
         config = dict(sent.get("config", {})) | {
             "automatic_function_calling": {"disable": True},
             # It would send again by itself, and what was said twice would stand there twice.
@@ -166,7 +166,7 @@ class GeminiClient:
                 break
             config["continuation_token"] = answer.go_on()
         if not answer.chunks:
-            raise refusal("gemini", None, "an answer without anything in it")
+            raise refusal_error("gemini", None, "an answer without anything in it")
         if answer.finish or answer.blocked:
             yield self._reply(answer, cached)
 
@@ -192,7 +192,7 @@ class GeminiClient:
                 for response in opened:
                     await response.aclose()
 
-    def _reply(self, answer: Answer, cached: Cached | None) -> Reply:
+    def _reply(self, answer: GeminiStreamReader, cached: ExplicitCache | None) -> Reply:
         try:
             reply = decode(answer.response())
         except ReplyError as error:
@@ -245,11 +245,11 @@ class GeminiClient:
         try:
             yield
         except errors.APIError as error:
-            if gone and GONE.search(said_by(error)):
+            if gone and CACHE_GONE.search(error_message(error)):
                 raise _CacheGone from error
             raise self._refusal(error) from error
         except errors.UnknownApiResponseError as error:
-            raise refusal("gemini", 502, "what came is no answer of the API's") from error
+            raise refusal_error("gemini", 502, "what came is no answer of the API's") from error
         except ValueError as error:
             # What it refuses to send, or cannot read.
             raise ProviderError(f"gemini's SDK: {self._clean(str(error))}") from error
@@ -264,8 +264,8 @@ class GeminiClient:
             raise self._refusal(error) from error
 
     def _refusal(self, error: Exception) -> ProviderError:
-        status, said = status_of(error), self._clean(said_by(error))
-        return refusal("gemini", status, said, retry_after(error))
+        status, said = status_of(error), self._clean(error_message(error))
+        return refusal_error("gemini", status, said, retry_after(error))
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
@@ -281,7 +281,7 @@ class _CacheGone(Exception):
     """The cache that a request named is not there."""
 
 
-def _naming(sent: Mapping[str, Any], cached: Cached) -> dict[str, Any]:
+def _naming(sent: Mapping[str, Any], cached: ExplicitCache) -> dict[str, Any]:
     """The request by the cache's name: what stands in it must not be said again."""
     config = {
         name: value

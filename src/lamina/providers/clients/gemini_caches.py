@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import ProviderBusy, ProviderError
-from lamina.providers.gemini_explicit import TTL_S
+from lamina.providers.wires.gemini_cache_plan import TTL_S
 
 Now = Callable[[], float]
 # With less than this share of its life left, a cache is renewed.
@@ -34,7 +34,7 @@ class CacheCalls(Protocol):
     async def delete(self, name: str) -> None: ...
 
 
-class Cached(Struct, frozen=True, kw_only=True):
+class ExplicitCache(Struct, frozen=True, kw_only=True):
     """A cache that stands on the server, as long as it is known to."""
 
     name: str
@@ -49,7 +49,7 @@ class _Session:
     def __init__(self) -> None:
         self.key = ""
         self.refused = False
-        self.cached: Cached | None = None
+        self.cached: ExplicitCache | None = None
         self.lock = anyio.Lock()
 
 
@@ -61,7 +61,7 @@ class ExplicitCaches:
         self._now = now
         self._sessions: dict[str, _Session] = {}
 
-    async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> Cached | None:
+    async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> ExplicitCache | None:
         """The cache for a plan, made of `config` if there is none; None: send everything. A key
         that comes for the first time gets none: only its second request shows that there is more
         to come than one."""
@@ -77,14 +77,14 @@ class ExplicitCaches:
                 await self._make(known, config)
             return known.cached
 
-    def has(self, cached: Cached) -> bool:
+    def has(self, cached: ExplicitCache) -> bool:
         """Whether it is still the one of its session."""
         return any(
             known.cached is not None and known.cached.name == cached.name
             for known in self._sessions.values()
         )
 
-    def forget(self, cached: Cached) -> None:
+    def forget(self, cached: ExplicitCache) -> None:
         """The server does not have it any more; the next request makes another."""
         for known in self._sessions.values():
             if known.cached is not None and known.cached.name == cached.name:
@@ -136,7 +136,7 @@ class ExplicitCaches:
         except ProviderError:
             known.refused = True  # it would be again
             return
-        known.cached = Cached(name=name, key=known.key, tokens=tokens, expires=expires)
+        known.cached = ExplicitCache(name=name, key=known.key, tokens=tokens, expires=expires)
 
     async def _drop(self, known: _Session) -> None:
         cached, known.cached = known.cached, None

@@ -7,11 +7,13 @@ import re
 from typing import Any
 
 # How the API says that a cache is not there: it does not tell a stranger's from none.
-GONE = re.compile(r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE)
+CACHE_GONE = re.compile(
+    r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE
+)
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s\Z")
 
 
-def said_by(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """What an error says, for people."""
     message = getattr(error, "message", None)
     if isinstance(message, str):

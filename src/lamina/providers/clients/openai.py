@@ -16,9 +16,9 @@ import msgspec
 from anyio.lowlevel import EventLoopToken, current_token
 
 from lamina.errors import KeyMissing, ProviderError, ReplyError
-from lamina.providers.clients.openai_incoming import Incoming
-from lamina.providers.faults import Patience, refusal, with_retries
-from lamina.providers.openai import decode
+from lamina.providers.clients.openai_stream import OpenAIStreamReader
+from lamina.providers.clients.refusals import RetryPolicy, refusal_error, with_retries
+from lamina.providers.wires.openai import decode
 from lamina.values.piece import Piece
 from lamina.values.settings import Target
 
@@ -32,14 +32,14 @@ _NO_KEY = "no-key"
 _CONNECT_S = 10.0
 _EVENTS = "text/event-stream"
 _STREAM_OPTIONS = "stream_options"
-_DEFAULT_PATIENCE = Patience()
+_DEFAULT_PATIENCE = RetryPolicy()
 
 
 def connect(
     target: Target,
     key: str,
     *,
-    patience: Patience = _DEFAULT_PATIENCE,
+    patience: RetryPolicy = _DEFAULT_PATIENCE,
     timeout: float = 600.0,
 ) -> "OpenAIClient":
     """A client for a target: OpenAI, or the server at its address. `timeout` is how many seconds it
@@ -60,7 +60,7 @@ def connect(
 class OpenAIClient:
     """A provider that is reached through OpenAI's SDK. Connections are kept per event loop."""
 
-    def __init__(self, target: Target, key: str, patience: Patience, timeout: float) -> None:
+    def __init__(self, target: Target, key: str, patience: RetryPolicy, timeout: float) -> None:
         self._target = target
         self._key = key
         self._patience = patience
@@ -98,7 +98,7 @@ class OpenAIClient:
                 yield piece
 
     async def _ask(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        incoming = Incoming()
+        incoming = OpenAIStreamReader()
         async with self._translated(incoming), await self._open(body) as stream:
             if not _is_events(stream):
                 for piece in await self._whole(stream, incoming):
@@ -111,7 +111,7 @@ class OpenAIClient:
             if incoming.finish:
                 yield decode(incoming.completion())
             elif not incoming.began:
-                raise refusal(self._target.provider, None, "it answered nothing")
+                raise refusal_error(self._target.provider, None, "it answered nothing")
 
     async def _open(self, body: Mapping[str, Any]) -> "AsyncStream[ChatCompletionChunk]":
         extra = {_STREAM_OPTIONS: {"include_usage": True}} if self._asks_usage else {}
@@ -122,7 +122,7 @@ class OpenAIClient:
         )
 
     async def _whole(
-        self, stream: "AsyncStream[ChatCompletionChunk]", incoming: Incoming
+        self, stream: "AsyncStream[ChatCompletionChunk]", incoming: OpenAIStreamReader
     ) -> list[Piece]:
         """The answer of a server that does not stream; or what a proxy says in its place."""
         content = await stream.response.aread()
@@ -132,7 +132,7 @@ class OpenAIClient:
         except (msgspec.DecodeError, ReplyError) as error:
             said = content[:200].decode("utf-8", "replace")
             problem = f"no answer, but {said!r}" if said else "it answered nothing"
-            raise refusal(self._target.provider, None, problem) from error
+            raise refusal_error(self._target.provider, None, problem) from error
         return [*incoming.take_whole(reply), reply]
 
     def _client(self) -> "AsyncOpenAI":
@@ -158,7 +158,7 @@ class OpenAIClient:
     # -- what went wrong ---------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _translated(self, incoming: Incoming) -> AsyncIterator[None]:
+    async def _translated(self, incoming: OpenAIStreamReader) -> AsyncIterator[None]:
         try:
             import httpx2
             import openai
@@ -194,7 +194,7 @@ class OpenAIClient:
     def _problem(
         self, status: int | None, said: str, retry_after: float | None = None
     ) -> ProviderError:
-        return refusal(self._target.provider, status, self._without_key(said), retry_after)
+        return refusal_error(self._target.provider, status, self._without_key(said), retry_after)
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text

@@ -12,7 +12,7 @@ from lamina.ports import Provider
 from lamina.values.piece import TextPiece
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class EmulatedRequest(Struct, frozen=True, kw_only=True):
     """A request as an answer needs it: who said what, and the names of the tools."""
 
     messages: tuple[tuple[Literal["system", "user", "assistant", "tool"], str], ...]
@@ -24,59 +24,63 @@ class Asked(Struct, frozen=True, kw_only=True):
         return next((text for role, text in reversed(self.messages) if role == "user"), "")
 
 
-class SaidCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EmulatedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     arguments: dict[str, Any] = {}
 
 
-class Said(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An answer. `pieces` splits the text as it is streamed; without them, at white space."""
 
     text: str = ""
     thinking: str = ""
-    calls: tuple[SaidCall, ...] = ()
+    calls: tuple[EmulatedCall, ...] = ()
 
     def pieces(self) -> list[str]:
         words = self.text.split(" ")
         return [word if at == 0 else f" {word}" for at, word in enumerate(words) if word or at]
 
 
-class Answers(Protocol):
-    async def answer(self, asked: Asked) -> Said: ...
+class AnswerSource(Protocol):
+    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer: ...
 
 
-class Echo:
+class EchoAnswers:
     """Says again what was asked, shortened."""
 
-    async def answer(self, asked: Asked) -> Said:
+    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
         question = " ".join(asked.question.split())
         shown = question if len(question) <= 200 else f"{question[:199]}…"
-        return Said(text=f"You said: {shown}")
+        return EmulatedAnswer(text=f"You said: {shown}")
 
 
-class Scripted:
+class ScriptedAnswers:
     """Answers in order; after the last one it begins again."""
 
-    def __init__(self, answers: Iterable[Said | str]) -> None:
-        self._answers = [Said(text=each) if isinstance(each, str) else each for each in answers]
+    def __init__(self, answers: Iterable[EmulatedAnswer | str]) -> None:
+        self._answers = [
+            EmulatedAnswer(text=each) if isinstance(each, str) else each for each in answers
+        ]
         self._next = 0
         if not self._answers:
             raise UsageError("a script of answers needs at least one")
 
-    async def answer(self, asked: Asked) -> Said:  # noqa: ARG002
+    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:  # noqa: ARG002
         said = self._answers[self._next % len(self._answers)]
         self._next += 1
         return said
 
 
-def read_answers(path: Path) -> Scripted:
+def read_answers(path: Path) -> ScriptedAnswers:
     """Answers from a JSON list of texts or of `{text, thinking, calls}`.
 
     Raises:
         UsageError: the file is not such a list.
     """
     try:
-        return Scripted(msgspec.json.decode(path.read_bytes(), type=list[str | Said]))
+        return ScriptedAnswers(
+            msgspec.json.decode(path.read_bytes(), type=list[str | EmulatedAnswer])
+        )
     except OSError as error:
         raise UsageError(
             f"cannot read the answers {str(path)!r}: {error.strerror}; they come from 'echo', "
@@ -86,18 +90,18 @@ def read_answers(path: Path) -> Scripted:
         raise UsageError(f"{str(path)!r} is not a list of answers: {error}") from error
 
 
-class FromModel:
+class ModelAnswers:
     """Asks a model, which knows no tools."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
 
-    async def answer(self, asked: Asked) -> Said:
+    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
         pieces: AsyncIterator[Any] = self._provider.stream(self._body(asked))
         said = [piece.text async for piece in pieces if isinstance(piece, TextPiece)]
-        return Said(text="".join(said))
+        return EmulatedAnswer(text="".join(said))
 
-    def _body(self, asked: Asked) -> Mapping[str, Any]:
+    def _body(self, asked: EmulatedRequest) -> Mapping[str, Any]:
         roles = {"system": "system", "assistant": "assistant"}
         messages: Sequence[dict[str, str]] = [
             {"role": roles.get(role, "user"), "content": text} for role, text in asked.messages

@@ -11,8 +11,8 @@ FaultKind = Literal[
     "429", "500", "503", "529", "401", "overflow", "throttle", "html", "empty", "cut", "silent",
     "slow", "hang", "reset",
 ]  # fmt: skip
-KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-EXPLAINED: dict[FaultKind, str] = {
+FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+FAULT_EXPLANATIONS: dict[FaultKind, str] = {
     "429": "too many requests, with retry-after",
     "500": "an error of the server",
     "503": "not available",
@@ -30,7 +30,7 @@ EXPLAINED: dict[FaultKind, str] = {
 }
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class EmulatedFault(Struct, frozen=True, kw_only=True):
     """`kind` happens to the next `times` requests, after `skip` that go well."""
 
     kind: FaultKind
@@ -39,7 +39,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     retry_after: float = 0.05
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str) -> EmulatedFault:
     """`KIND`, `KIND*TIMES` or `KIND*TIMES@SKIP`, as on the command line.
 
     Raises:
@@ -47,22 +47,22 @@ def parse_fault(text: str) -> Fault:
     """
     head, _, skip = text.partition("@")
     kind, _, times = head.partition("*")
-    if kind not in KINDS or not (times or "1").isdigit() or not (skip or "0").isdigit():
+    if kind not in FAULT_KINDS or not (times or "1").isdigit() or not (skip or "0").isdigit():
         raise UsageError(f"a fault is KIND, KIND*TIMES or KIND*TIMES@SKIP, not {text!r}; kinds: "
-                         f"{', '.join(KINDS)}")  # fmt: skip
-    return Fault(kind=kind, times=int(times or 1), skip=int(skip or 0))
+                         f"{', '.join(FAULT_KINDS)}")  # fmt: skip
+    return EmulatedFault(kind=kind, times=int(times or 1), skip=int(skip or 0))
 
 
-class Faults:
+class FaultQueue:
     """The faults that are still to come, in order."""
 
-    def __init__(self, faults: Iterable[Fault] = ()) -> None:
+    def __init__(self, faults: Iterable[EmulatedFault] = ()) -> None:
         self._waiting: list[FaultKind | None] = []
         self._after: dict[FaultKind, float] = {}
         for fault in faults:
             self.add(fault)
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: EmulatedFault) -> None:
         self._waiting += [None] * fault.skip + [fault.kind] * fault.times
         self._after[fault.kind] = fault.retry_after
 

@@ -7,23 +7,23 @@ import anyio
 import msgspec
 
 from lamina.errors import ProviderError, RequestTooLong
-from lamina.providers.llamacpp import IN_TOOL_FORM, FormReader, decode, loosened
-from lamina.providers.local.serving import Loaded, defuse
-from lamina.providers.local.slots import Seat
-from lamina.values.piece import CallPiece, Piece, ReadingPiece, TextPiece, ThinkingPiece
+from lamina.providers.local.server import LlamaServer, defuse_control_tokens
+from lamina.providers.local.slots import SlotLease
+from lamina.providers.wires.llamacpp import IN_TOOL_FORM, ToolFormReader, decode, loosen_arguments
+from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
 
 DATA = "data: "
 DONE = "[DONE]"
 # A run of words of this length that comes a third time will come for ever.
-CIRCLE = 64
-CIRCLES = "repetition"
+REPEAT_LENGTH = 64
+REPETITION = "repetition"
 
 
-class EmbeddedModel:
+class LocalClient:
     """A provider that is a model in this process. One slot per session, as many at once as it has
     slots."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: LlamaServer) -> None:
         self._loaded = loaded
         self._client: Any = None
 
@@ -38,7 +38,7 @@ class EmbeddedModel:
                 async for piece in self._ask(sent):
                     yield piece
             except _NoGrammar:
-                async for piece in self._ask(loosened(sent)):
+                async for piece in self._ask(loosen_arguments(sent)):
                     yield piece
 
     async def let_go(self, session: str) -> None:
@@ -50,7 +50,7 @@ class EmbeddedModel:
                 await self._remember(seat.number, session)
         self._loaded.slots.leave(session)
 
-    async def _recall(self, seat: Seat, session: str) -> None:
+    async def _recall(self, seat: SlotLease, session: str) -> None:
         """Puts what is remembered of a session into a slot that was another's, and keeps what was
         that other's."""
         memory = self._loaded.memory
@@ -84,7 +84,7 @@ class EmbeddedModel:
 
     def _wire_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         messages = [
-            message | {"content": defuse(message["content"], self._loaded.control)}
+            message | {"content": defuse_control_tokens(message["content"], self._loaded.control)}
             for message in body["messages"]
         ]
         kept = {key: value for key, value in body.items() if key not in ("session", "model")}
@@ -159,7 +159,7 @@ class _Answer:
     """An answer that is coming in."""
 
     def __init__(self, *, in_form: bool) -> None:
-        self._form = FormReader() if in_form else None
+        self._form = ToolFormReader() if in_form else None
         self._text: list[str] = []
         self._thought: list[str] = []
         self._usage: dict[str, Any] | None = None
@@ -167,7 +167,7 @@ class _Answer:
         self._model = ""
         self.finish = ""
         self._named = False
-        self._read_in = ReadingPiece(done=0, total=0)
+        self._read_in = ProgressPiece(done=0, total=0)
         self._said = 0
 
     def goes_in_circles(self) -> bool:
@@ -176,9 +176,9 @@ class _Answer:
         if self.finish or self._said % 16:
             return False
         text = "".join(self._text)
-        if text.count(text[-CIRCLE:]) < 3 or len(text) < 4 * CIRCLE:
+        if text.count(text[-REPEAT_LENGTH:]) < 3 or len(text) < 4 * REPEAT_LENGTH:
             return False
-        self.finish = CIRCLES
+        self.finish = REPETITION
         return True
 
     def feed(self, chunk: dict[str, Any]) -> list[Piece]:
@@ -189,7 +189,7 @@ class _Answer:
         self._usage = chunk.get("usage") or self._usage
         pieces: list[Piece] = []
         if progress := chunk.get("prompt_progress"):
-            self._read_in = ReadingPiece(
+            self._read_in = ProgressPiece(
                 done=progress.get("processed", 0),
                 total=progress.get("total", 0),
                 cached=progress.get("cache", 0),

@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 
-class Seat(Struct, frozen=True, kw_only=True):
+class SlotLease(Struct, frozen=True, kw_only=True):
     """A slot for one request; `fresh` if the session did not have it before, but perhaps another,
     from which it was `taken_from`."""
 
@@ -26,7 +26,7 @@ class _Wish:
 
     def __init__(self, session: str) -> None:
         self.session = session
-        self.seat: Seat | None = None
+        self.seat: SlotLease | None = None
         self.granted = anyio.Event()
 
 
@@ -39,7 +39,7 @@ class Slots:
         self._wishes: list[_Wish] = []
 
     @asynccontextmanager
-    async def of(self, session: str) -> AsyncIterator[Seat]:
+    async def of(self, session: str) -> AsyncIterator[SlotLease]:
         """The slot of a session, for one request at a time."""
         wish = _Wish(session)
         self._wishes.append(wish)
@@ -80,13 +80,13 @@ class Slots:
             self._busy.add(seat.number)
             wish.granted.set()
 
-    def _find(self, session: str) -> Seat | None:
+    def _find(self, session: str) -> SlotLease | None:
         if (own := self._owned.get(session)) is not None:
-            return None if own in self._busy else Seat(number=own)
+            return None if own in self._busy else SlotLease(number=own)
         if self._free:
-            return Seat(number=self._free.pop(), fresh=True)
+            return SlotLease(number=self._free.pop(), fresh=True)
         for other, slot in self._owned.items():
             if slot not in self._busy:
                 del self._owned[other]
-                return Seat(number=slot, fresh=True, taken_from=other)
+                return SlotLease(number=slot, fresh=True, taken_from=other)
         return None

@@ -1,0 +1,1 @@
+"""What one request is made of. Pure: a state and a draft go in, entries and a prompt come out."""

@@ -1,0 +1,189 @@
+"""What a turn says: which items it sends in full, which it only names, which it must leave out."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from lamina.assembly.draft import Draft
+from lamina.assembly.page import Page
+from lamina.errors import UsageError
+from lamina.journal import State, is_guidance
+from lamina.layers import Assembler
+from lamina.text import RULES_SENTENCE, attachment_rank, label_of
+from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
+from lamina.values.item import Attachment, Item, ItemId
+from lamina.values.message import AbsentAttachment, Block, Context, Message, Text, Use
+from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
+from lamina.values.prompt import Prompt
+from lamina.values.request import LeftOut
+
+RULES_PART = "rules"
+# What the model is told of things it does not get, by the reason in the request context.
+ABSENCE_REASONS = {
+    "missing": "not found",
+    "ambiguous": "several have this name",
+    "unreadable": "could not be read",
+    "refused": "not allowed",
+    "window": "no room left",
+    "attachment_limit": "no room left for attachments",
+}
+
+
+# So many of one folder or tag are named one by one.
+FEW = 3
+
+
+class TentativeTurn(Struct, frozen=True, kw_only=True):
+    """A tentative turn: what it names, what it leaves out, and what it would send."""
+
+    kept: tuple[Attachment, ...]
+    left_out: tuple[LeftOut, ...]
+    pen: Page
+    prompt: Prompt
+
+    @property
+    def turn_tokens(self) -> int:
+        return sum(segment.tokens for segment in self.prompt.turn)
+
+
+def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
+    if not attachments:
+        return ()
+    return tuple(sorted(attachments, key=lambda a: attachment_rank(a.item.id, a.shape)))
+
+
+def lay_always(pen: Page, attachments: Sequence[Attachment]) -> None:
+    always = [a for a in attachments if a.include == "always" and not a.item.pictures]
+    if not always:
+        return
+    ordered = sorted(always, key=_in_library)
+    for attachment in ordered:
+        keep_item(pen, attachment)
+    ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in ordered]
+    title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
+    pen.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
+
+
+def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
+    level = attachment.level if attachment.level is not None else 0
+    rank = attachment_rank(attachment.item.id, attachment.shape)
+    return rank, level, attachment.priority, attachment.item.key
+
+
+def explain_rules(pen: Page, attachments: Sequence[Attachment]) -> None:
+    """The fixed sentence in L1 that makes naming rules meaningful, before the first of them."""
+    if not any(is_guidance(a.item.id) for a in attachments):
+        return
+    if any(part.name == RULES_PART for part in pen.state.envelope.system):
+        return
+    reason = "rules come into play: L1 says when they apply"
+    op = SystemPartSet(name=RULES_PART, text=RULES_SENTENCE, reason=reason)
+    pen.transform("lamina.rules", Patch(ops=(op,), display=Display(title=reason)))
+
+
+def keep_item(pen: Page, attachment: Attachment) -> None:
+    item = attachment.item
+    if (item.id, item.version) not in pen.state.items:
+        pen.write(ItemEntry, item=item)
+
+
+def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
+    uses = []
+    for attachment in attachments:
+        item = _as_standing(state, attachment.item)
+        use = Use(item=item.id, version=item.version, form="full", shape=attachment.shape)
+        standing = state.standing.get(item.id)
+        if standing is None:
+            uses.append(use)
+        elif item.version not in standing.versions:
+            uses.append(replace(use, replaces=True))
+        elif not is_guidance(item.id) or item.version != standing.current:
+            shown = len(standing.versions)
+            if item.version == standing.versions[-1] == standing.current:
+                uses.append(replace(use, form="named"))
+            else:
+                ordinal = standing.versions.index(item.version) + 1
+                uses.append(replace(use, form="named", ordinal=ordinal, shown=shown))
+    return tuple(sorted(uses, key=lambda use: use.form != "named"))
+
+
+def _as_standing(state: State, item: Item) -> Item:
+    """The standing version that already shows all of `item`: a note that was active brought its
+    images along, and attaching it without them brings nothing new."""
+    standing = state.standing.get(item.id)
+    for version in standing.versions if standing and not item.pictures else ():
+        shown = state.items[item.id, version]
+        if shown.content == item.content:
+            return shown
+    return item
+
+
+def stands(state: State, item: Item) -> bool:
+    """Whether a block that shows all of `item` stands in the envelope."""
+    standing = state.standing.get(item.id)
+    return standing is not None and _as_standing(state, item).version in standing.versions
+
+
+def compose(
+    pen: Page,
+    draft: Draft,
+    attachments: tuple[Attachment, ...],
+    left_out: tuple[LeftOut, ...],
+    assembler: Assembler,
+) -> TentativeTurn:
+    """The turn with these attachments, written on a copy of the pen."""
+    pen = pen.copy()
+    state = pen.state
+    uses: tuple[Use, ...] = ()
+    guidance: tuple[ItemId, ...] = ()
+    if attachments:
+        uses = resolve(state, attachments)
+        full = {use.item for use in uses if use.form == "full"}
+        for attachment in attachments:
+            if attachment.item.id in full:
+                keep_item(pen, attachment)
+        guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
+    absent = _list_absent(left_out)
+    in_force = _list_in_force(state, guidance)
+    blocks: tuple[Block, ...] = (Text(draft.text),)
+    if uses or absent or in_force is not None:
+        blocks = (Context(uses=uses, absent=absent, in_force=in_force), *blocks)
+    pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
+    if draft.tool_texts or draft.ephemera.messages:
+        pen.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
+    state = pen.state
+    prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+    if not prompt.asked:
+        raise UsageError("nothing to send: the message is empty and nothing new is attached")
+    return TentativeTurn(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)
+
+
+def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
+    """What the model is told it does not get; many of one folder or tag in one line."""
+    if not left_out:
+        return ()
+    groups: dict[tuple[str, str], list[str]] = {}
+    for omission in left_out:
+        if omission.reason in ABSENCE_REASONS:
+            groups.setdefault((omission.source, ABSENCE_REASONS[omission.reason]), []).append(
+                omission.what
+            )
+    absent = []
+    for (source, why), whats in groups.items():
+        if source and len(whats) > FEW:
+            label = f"{len(whats):,} more of {label_of(ItemId(source))}"
+            absent.append(AbsentAttachment(label=label, why=why))
+        else:
+            absent += [AbsentAttachment(label=label_of(ItemId(what)), why=why) for what in whats]
+    return tuple(absent)
+
+
+def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:
+    """The rules to name in this turn; None if the list that stands says it already. In eager no
+    list outlives its turn."""
+    standing = state.in_force if state.settings.promotion == "lazy" else None
+    if not (guidance or standing):
+        return None
+    # The order is not news: chosen items come by score, which differs from turn to turn.
+    return guidance if set(guidance) != set(standing or ()) else None

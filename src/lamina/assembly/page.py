@@ -1,0 +1,47 @@
+"""A pen that writes entries onto a state: the state always is the fold of what was written."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from lamina.journal import State, fold_entry
+from lamina.values.entry import Entry, EntryBase, TransformEntry
+from lamina.values.patch import Patch
+
+E = TypeVar("E", bound=EntryBase)
+
+
+class Page:
+    def __init__(self, state: State, *, at: float, mint: Callable[[int], str]) -> None:
+        self.state = state
+        self.at = at
+        self.began_at = state.leaf
+        self._mint = mint
+        self._written: list[Entry] = []
+
+    def copy(self) -> "Page":
+        """A pen that goes on from here without touching this one."""
+        pen = Page(self.state, at=self.at, mint=self._mint)
+        pen._written = list(self._written)
+        pen.began_at = self.began_at
+        return pen
+
+    def take(self, other: "Page") -> None:
+        """Goes on where a copy of this pen got to."""
+        self.state, self._written = other.state, list(other._written)
+
+    @property
+    def written(self) -> tuple[Entry, ...]:
+        return tuple(self._written)
+
+    def next_id(self) -> str:
+        return self._mint(len(self._written))
+
+    def write(self, kind: type[E], /, **fields: Any) -> E:
+        entry = kind(id=self.next_id(), parent=self.state.leaf, at=self.at, **fields)
+        folded = cast(Entry, entry)
+        self.state = fold_entry(self.state, folded)
+        self._written.append(folded)
+        return entry
+
+    def transform(self, transformer: str, patch: Patch) -> TransformEntry:
+        return self.write(TransformEntry, transformer=transformer, patch=patch)

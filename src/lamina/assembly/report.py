@@ -1,0 +1,239 @@
+"""The last act before encoding: the prefix is checked, and the request is written down."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina import ledger
+from lamina.assembly.draft import Draft
+from lamina.assembly.page import Page
+from lamina.errors import WindowExceeded
+from lamina.journal import State
+from lamina.layers import Assembler
+from lamina.text import label_of
+from lamina.values.entry import Entry, RequestEntry
+from lamina.values.item import Attachment
+from lamina.values.message import ToolDefinition
+from lamina.values.prompt import LAYERS, Prompt
+from lamina.values.request import (
+    Boundary,
+    ContextItem,
+    ContextTool,
+    Fit,
+    LeftOut,
+    Placement,
+    RequestContext,
+)
+
+_REASONS = ("model_change", "settings_change")
+# What to do about a request that is too large, by its largest layer.
+_ADVICE = {
+    "tools": "offer fewer tools",
+    "L1": "shorten the system prompt",
+    "L2": "make fewer items essential or pinned",
+    "L3": "make fewer attachments essential, or attach less",
+    "L4": "shorten the tool results",
+    "L5": "shorten the message",
+}
+
+
+class RequestPlan(Struct, frozen=True, kw_only=True):
+    """A request that is decided: what to append, and what to send."""
+
+    state: State
+    entries: tuple[Entry, ...]
+    prompt: Prompt
+    request: RequestEntry
+    # What of the attachments is in it; the next request of the same turn goes on with these.
+    kept: tuple[Attachment, ...]
+
+
+def record_request(
+    pen: Page,
+    draft: Draft,
+    prompt: Prompt,
+    sent: Prompt | None,
+    assembler: Assembler,
+    *,
+    kept: tuple[Attachment, ...],
+    left_out: tuple[LeftOut, ...],
+    boundaries: tuple[Boundary, ...],
+) -> RequestPlan:
+    """The plan with its request entry.
+
+    Raises:
+        WindowExceeded: it does not fit.
+        PrefixMoved: bytes would move without a reason.
+    """
+    room, state, target = draft.room, pen.state, draft.target.name
+    if prompt.tokens > room.limit:
+        sizes = sizes_of(prompt)
+        raise WindowExceeded(
+            f"the request does not fit the window even without history and spare attachments; "
+            f"{_ADVICE[max(sizes, key=lambda layer: sizes[layer])]}, or choose a model with a "
+            f"larger window",
+            sizes,
+            room.limit,
+        )
+    # Another model or layout is a reason by itself, also where nothing else had to be written.
+    own = [boundary.reason for boundary in boundaries if boundary.kind in _REASONS]
+    agreement = ledger.compare(sent, prompt, (*state.reasons, *own))
+    warnings = draft.warnings
+    if agreement.broke and not agreement.broke.reason:
+        if state.settings.prefix_check == "raise":
+            ledger.require_reason(agreement)
+        moved = (
+            f"the prefix moved without a reason at {agreement.broke.source} "
+            f"({agreement.broke.layer}): {agreement.reprocessed:,} tokens are processed again"
+        )
+        warnings = (*warnings, moved)
+    context = RequestContext(
+        target=target,
+        items=_describe(state, kept, assembler),
+        tools=_size_tools(draft.tools, prompt),
+        allowed_tools=draft.allowed_tools,
+        left_out=_truly_out(state, draft.tools, (*left_out, *_unreported(state, left_out))),
+        boundaries=boundaries,
+        agreement=agreement,
+        fit=Fit(
+            window=room.window,
+            reserve=room.reserve,
+            tokens=round(prompt.tokens * room.calibration),
+            calibration=room.calibration,
+        ),
+        warnings=warnings,
+    )
+    base = state.last_sent if sent is not None else None
+    shared = agreement.segments if base else 0
+    run = prompt.cached_run()
+    request = pen.write(
+        RequestEntry,
+        target=target,
+        context=context,
+        before=pen.began_at,
+        base=base.id if base else None,
+        kept=shared,
+        digests=tuple([segment.digest for segment in prompt.since(shared)]),
+        promotion=assembler.layout.promotion,
+        cached_run=run,
+        tokens=prompt.tokens,
+        cached_tokens=prompt.tokens_until(run),
+        calibration=room.calibration,
+        retry=draft.retry,
+    )
+    return RequestPlan(
+        state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept
+    )
+
+
+def _truly_out(
+    state: State, tools: Sequence[ContextTool], left_out: Sequence[LeftOut]
+) -> tuple[LeftOut, ...]:
+    """Less what was taken away and stands again in the same request, and the descriptions of tools
+    that are in the list instead."""
+    if not left_out:
+        return ()
+    listed = {str(tool.item) for tool in tools}
+    return tuple(
+        omission
+        for omission in left_out
+        if omission.reason not in ("removed", "has_images")
+        or (omission.what not in state.standing and omission.what not in listed)
+    )
+
+
+def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    """Items that stood in the last request and no longer do, whoever took them away."""
+    if state.sent_standing is state.standing:
+        return []
+    reported = {omission.what for omission in left_out}
+    why = "; ".join(dict.fromkeys(state.reasons)) or "its block was removed"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+        for item in state.sent_standing
+        if item not in state.standing and item not in reported
+    ]
+
+
+def sizes_of(prompt: Prompt) -> dict[str, int]:
+    sizes = dict.fromkeys(LAYERS, 0)
+    for segment in prompt:
+        sizes[segment.layer] += segment.tokens
+    return {layer: tokens for layer, tokens in sizes.items() if tokens}
+
+
+def _describe(
+    state: State, attachments: Sequence[Attachment], assembler: Assembler
+) -> tuple[ContextItem, ...]:
+    if not attachments:
+        return ()
+    last = state.envelope.cached[state.turn_start] if state.turn_start is not None else None
+    context = last.context if last else None
+    full = {use.item for use in context.uses if use.form == "full"} if context else set()
+    described = []
+    for attachment in attachments:
+        item = attachment.item
+        standing = state.standing.get(item.id)
+        placement: Placement = "above"
+        if item.id in full:
+            placement = "message"
+        elif standing and standing.in_library:
+            placement = "library"
+        described.append(
+            ContextItem(
+                item=item.id,
+                version=item.version,
+                label=label_of(item.id),
+                placement=placement,
+                layer="L3" if placement == "message" else "L2",
+                tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
+                essential=attachment.is_essential,
+                pinned=item.id in state.pinned,
+                include=attachment.include,
+                reason=_reason_for(attachment, item.id in state.pinned),
+                score=attachment.score,
+                origin=attachment.origin,
+                source=attachment.source,
+                level=attachment.level,
+                priority_before=attachment.priority_before,
+            )
+        )
+    return tuple(described)
+
+
+def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
+    """The tools with what each takes of the request. They stand first, in the order of the list."""
+    if not tools:
+        return ()
+    listed = [link.segment for link in prompt.front if link.segment.layer == "tools"]
+    sizes = {
+        segment.content.name: segment.tokens
+        for segment in listed
+        if isinstance(segment.content, ToolDefinition)
+    }
+    return tuple(replace(tool, tokens=sizes.get(tool.name, 0)) for tool in tools)
+
+
+# How an item that nobody asked for came to be there; `{}` is what it was found from.
+_FOUND = {
+    "search": "found by search",
+    "lexical": "found by its words",
+    "expansion": "like {}, which was chosen",
+    "relation": "comes along with {}",
+    "result": "like what {} gave",
+    "glob": "applies to {}",
+}
+
+
+def _reason_for(attachment: Attachment, pinned: bool) -> str:
+    if pinned:
+        return "pinned"
+    if attachment.include == "always":
+        return "always included"
+    if attachment.origin:
+        return _FOUND.get(attachment.origin, attachment.origin).format(attachment.source)
+    if attachment.level is not None:
+        return "added by hand"
+    return "attached to this message"

@@ -1,0 +1,305 @@
+"""Which tools a request offers. They stand first on every wire, so a list that changes costs the
+whole prefix.
+
+Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
+boundary, or a few times while a session is young. After that they are described where they are
+needed, as any item is, and called through `use_tool`; at the next boundary they join. What only
+went away stays in the list until something else changes there.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from lamina.assembly.inclusion import Inclusion
+from lamina.journal import TOOLS_JOIN, State
+from lamina.text.arguments import describe_arguments
+from lamina.values.item import Attachment, Include, Item, ItemId
+from lamina.values.message import ToolDefinition
+from lamina.values.request import Boundary, ContextTool
+from lamina.values.selection import SelectedItem
+from lamina.values.settings import Target
+from lamina.values.tool import OfferedTool
+
+TOOLS = "lamina.tools"
+# A prefix up to this size is worth moving for a tool that can be called the plain way.
+JOIN_TOKENS = 8_192
+# At a boundary, tools that were chosen and not called in so many messages leave the list.
+CALLED_WITHIN = 60
+NAMES_SHOWN = 12
+
+USE_TOOL = ToolDefinition(
+    name="use_tool",
+    description=(
+        "Calls a tool that is described in the conversation (in <tool_context>) and is not in "
+        "this list."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The tool's name, as it is described."},
+            "arguments": {"type": "object", "description": "Its arguments, as it wants them."},
+        },
+        "required": ["name", "arguments"],
+    },
+)
+
+
+class ToolPlan(Struct, frozen=True, kw_only=True):
+    """What becomes of the list: the new one with its reason, if it changes; the tools that are
+    described in the message instead; and what the request context says of it all."""
+
+    definitions: tuple[ToolDefinition, ...] | None = None
+    reason: str = ""
+    transformer: str = TOOLS
+    described: tuple[Attachment, ...] = ()
+    # Described earlier and in the list from now on: their descriptions may go.
+    forget: tuple[ItemId, ...] = ()
+    tools: tuple[ContextTool, ...] = ()
+    allowed: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def describe_tool(tool: OfferedTool) -> Item:
+    """A tool as an item, for a model to read."""
+    definition = tool.definition
+    head = ": ".join(filter(None, (definition.name, definition.description.strip())))
+    return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
+
+
+def is_described(tool: OfferedTool, state: State) -> bool:
+    """Whether the tool, as it is now, is described in the conversation."""
+    standing = state.standing.get(tool.id)
+    return standing is not None and standing.current == describe_tool(tool).version
+
+
+def plan_tools(
+    state: State,
+    target: Target,
+    roll: Inclusion[OfferedTool],
+    chosen: Sequence[SelectedItem],
+    boundary: Boundary | None,
+) -> ToolPlan:
+    """What the next request offers. `roll` is what can be called, `chosen` what search found."""
+    return _Planner(state, target, roll, chosen, boundary).plan()
+
+
+class _Planner:
+    def __init__(
+        self,
+        state: State,
+        target: Target,
+        roll: Inclusion[OfferedTool],
+        chosen: Sequence[SelectedItem],
+        boundary: Boundary | None,
+    ) -> None:
+        self.state = state
+        self.policy = state.settings.tool_policy
+        self.restricts = target.restricts_tools
+        self.most = target.max_tools
+        self.boundary = boundary
+        found = {item.item: item for item in chosen}
+        agent = {tool.id: tool for tool in roll.agent}
+        self.found: Mapping[ItemId, SelectedItem] = found
+        self.present = {tool.definition.name: tool for tool in roll.present}
+        picked = roll.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
+        self.chosen = {tool.definition.name: tool for tool in picked}
+        self.agent = {tool.definition.name: tool for tool in roll.agent}
+        # Of those that are chosen, the ones that search found: they can be described instead.
+        self.found_names = {n for n, tool in self.chosen.items() if tool.id in found}
+        self.there = self.present | self.agent
+        self.manual = {tool.id for tool in roll.manual}
+        self.standing = {tool.name: tool for tool in state.envelope.tools}
+        self.speaks_for_others = (
+            self.policy == "sticky"
+            and bool(self.agent)
+            # The embedded model calls whatever it is offered; a tool for tools is beyond it.
+            and target.wire != "llamacpp"
+            and USE_TOOL.name not in self.there
+            and state.settings.tool_joins is not None
+        )
+
+    def plan(self) -> ToolPlan:
+        wanted = self.present | self.chosen
+        new = [name for name in wanted if name not in self.standing]
+        joins = self._may_join(new)
+        described: tuple[str, ...] = ()
+        if not joins:
+            described = tuple(name for name in new if name in self.chosen)
+            new = [name for name in new if name in self.present]
+        names, over = self._within_limit(self._list(new, described))
+        described += tuple(name for name in over if name in self.found_names)
+        definitions = tuple(self._definition(name) for name in names)
+        changed = definitions != tuple(self.state.envelope.tools)
+        listed = names if changed else list(self.standing)
+        return ToolPlan(
+            definitions=definitions if changed else None,
+            reason=self._reason(names) if changed else "",
+            transformer=TOOLS_JOIN if changed and self._is_join(new) else TOOLS,
+            described=tuple(self._describe(name) for name in described),
+            forget=tuple(
+                self.there[name].id
+                for name in listed
+                if name in self.there and self.there[name].id in self.state.standing
+            ),
+            tools=tuple(self._context(n) for n in listed if n in self.there),
+            allowed=self._allowed(listed),
+            warnings=(*(self._warnings(names, over) if changed else ()),),
+        )
+
+    def _may_join(self, new: Sequence[str]) -> bool:
+        """Whether chosen tools go into the list; if it has to change anyway, they do."""
+        state, settings = self.state, self.state.settings
+        last = state.last_sent
+        if last is None or self.boundary is not None or not self.speaks_for_others:
+            return True
+        if any(name in self.present for name in new) or self._changed():
+            return True
+        return state.tool_joins < (settings.tool_joins or 0) and last.tokens <= JOIN_TOKENS
+
+    def _is_join(self, new: Sequence[str]) -> bool:
+        return (
+            self.boundary is None
+            and any(name in self.chosen for name in new)
+            and not any(name in self.present for name in new)
+        )
+
+    def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
+        """The names of the list, in order of first use. Without a reason to move, it stays."""
+        unsent = self.state.last_sent is None
+        gone = [n for n in self.standing if n not in self.there and n != USE_TOOL.name]
+        moves = bool(new or self._changed() or (unsent and gone))
+        if self.policy == "exact":
+            wanted = self.present | self.chosen
+            return [n for n in self.standing if n in wanted] + list(new)
+        late = self._described_before(described) if moves or self.boundary else []
+        idle = self._idle() if self.boundary else set()
+        speaks = self.speaks_for_others and USE_TOOL.name not in self.standing
+        if not (moves or late or idle or (speaks and (unsent or self.boundary))):
+            return list(self.standing)
+        keeps = [n for n in self.standing if (n in self.there and n not in idle) or self._speaks(n)]
+        first = [USE_TOOL.name] if speaks else []
+        return [*first, *keeps, *new, *late]
+
+    def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
+        """The names that a provider takes, and those that are too many for it: of what is chosen by
+        search the latest go first, of what is always in the last."""
+        if not self.most or len(names) <= self.most:
+            return names, []
+        last = [name for name in reversed(names) if name in self.agent]
+        last += [n for n in reversed(names) if n not in self.agent and not self._speaks(n)]
+        over = set(last[: len(names) - self.most])
+        return [n for n in names if n not in over], [n for n in names if n in over]
+
+    def _speaks(self, name: str) -> bool:
+        return name == USE_TOOL.name and self.speaks_for_others
+
+    def _described_before(self, described: Sequence[str]) -> list[str]:
+        """Tools that were described for earlier questions, and called since or chosen again."""
+        called = self._called()
+        return [
+            name
+            for name, tool in self.agent.items()
+            if tool.id in self.state.standing
+            and name not in self.standing
+            and name not in described
+            and name not in self.chosen
+            and name in called
+        ]
+
+    def _idle(self) -> set[str]:
+        """Tools of the list that were chosen for some question and are of no use any more."""
+        called = self._called()
+        return {
+            name
+            for name in self.standing
+            if name in self.agent and name not in self.chosen and name not in called
+        }
+
+    def _called(self) -> set[str]:
+        cached = self.state.envelope.cached
+        latest = cached.since(max(0, len(cached) - CALLED_WITHIN))
+        return {call.name for message in latest for call in message.calls} | {
+            name for name in self.agent for message in latest for call in message.calls
+            if call.name == USE_TOOL.name and f'"{name}"' in call.arguments
+        }  # fmt: skip
+
+    def _changed(self) -> list[str]:
+        return [
+            name
+            for name, definition in self.standing.items()
+            if name in self.there and self.there[name].definition != definition
+        ]
+
+    def _definition(self, name: str) -> ToolDefinition:
+        if name in self.there:
+            return self.there[name].definition
+        return USE_TOOL if self._speaks(name) else self.standing[name]
+
+    def _reason(self, names: Sequence[str]) -> str:
+        fresh = [name for name in names if name not in self.standing and name != USE_TOOL.name]
+        left = [name for name in self.standing if name not in names]
+        gone = [name for name in left if name not in self.there]
+        idle = [name for name in left if name in self.there]
+        why = [
+            ("new", fresh), ("changed", self._changed()), ("gone", gone),
+            ("not chosen any more", idle),
+        ]  # fmt: skip
+        said = "; ".join(f"{word}: {_listed(each)}" for word, each in why if each)
+        if self.boundary is not None and self.boundary.kind != "first_request":
+            said = f"{said} ({self.boundary.reason})"
+        return f"tools {said or 'described in the conversation can be called'}"
+
+    def _warnings(self, names: Sequence[str], over: Sequence[str]) -> tuple[str, ...]:
+        gone = [n for n in self.standing if n not in names and n not in self.there]
+        gone = [name for name in gone if name != USE_TOOL.name]
+        told = [f"no longer offered: {_listed(gone)}"] if gone else []
+        silent = [name for name in over if name not in self.found_names]
+        if silent:
+            told.append(
+                f"{len(silent)} tools are not offered, because a request takes {self.most}: "
+                f"{_listed(silent)}; choose tools by search (include: agent)"
+            )
+        return tuple(told)
+
+    def _describe(self, name: str) -> Attachment:
+        tool = self.chosen[name]
+        found = self.found[tool.id]
+        return Attachment(
+            item=describe_tool(tool),
+            include="agent",
+            score=found.score,
+            origin=found.origin,
+            source=found.source,
+        )
+
+    def _context(self, name: str) -> ContextTool:
+        tool = self.there[name]
+        found = self.found.get(tool.id)
+        if name in self.present:
+            include: Include = "manual" if tool.id in self.manual else "always"
+            return ContextTool(item=tool.id, name=name, include=include)
+        if found is None:
+            kept = name not in self.chosen
+            return ContextTool(item=tool.id, name=name, include="agent", kept=kept)
+        return ContextTool(
+            item=tool.id,
+            name=name,
+            include="agent",
+            score=found.score,
+            origin=found.origin,
+            source=found.source,
+        )
+
+    def _allowed(self, listed: Sequence[str]) -> tuple[str, ...] | None:
+        """What may be called, where that can be said without moving anything: not what a person
+        took out, nor what is gone."""
+        if not self.restricts:
+            return None
+        kept = tuple(name for name in listed if name in self.there or self._speaks(name))
+        return kept if len(kept) < len(listed) else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more

@@ -1,0 +1,102 @@
+"""Texts with their middle taken out, and said to be."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.compaction import find_cuts
+from lamina.values.message import Message, ToolResult
+from lamina.values.patch import ResultsReplace
+from lamina.values.request import LeftOut
+
+Count = Callable[[str], int]
+
+# What the line about a removed middle costs.
+NOTICE_TOKENS = 24
+_GAP = re.compile(r"\[\.\.\. ([\d,]+) tokens removed to fit the context window \.\.\.\]")
+# Less than this of an exchange is not worth keeping.
+LEAST_RESULTS = 500
+
+
+def shorten_text(text: str, limit: int, count: Count) -> str:
+    """`text` with about `limit` tokens of it left, the middle gone and said to be."""
+    size = count(text)
+    if size <= limit:
+        return text
+    half = len(text) * limit // size // 2
+    end = len(text) - half
+    # A gap that was there before goes with the middle, and its tokens are still missing.
+    before = sum(int(each.replace(",", "")) for each in _GAP.findall(text, half, end))
+    gap = f"\n[... {size - limit + before:,} tokens removed to fit the context window ...]\n"
+    return f"{text[:half]}{gap}{text[end:]}"
+
+
+def shorten_results(
+    results: Sequence[ToolResult], excess: int, count: Count
+) -> tuple[list[ToolResult], list[LeftOut]]:
+    """Tool results with `excess` tokens less: the largest lose their middle, and say so."""
+    sizes = {result.call_id: count(result.text) for result in results}
+    # A level that the large ones come down to; the small ones stay whole.
+    goal = max(0, sum(sizes.values()) - excess - NOTICE_TOKENS * len(results))
+    level, left = 0, sorted(sizes.values())
+    while left and left[0] * len(left) <= goal:
+        goal -= left.pop(0)
+    level = goal // len(left) if left else max(sizes.values(), default=0)
+    shortened, reports = [], []
+    for result in results:
+        size = sizes[result.call_id]
+        if size <= level:
+            shortened.append(result)
+            continue
+        shortened.append(replace(result, text=shorten_text(result.text, level, count)))
+        detail = f"the result of {result.name} lost {size - level:,} of its {size:,} tokens"
+        reports.append(
+            LeftOut(what=result_name(result), reason="window", detail=detail, tokens=size - level)
+        )
+    return shortened, reports
+
+
+def result_name(result: ToolResult) -> str:
+    """What a result is called where it is said that something of it is missing."""
+    return f"result:{result.call_id}"
+
+
+def is_result(what: str) -> bool:
+    return what.startswith("result:")
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """A call and its results that stay, shortened where they have to be."""
+
+    start: int
+    ops: tuple[ResultsReplace, ...] = ()
+    reports: tuple[LeftOut, ...] = ()
+
+
+def shorten_exchange(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    within: range,
+    room: int,
+    count: Count,
+    reason: str,
+) -> Exchange | None:
+    """The last exchange within these messages, brought down to `room`; None if too little of it
+    would be left, or if it is no call with its results."""
+    cuts = [cut for cut in find_cuts(messages) if cut in within]
+    if not cuts or within.stop - cuts[-1] != 2:
+        return None
+    start = cuts[-1]
+    call, answer = messages[start : within.stop]
+    results = [block for block in answer.blocks if isinstance(block, ToolResult)]
+    excess = sum(sizes[start : within.stop]) - room
+    if not call.calls or sum(count(result.text) for result in results) - excess < LEAST_RESULTS:
+        return None
+    if excess <= 0:
+        return Exchange(start=start)
+    shortened, reports = shorten_results(results, excess, count)
+    changed = tuple(new for new, old in zip(shortened, results, strict=True) if new is not old)
+    op = ResultsReplace(message=answer.id, results=changed, reason=reason)
+    return Exchange(start=start, ops=(op,), reports=tuple(reports))

@@ -1,0 +1,419 @@
+"""Any request of a session again, beside the one it was compared with when it was sent.
+
+Law: nothing is shown as sent that is not proven: the rebuilt segments are compared with the digests
+that were recorded, and a difference is said. Rebuilding costs one fold of the path and two prompts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from re import fullmatch
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.errors import LaminaError, UnknownSession
+from lamina.journal import Journal, State, fold_repaired, path_to, require_initial_state
+from lamina.layers import Assembler, Layout
+from lamina.ledger import shared_prefix
+from lamina.ports import TargetBook
+from lamina.record.layouts import left_in_cache, previous_reply
+from lamina.values.damage import Damage
+from lamina.values.entry import (
+    RENDERER,
+    Entry,
+    LeaveEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+)
+from lamina.values.message import Image, Text
+from lamina.values.prompt import Prompt, Segment
+from lamina.values.wire import WireRequest
+
+Status = Literal["kept", "added", "removed"]
+# Above this, texts that stand there often are no longer looked for everywhere.
+MANY = 2_000
+
+
+class ListedRequest(Struct, frozen=True, kw_only=True):
+    """One request with what came of it. `number` counts requests in order of writing, from 1."""
+
+    number: int
+    request: RequestEntry
+    reply: ReplyEntry | None = None
+    answer: MessageEntry | None = None
+    # Whether it is on the active path, and whether the session goes on with it.
+    active: bool = True
+    open: bool = False
+
+
+class RequestList(Struct, frozen=True, kw_only=True):
+    """All requests of a journal in order of writing, on every branch."""
+
+    listed: tuple[ListedRequest, ...]
+    # The number of each by the id of its entry.
+    numbers: Mapping[str, int]
+    # Requests that replies answer and that cannot be read.
+    lost: tuple[str, ...] = ()
+
+    def by_id(self, entry: str | None) -> ListedRequest | None:
+        number = self.numbers.get(entry or "")
+        return self.listed[number - 1] if number else None
+
+
+class SegmentChange(Struct, frozen=True, kw_only=True):
+    """A segment of a request, or of the one before that is gone. `index` is its place on the wire;
+    `stays` says that nothing in front of it changed, so that a cache can serve it."""
+
+    status: Status
+    segment: Segment
+    index: int
+    stays: bool = False
+    # The text it takes the place of, or an earlier version that still stands above.
+    instead_of: Segment | None = None
+    supersedes: Segment | None = None
+
+
+class RebuiltRequest(Struct, frozen=True, kw_only=True):
+    """A request as it was sent. `problems` is empty if that is proven; without a `prompt` it could
+    not be rebuilt at all."""
+
+    listed: ListedRequest
+    session: SessionEntry
+    base: ListedRequest | None = None
+    prompt: Prompt | None = None
+    state: State | None = None
+    changes: tuple[SegmentChange, ...] = ()
+    problems: tuple[str, ...] = ()
+    damage: tuple[Damage, ...] = ()
+
+
+def list_requests(journal: Journal) -> RequestList:
+    """Every request of the journal; nothing is rebuilt."""
+    entries = journal.entries
+    requests = [entry for entry in entries.values() if isinstance(entry, RequestEntry)]
+    replies: dict[str, ReplyEntry] = {}
+    answers: dict[str, MessageEntry] = {}
+    for entry in entries.values():
+        if isinstance(entry, ReplyEntry):
+            replies[entry.request] = entry
+        elif isinstance(entry, MessageEntry) and entry.message.role == "assistant":
+            answers.setdefault(_asked_by(entry, entries), entry)
+    active = path_to(journal.leaf, entries)
+    on_path = {entry.id for entry in active}
+    waiting = waiting_request(active)
+    numbers = {request.id: number for number, request in enumerate(requests, 1)}
+    return RequestList(
+        numbers=numbers,
+        listed=tuple(
+            ListedRequest(
+                number=numbers[request.id],
+                request=request,
+                reply=replies.get(request.id),
+                answer=answers.get(request.id),
+                active=request.id in on_path,
+                open=request.id == waiting,
+            )
+            for request in requests
+        ),
+        lost=tuple(request for request in replies if request not in numbers),
+    )
+
+
+def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
+    """The request that an answer is to: what a person did meanwhile may stand between them."""
+    at = entries.get(answer.parent or "")
+    while at is not None and not isinstance(at, RequestEntry | MessageEntry):
+        at = entries.get(at.parent or "")
+    return at.id if isinstance(at, RequestEntry) else ""
+
+
+def waiting_request(path: Sequence[Entry]) -> str:
+    """The request that waits for its answer at the end of a path."""
+    for entry in reversed(path):
+        if isinstance(entry, RequestEntry):
+            return entry.id
+        if isinstance(entry, MessageEntry | ReplyEntry | LeaveEntry):
+            break
+    return ""
+
+
+def find_request(requests: RequestList, wanted: str) -> ListedRequest:
+    """The request that a person means: by its number, from the end if that is negative, `last`,
+    or by the id of its entry or of what answered it.
+
+    Raises:
+        UnknownSession: there is no such request.
+    """
+    listed = requests.listed
+    for request in listed:
+        own = (request.request, request.answer, request.reply)
+        if wanted in [entry.id for entry in own if entry]:
+            return request
+    if not listed:
+        raise UnknownSession("the session has no requests that could be shown")
+    if wanted == "last":
+        return listed[-1]
+    near = [request for request in listed if request.request.id.lstrip("0") == wanted.lstrip("0")]
+    # With zeros in front it is the id of an entry.
+    number = int(wanted) if fullmatch(r"-?[1-9][0-9]{0,11}", wanted) else 0
+    if near and not number:
+        return near[0]
+    if number and -len(listed) <= number <= len(listed):
+        return listed[number - 1 if number > 0 else number]
+    has = f"{len(listed):,} request{'s' * (len(listed) > 1)}"
+    raise UnknownSession(
+        f"no request {wanted!r}: the session has {has}, numbered from 1; -1 or 'last' is the last "
+        f"one, an entry's id works as well, and --requests lists them"
+    )
+
+
+def rebuild_request(
+    journal: Journal, requests: RequestList, listed: ListedRequest, book: TargetBook
+) -> RebuiltRequest:
+    """The request again, compared with the one it was compared with when it was sent."""
+    request = listed.request
+    base = requests.by_id(request.base)
+    header = next(iter(journal.entries.values()))
+    assert isinstance(header, SessionEntry)
+    known = {request.request.id: request.request for request in requests.listed}
+    problems = list(_doubts(header, request, base, known))
+    damage: list[Damage] = []
+    state, earlier = _states(journal, listed, base, damage)
+    assemblers: dict[tuple[str, Layout], Assembler] = {}
+    before = None
+    if base and earlier:
+        before, wrong = _prove(base.request, earlier, book, assemblers, known)
+        if wrong:
+            problems.append(f"request {base.number}, which it was compared with, {wrong}")
+    after, wrong = _prove(request, state, book, assemblers, known)
+    if wrong:
+        problems.append(f"this request {wrong}")
+    return RebuiltRequest(
+        listed=listed,
+        session=header,
+        base=base,
+        prompt=after,
+        state=state,
+        changes=tuple(_changes(before, after, request.kept)) if after is not None else (),
+        problems=tuple(problems),
+        damage=(*journal.damage, *damage),
+    )
+
+
+def _doubts(
+    header: SessionEntry,
+    request: RequestEntry,
+    base: ListedRequest | None,
+    known: Mapping[str, RequestEntry],
+) -> Iterator[str]:
+    """Why a rebuilt request could not be proven, whatever comes of rebuilding it."""
+    if header.renderer != RENDERER:
+        yield (
+            f"the session was written by renderer {header.renderer}, this is {RENDERER}: "
+            f"its texts differ, and digests with them"
+        )
+    if request.base and base is None:
+        yield (
+            f"request {request.base!r}, which it was compared with, is lost: what went away "
+            f"cannot be shown"
+        )
+    if unproven := recorded_digests(request, known).count(None):
+        yield (
+            f"the digests of its first {unproven:,} segments are lost with an earlier request: "
+            f"they cannot be proven"
+        )
+
+
+def wire_request(
+    recorded: RebuiltRequest, book: TargetBook, blobs: Mapping[str, bytes]
+) -> WireRequest:
+    """What went to the encoder.
+
+    Raises:
+        UnknownSession: the request cannot be rebuilt.
+    """
+    if recorded.prompt is None or recorded.state is None:
+        raise UnknownSession("; ".join(recorded.problems))
+    header, request = recorded.session, recorded.listed.request
+    # A fork begins with requests that were sent under the name of what it was forked from.
+    older = bool(header.forked_from) and request.at < header.at
+    target = book.find(request.target)
+    return WireRequest(
+        prompt=recorded.prompt,
+        target=target,
+        options=recorded.state.envelope.options,
+        blobs=blobs,
+        cache_key=header.forked_from if older else header.session,
+        cache_ttl=recorded.state.settings.cache_ttl,
+        previous=previous_reply(recorded.state, target),
+        held=left_in_cache(request, recorded.base.request if recorded.base else None),
+        explicit_cache=recorded.state.settings.explicit_cache,
+    )
+
+
+def pictures_in(prompt: Prompt) -> list[str]:
+    """The digests of the images in a prompt."""
+    return sorted(
+        {segment.content.picture.digest for segment in prompt if isinstance(segment.content, Image)}
+    )
+
+
+def recorded_digests(
+    request: RequestEntry, known: Mapping[str, RequestEntry]
+) -> tuple[str | None, ...]:
+    """The digest of every segment in wire order, from the deltas in the journal; None where the
+    request that holds it is lost."""
+    need = request.kept + len(request.digests)
+    parts: list[Sequence[str | None]] = []
+    seen: set[str] = set()
+    at: RequestEntry | None = request
+    while need and at is not None and at.id not in seen:
+        seen.add(at.id)
+        kept = min(at.kept, need)
+        parts.append(at.digests[: need - kept])
+        need = kept
+        at = known.get(at.base or "")
+    parts.append([None] * need)
+    return tuple(digest for part in reversed(parts) for digest in part)
+
+
+def _states(
+    journal: Journal, listed: ListedRequest, base: ListedRequest | None, damage: list[Damage]
+) -> tuple[State, State | None]:
+    """The state at the request and at its base, which nearly always stands on the way."""
+    wanted = base.request.id if base else ""
+    state = earlier = None
+    for entry in path_to(listed.request.id, journal.entries):
+        state = (
+            require_initial_state(entry) if state is None else fold_repaired(state, entry, damage)
+        )
+        if entry.id == wanted:
+            earlier = state
+    assert state is not None
+    if base and earlier is None:
+        earlier, _ = _states(journal, base, None, [])
+    return state, earlier
+
+
+def _assemble(
+    request: RequestEntry,
+    state: State,
+    book: TargetBook,
+    assemblers: dict[tuple[str, Layout], Assembler],
+) -> Prompt:
+    target = book.find(request.target)
+    counter = book.counter(target)
+    layout = Layout(promotion=request.promotion, wire=target.wire)
+    # Two requests that are laid out alike share all that they have in common.
+    if (counter.name, layout) not in assemblers:
+        assemblers[counter.name, layout] = Assembler(counter.count, layout)
+    assembler = assemblers[counter.name, layout]
+    return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
+
+def _prove(
+    request: RequestEntry,
+    state: State,
+    book: TargetBook,
+    assemblers: dict[tuple[str, Layout], Assembler],
+    known: Mapping[str, RequestEntry],
+) -> tuple[Prompt | None, str]:
+    """The prompt of a request, and what is wrong with it."""
+    try:
+        prompt = _assemble(request, state, book, assemblers)
+    except KeyError as error:
+        return None, f"cannot be rebuilt: the content of {error.args[0]!r} is lost"
+    except LaminaError as error:
+        return None, f"cannot be rebuilt: {error}"
+    return prompt, _differs(request, prompt, known)
+
+
+def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestEntry]) -> str:
+    """Where the prompt is not what was recorded; nothing if it is."""
+    digests = recorded_digests(request, known)
+    segments = prompt.segments
+    wrong = [
+        index
+        for index, (digest, segment) in enumerate(zip(digests, segments, strict=False))
+        if digest is not None and digest != segment.digest
+    ]
+    first = wrong[0] if wrong else min(len(digests), len(segments))
+    if not wrong and len(digests) == len(segments):
+        return ""
+    if first < len(segments):
+        where = f"segment {first} ({segments[first].layer}, {segments[first].source})"
+    else:
+        where = f"segment {first}, which is missing"
+    return (
+        f"is shown otherwise than it was sent: it differs at {where}; {len(digests):,} segments "
+        f"were recorded, {len(segments):,} are rebuilt"
+    )
+
+
+# -- what changed -------------------------------------------------------------------------------
+
+
+def _changes(before: Prompt | None, after: Prompt, kept: int) -> Iterator[SegmentChange]:
+    """The segments of both in wire order. Without the request before, what was recorded says how
+    far they agree."""
+    shared = min(kept, len(after)) if before is None else shared_prefix(before, after)
+    new = after.segments
+    standing: dict[str, Segment] = {}
+    for index, segment in enumerate(new[:shared]):
+        standing[_artefact(segment)] = segment
+        yield SegmentChange(status="kept", segment=segment, index=index, stays=True)
+    old = before.segments if before is not None else new[:shared]
+    matcher = SequenceMatcher(
+        None,
+        [segment.digest for segment in old[shared:]],
+        [segment.digest for segment in new[shared:]],
+        autojunk=len(new) - shared > MANY,
+    )
+    for kind, *places in matcher.get_opcodes():
+        old_from, old_to, new_from, new_to = (shared + place for place in places)
+        if kind == "equal":
+            for index in range(new_from, new_to):
+                yield SegmentChange(status="kept", segment=new[index], index=index)
+            continue
+        gone = old[old_from:old_to]
+        for index, segment in enumerate(gone, old_from):
+            yield SegmentChange(status="removed", segment=segment, index=index)
+        for index in range(new_from, new_to):
+            alone = len(gone) == new_to - new_from == 1
+            yield _added(new[index], index, gone, standing, alone=alone)
+
+
+def _added(
+    segment: Segment,
+    index: int,
+    gone: Sequence[Segment],
+    standing: Mapping[str, Segment],
+    *,
+    alone: bool,
+) -> SegmentChange:
+    instead = supersedes = None
+    if isinstance(segment.content, Text):
+        instead = next((each for each in gone if _replaces(segment, each, alone)), None)
+        above = standing.get(_artefact(segment))
+        if instead is None and above is not None and "@" in segment.source:
+            supersedes = above if isinstance(above.content, Text) else None
+    return SegmentChange(
+        status="added", segment=segment, index=index, instead_of=instead, supersedes=supersedes
+    )
+
+
+def _replaces(segment: Segment, gone: Segment, alone: bool) -> bool:
+    if not isinstance(gone.content, Text) or gone.role != segment.role:
+        return False
+    if _artefact(segment) == _artefact(gone):
+        return True
+    kind = segment.source.partition(":")[0]
+    # Another question is no other version of the one before.
+    return alone and kind != "message" and kind == gone.source.partition(":")[0]
+
+
+def _artefact(segment: Segment) -> str:
+    """What a segment is of, whatever its version."""
+    return segment.source.rpartition("@")[0] or segment.source

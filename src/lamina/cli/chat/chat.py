@@ -1,0 +1,328 @@
+"""The chat: messages in, answers out, until somebody leaves.
+
+Laws: an error is a line and the chat goes on. Ctrl-C stops what runs, not the chat. Whatever ends
+the chat, the session is kept and closed.
+"""
+
+import shlex
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+from lamina.cli.answers import CUT_OFF
+from lamina.cli.chat.approver import KeyboardApprover
+from lamina.cli.chat.indexer import BackgroundIndexer
+from lamina.cli.chat.item_overview import ItemOverview
+from lamina.cli.chat.mentions import find_mentions
+from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
+from lamina.cli.chat.slash.commands import SlashCommands
+from lamina.cli.chat.turn_cost import TurnCost, cache_line, status_line, sum_reports
+from lamina.cli.chat.turn_view import TurnView
+from lamina.cli.chat.views import questions_of
+from lamina.cli.chat.welcome import greet
+from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.screen import Screen, quiet_keys
+from lamina.cli.terminal_text import one_line
+from lamina.errors import LaminaError
+from lamina.ports import WorkspaceSource
+from lamina.runners.error_groups import single_errors
+from lamina.runners.qa import QaRunner
+from lamina.runners.runner import Answer, ChatRunner, Listener
+from lamina.session.tree import name_of
+from lamina.values.entry import ReplyEntry
+from lamina.values.item import AttachmentSpec
+
+HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
+# Why an answer ended, where a person should know.
+STOPS = {
+    **dict.fromkeys(
+        CUT_OFF, "(cut off: the answer reached its limit; /settings max_tokens changes it)"
+    ),
+    "repetition": "(stopped: the model began to say the same over and over)",
+}
+INTERRUPTED = 130
+# What people type to leave, out of habit.
+LEAVE_WORDS = ("exit", "quit")
+
+
+class Chat:
+    """One session in a conversation with one person. `attached` stays attached until it is taken
+    away: paths, and whether they are essential."""
+
+    def __init__(
+        self,
+        runner: ChatRunner,
+        screen: Screen,
+        approver: KeyboardApprover,
+        *,
+        workspace: WorkspaceSource,
+        root: Path,
+        attached: dict[str, bool] | None = None,
+        active: str | None = None,
+    ) -> None:
+        self.runner = runner
+        self.session = runner.session
+        self.screen = screen
+        self.workspace = workspace
+        self.root = root
+        self.attached = attached if attached is not None else {}
+        # The note that is open in front of the person: its pictures go along.
+        self.active = active
+        self.members = ItemOverview(runner)
+        self.commands = SlashCommands(self)
+        # What the next line begins with, to be edited.
+        self.offered = ""
+        self.leaving = False
+        self._code = 0
+        self._said: set[str] = set()
+        self._asked: set[str] = set()
+        self._everything = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None
+        self._approver = approver
+        approver.stop = runner.abort
+        self._source: MessageSource = SilentSource()
+        # Made once per prompt, for it is drawn at every key.
+        self._toolbar = ""
+        self._meanwhile: BackgroundIndexer | None = None
+        if screen.live and isinstance(runner, QaRunner) and self.session.searcher is not None:
+            self._meanwhile = BackgroundIndexer(self.session.searcher)
+
+    # -- from outside ----------------------------------------------------------------------------
+
+    def listen_to(self, source: MessageSource) -> None:
+        """Where messages and decisions come from."""
+        self._source = self._approver.source = source
+
+    async def talk(self) -> int:
+        """Talks until somebody leaves; the exit code."""
+        try:
+            return await self._talk()
+        except OSError:
+            # Nobody is there any more to be told.
+            if self._code:
+                return self._code
+            raise
+
+    async def _talk(self) -> int:
+        with self._everything:
+            self._said.update(f"journal: {damage}" for damage in self.session.damage)
+            await greet(self.session, self.screen)
+            await self._converse()
+            self._say_goodbye()
+        return self._code
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stops what runs; where nothing can be redrawn, all of it."""
+        if not self.screen.live:
+            self.end(INTERRUPTED)
+        elif self.runner.abort():
+            return
+        elif self._scope is not None:
+            self._scope.cancel()
+        else:
+            # Nothing runs and nobody is asked: a key that came a moment too late means nothing.
+            self._source.interrupt()
+
+    def end(self, code: int) -> None:
+        """Ends the chat from outside; what came of an answer is kept."""
+        self._code = code
+        self._everything.cancel()
+
+    def fail(self, problem: str) -> None:
+        """Says what went wrong; where nobody watches, the exit code says so as well."""
+        self.screen.fail(problem)
+        if not self.screen.live:
+            self._code = 1
+
+    def toolbar(self) -> str:
+        """What stands below the line that is typed."""
+        told = self._meanwhile.told if self._meanwhile else ""
+        return f"{self._toolbar} · {told}" if told else self._toolbar
+
+    def _describe(self) -> str:
+        session = self.session
+        used = session.state.last_sent.tokens if session.state.last_sent else 0
+        parts = [session.settings.target, f"{used:,} of {self._window():,} tokens"]
+        if self.attached:
+            parts.append(f"{len(self.attached)} attached")
+        if session.state.pinned:
+            parts.append(f"{len(session.state.pinned)} pinned")
+        told = " · ".join(parts)
+        # The name gets the room that is left.
+        name = name_of(session.entries) or session.id
+        return f"{one_line(name, max(8, self.screen.width - len(told) - 4))} · {told}"
+
+    # -- the conversation ------------------------------------------------------------------------
+
+    async def _converse(self) -> None:
+        warned = False
+        while not self.leaving:
+            offered, self.offered = self.offered, ""
+            if self.screen.live:
+                # For completion, which cannot wait.
+                await self.members.look_up()
+            self._toolbar = self._describe()
+            try:
+                line = await self._read(offered)
+            except EOFError:
+                return
+            except InputInterrupt:
+                if warned:
+                    return
+                warned = True
+                self.screen.tell(HOW_TO_QUIT)
+                continue
+            warned = False
+            if line.strip():
+                await self.take(line)
+
+    async def _read(self, offered: str) -> str:
+        if self._meanwhile is None:
+            return await self._source.read(offered)
+        async with self._meanwhile.working():
+            return await self._source.read(offered)
+
+    async def take(self, line: str) -> None:
+        """Does what a line says: a command, or a message."""
+        try:
+            with self._interruptible():
+                if line.strip() in LEAVE_WORDS:
+                    self.screen.tell(f"/quit leaves; //{line.strip()} sends it as a message")
+                elif line.startswith("/") and not line.startswith("//"):
+                    await self.commands.run(line)
+                else:
+                    await self.ask(_unescape(line))
+        except LaminaError as error:
+            self.fail(str(error))
+        except OSError:
+            # The terminal is gone, or the disk: there is nothing to go on with.
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.fail(f"{type(error).__name__}: {error} (a bug in Lamina; the session is kept)")
+        if self.screen.live:
+            self.screen.tell("")
+
+    async def ask(self, text: str) -> None:
+        """Sends a message, with what is attached and mentioned."""
+        found = await find_mentions(text, self.workspace, self.root)
+        for name in found.unknown:
+            self.screen.tell(f"@{name} is not a file here; it is sent as text")
+        if found.guides and not await self.members.has_guides():
+            names = ", ".join(map(one_line, found.guides))
+            self.screen.tell(
+                f"{names}: this session has no rules and references to add; sent as text"
+            )
+        attach = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
+        attach += [
+            AttachmentSpec(what=path, essential=vital) for path, vital in self.attached.items()
+        ]
+        attach += [AttachmentSpec(what=path) for path in found.paths if path not in self.attached]
+        await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
+
+    async def go_on(self) -> None:
+        """Goes on with a turn that was left in the middle."""
+        await self._turn(lambda listen: self.runner.go_on(on_event=listen))
+
+    # -- a turn ----------------------------------------------------------------------------------
+
+    async def _turn(self, begin: Callable[[Listener], Awaitable[Answer]]) -> None:
+        drawing = self._approver.drawing = TurnView(self.screen, self._said)
+        answer: Answer | None = None
+        with quiet_keys(self.screen), single_errors():
+            async with anyio.create_task_group() as group:
+                group.start_soon(drawing.keep_drawing)
+                try:
+                    cites = isinstance(self.runner, QaRunner)
+                    answer = await begin(hold_until_final(drawing.take) if cites else drawing.take)
+                except LaminaError as error:
+                    drawing.finish()
+                    self.fail(str(error))
+                    self._say_what_is_left()
+                finally:
+                    group.cancel_scope.cancel()
+                    drawing.finish()
+        if answer is not None:
+            self._conclude(answer, drawing)
+        self._asked.add(self.session.settings.target)
+
+    def _conclude(self, answer: Answer, drawing: TurnView) -> None:
+        """What is to be said when a turn is over."""
+        tell = self.screen.tell
+        spent = sum_reports(drawing.reports) if drawing.reports else None
+        if answer.ending == "aborted":
+            if self.session.interrupted:
+                tell("(stopped before the first word; /resume sends the question again)")
+            else:
+                tell("(stopped)")
+            spent = spent or self._spent_on(answer)
+        elif answer.ending == "answered":
+            if not answer.text.strip():
+                tell("(the model said nothing)")
+            if answer.turn and (stop := STOPS.get(answer.turn.stop)):
+                tell(stop)
+            if notes := footnotes(answer):
+                self.screen.write("\n" + "\n".join(notes) + "\n")
+        else:
+            tell("(left in the middle; /resume goes on, or ask something else)")
+        if spent:
+            tell(status_line(spent))
+        verdict = drawing.reports[-1].verdict if drawing.reports else None
+        anew = (
+            self.session.target().provider == "local"
+            and self.session.settings.target not in self._asked
+        )
+        if line := cache_line(verdict, loaded_anew=anew):
+            tell(f"cache: {line}")
+
+    def _say_what_is_left(self) -> None:
+        if self.session.interrupted or self.session.waiting:
+            self.screen.tell("the question is kept: /resume sends it again, or ask something else")
+
+    def _spent_on(self, answer: Answer) -> TurnCost | None:
+        """What is known of the cost of an answer that was stopped."""
+        if answer.turn is None:
+            return None
+        for entry in reversed(self.session.path):
+            if isinstance(entry, ReplyEntry) and entry.request == answer.turn.id:
+                return TurnCost(usage=entry.usage) if entry.usage.input else None
+        return None
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        with anyio.CancelScope() as self._scope:
+            try:
+                yield
+            finally:
+                stopped, self._scope = self._scope.cancel_called, None
+        if stopped:
+            self.screen.tell("(stopped)")
+
+    def _window(self) -> int:
+        return self.session.settings.window or self.session.target().window
+
+    def _say_goodbye(self) -> None:
+        if self.screen.live and questions_of(self.session):
+            # On a line of its own, to be copied.
+            self.screen.tell("the session is kept; this goes on with it:")
+            self.screen.tell(f"  {how_to_go_on(self.session.id, self.root)}")
+
+
+def how_to_go_on(session: str, root: Path) -> str:
+    """The command that opens a session again from this folder, whatever others there are."""
+    words = ["lamina", "chat", "-s", session]
+    if root.resolve() != Path.cwd():
+        words += ["-w", str(root)]
+    return shlex.join(words)
+
+
+def _unescape(line: str) -> str:
+    """The message that a line is: of two slashes at its beginning one is sent, and none in front
+    of a word that would otherwise not be sent at all."""
+    if not line.startswith("//"):
+        return line
+    word = line[2:].strip()
+    return word if word in LEAVE_WORDS else line[1:]

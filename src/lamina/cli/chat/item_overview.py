@@ -1,0 +1,103 @@
+"""The rules, references and tools that a session has, and that it could have.
+
+Law: what completion offers was looked up before; typing never waits for a file or a server.
+"""
+
+from msgspec import Struct
+
+from lamina.cli.chat.mentions import mention_guide
+from lamina.cli.terminal_text import one_line
+from lamina.errors import LaminaError
+from lamina.runners.runner import ChatRunner
+from lamina.session.members import SessionItem
+from lamina.sources.selector import describe_problems
+from lamina.values.item import ItemId, kind_of
+
+ABOUT = 60
+
+
+class AgentItem(Struct, frozen=True, kw_only=True):
+    """Something that the agent has: `include` is its own mode, `about` what it says of itself."""
+
+    item: ItemId
+    include: str
+    about: str = ""
+    # It joins when a file that fits one of these is attached.
+    globs: tuple[str, ...] = ()
+    # Whether a person took it out of the session.
+    removed: bool = False
+
+
+class ItemOverview:
+    """What was last looked up."""
+
+    def __init__(self, runner: ChatRunner) -> None:
+        self._runner = runner
+        self.inside: tuple[SessionItem, ...] = ()
+        self.known: tuple[AgentItem, ...] = ()
+        self.problems: tuple[str, ...] = ()
+
+    async def look_up(self, *, tools: bool = False) -> None:
+        """Looks at the agent's files again, and with `tools` asks its servers as well. What cannot
+        be read stays as it was."""
+        session = self._runner.session
+        turns = session.turns
+        try:
+            if tools:
+                # A session learns of its tools with a question; there may not have been one.
+                turns.toolset = await self._runner.toolset()
+            guides = await turns.selector.guides()
+            self.inside = await session.items()
+        except (LaminaError, OSError) as error:
+            self.problems = (str(error),)
+            return
+        said = session.state.members
+        found = [
+            AgentItem(
+                item=guide.id, include=guide.include, about=guide.description, globs=guide.globs
+            )
+            for guide in guides.guides
+        ]
+        found += [
+            AgentItem(item=tool.id, include=tool.include, about=tool.definition.description)
+            for tool in turns.toolset.tools
+        ]
+        self.known = tuple(
+            AgentItem(
+                item=item.item,
+                include=item.include,
+                about=one_line(item.about, ABOUT),
+                globs=item.globs,
+                removed=said.get(item.item) == "removed",
+            )
+            for item in found
+        )
+        self.problems = tuple(describe_problems(guides.problems))
+
+    async def has_guides(self) -> bool:
+        """Whether there are rules or references to mention."""
+        await self.look_up()
+        return any(kind_of(item.item) != "tool" for item in self.known)
+
+    @property
+    def outside(self) -> tuple[AgentItem, ...]:
+        """What can be added."""
+        inside = {item.item for item in self.inside}
+        return tuple(item for item in self.known if item.item not in inside)
+
+    @property
+    def addable(self) -> list[tuple[str, str]]:
+        return [(item.item, item.about) for item in self.outside]
+
+    @property
+    def removable(self) -> list[tuple[str, str]]:
+        inside = [
+            (str(item.item), "missing" if item.missing else item.include) for item in self.inside
+        ]
+        searched = [item for item in self.outside if item.include == "agent" and not item.removed]
+        return inside + [(item.item, "found by search") for item in searched]
+
+    @property
+    def mentions(self) -> list[tuple[str, str]]:
+        guides = [item for item in self.known if kind_of(item.item) != "tool"]
+        return [(mention_guide(guide.item), guide.about) for guide in guides]

@@ -1,0 +1,132 @@
+"""Settings by name, from what a person types.
+
+Laws: a value is taken as the setting's own type, or refused with what it may be. A setting that
+has parts is named with a dot (`guide_search.top_n`); without one it is set as a whole, by the name
+of a preset.
+"""
+
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from lamina.errors import InvalidSetting, UsageError
+from lamina.values.envelope import Options
+from lamina.values.selection import Preset, SearchSettings
+from lamina.values.settings import Settings
+
+_WORDS = {
+    int: "a whole number", float: "a number", str: "a text", bool: "true or false",
+    NoneType: "none",
+}  # fmt: skip
+# What people write for yes and no, besides what JSON has for it.
+_SAID = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+OWN_VALUES = "(values of its own)"
+
+
+def _typed(holder: type[Struct]) -> dict[str, Any]:
+    """The fields that can be typed in a word, and the parts of those that cannot."""
+    found: dict[str, Any] = {}
+    for field in fields(holder):
+        kind = field.type
+        if kind is SearchSettings:
+            found[field.name] = Preset
+            found |= {f"{field.name}.{part}": each for part, each in _typed(kind).items()}
+        elif get_origin(kind) is Literal or set(get_args(kind) or (kind,)) <= set(_WORDS):
+            found[field.name] = kind
+    return found
+
+
+_OPTIONS = _typed(Options)
+SETTING_TYPES: dict[str, Any] = _typed(Settings) | _OPTIONS
+NONE = "none"
+
+
+def is_option(name: str) -> bool:
+    """Whether it goes with a request, and is no setting of the session."""
+    return name in _OPTIONS
+
+
+def parse_setting(name: str, text: str) -> Any:
+    """The value that `text` is for a setting.
+
+    Raises:
+        UsageError: there is no such setting.
+        InvalidSetting: it is no value of it.
+    """
+    if name not in SETTING_TYPES:
+        raise UsageError(f"no setting {name!r}; /settings lists them")
+    given = None if text.lower() == NONE else text
+    if SETTING_TYPES[name] is bool:
+        given = _SAID.get(text.lower(), text.lower())
+    try:
+        return msgspec.convert(given, SETTING_TYPES[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidSetting(name, text, f"must be {describe_allowed(name)}") from error
+
+
+def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]:
+    """What `Session.change` is to be told, so that a setting gets a value that was parsed.
+
+    Raises:
+        InvalidSetting: the value is out of range.
+    """
+    whole, dot, part = name.partition(".")
+    if dot:
+        return {whole: replace(getattr(settings, whole), **{part: value})}
+    if SETTING_TYPES[name] is Preset:
+        from lamina.selection.presets import preset
+
+        return {name: preset(value)}
+    return {name: value}
+
+
+def describe_allowed(name: str) -> str:
+    """What a setting may be, in words."""
+    kind = SETTING_TYPES[name]
+    choices = choices_of(name)
+    if kind is not bool and choices:
+        return f"one of {', '.join(choices)}"
+    return " or ".join(_WORDS[arg] for arg in get_args(kind) or (kind,))
+
+
+def choices_of(name: str) -> tuple[str, ...]:
+    """The words that a setting may be, if it is one of a few."""
+    kind = SETTING_TYPES.get(name)
+    if kind is bool:
+        return ("true", "false")
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def write_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, SearchSettings):
+        return _preset_of(value)
+    return NONE if value is None else str(value)
+
+
+def _preset_of(value: SearchSettings) -> str:
+    from lamina.selection.presets import preset
+
+    return next((name for name in get_args(Preset) if preset(name) == value), OWN_VALUES)
+
+
+def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
+    """Names, values, and what they are by default."""
+    return [*_listed(settings), *_listed(options)]
+
+
+def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
+    rows = []
+    for field in fields(holder):
+        name = f"{prefix}{field.name}"
+        if name not in SETTING_TYPES:
+            continue
+        value = getattr(holder, field.name)
+        rows.append((name, write_value(value), write_value(field.default)))
+        if isinstance(value, SearchSettings):
+            rows += _listed(value, f"{name}.")
+    return rows

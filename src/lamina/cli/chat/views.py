@@ -1,0 +1,289 @@
+"""What the commands show: requests, the tree, settings and tools, as tables of a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import ConsoleRenderable, Group
+from rich.table import Table
+from rich.text import Text
+
+from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
+from lamina.cli.answers import describe_layers, leading_cached
+from lamina.cli.chat.item_overview import AgentItem, ItemOverview
+from lamina.cli.chat.settings import list_settings
+from lamina.cli.chat.slash.command_table import COMMANDS
+from lamina.cli.difference import LAYER_NAMES
+from lamina.cli.log import describe_entry, describe_inclusion
+from lamina.cli.recorder import PLACEMENT_NAMES
+from lamina.cli.terminal_text import one_line, visible
+from lamina.journal import Journal
+from lamina.providers.model_book import load_book
+from lamina.session.session import Session
+from lamina.session.tree import labels_of
+from lamina.values.entry import Entry, MessageEntry
+from lamina.values.item import key_of
+from lamina.values.prompt import Segment
+from lamina.values.request import RequestContext
+from lamina.values.tool import Toolset
+
+# How something came to be in a session, and what becomes of what is not.
+WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
+# The longest list of patterns that is shown, in columns.
+GLOBS = 24
+WHY_OUT = {"manual": "not sent", "agent": "found by search"}
+
+
+def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        # What must be copied or compared stays whole; the last column takes the rest.
+        made.add_column(
+            name, justify="right" if name in right else "left", overflow="fold",
+            no_wrap=name in right,
+        )  # fmt: skip
+    return made
+
+
+def show_help() -> ConsoleRenderable:
+    made = make_table("command", "what it does")
+    made.show_header = False
+    for command in COMMANDS.values():
+        made.add_row(f"/{command.name} {command.usage}".rstrip(), command.about)
+    made.add_row("@path", 'attach a file to one message; or @"a b.md"')
+    made.add_row("@rule:name @ref:name", "add a rule or a reference to the session")
+    made.add_row("//text", "a message that begins with a slash")
+    made.add_row("Esc Enter", "a new line; Ctrl-C stops an answer, Ctrl-D leaves")
+    return made
+
+
+# -- the last request ---------------------------------------------------------------------------
+
+
+def last_request(session: Session) -> RebuiltRequest | None:
+    """The last request on the path, rebuilt from the journal."""
+    entries = {entry.id: entry for entry in session.entries}
+    journal = Journal(entries=entries, leaf=session.state.leaf)
+    requests = list_requests(journal)
+    last = next((request for request in reversed(requests.listed) if request.active), None)
+    return rebuild_request(journal, requests, last, load_book()) if last else None
+
+
+def show_request(recorded: RebuiltRequest, *, full: bool) -> ConsoleRenderable:
+    """What a request was made of."""
+    listed, prompt = recorded.listed, recorded.prompt
+    context = listed.request.context
+    fit = context.fit
+    parts: list[ConsoleRenderable] = [
+        Text(
+            f"request {listed.number} to {context.target}: {listed.request.tokens:,} of "
+            f"{fit.available:,} tokens ({fit.reserve:,} more are kept for the answer)"
+        )
+    ]
+    parts += [Text(f"! {problem}", style="yellow") for problem in recorded.problems]
+    if prompt is not None:
+        usage = listed.reply.usage if listed.reply else None
+        layers = make_table("layer", "tokens", "cached", right=("tokens", "cached"))
+        cached = leading_cached(prompt.tokens, context.agreement, usage)
+        for row in describe_layers(prompt, cached, context.agreement.tokens):
+            layers.add_row(LAYER_NAMES[row["id"]], f"{row['tokens']:,}", f"{row['cached']:,}")
+        parts += [Text(), layers]
+    parts += _agreement(context)
+    parts += _items(context)
+    parts += [Text(f"! {visible(warning)}", style="yellow") for warning in context.warnings]
+    if full and prompt is not None:
+        parts += _segments(prompt)
+    elif prompt is not None:
+        parts += [Text(), Text("/context --full shows every segment as it was sent", style="dim")]
+    return Group(*parts)
+
+
+def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
+    lines = [f"boundary: {boundary.reason}" for boundary in context.boundaries]
+    agreement = context.agreement
+    if not agreement.first:
+        lines.append(
+            f"{agreement.tokens:,} tokens are those of the request before, "
+            f"{agreement.reprocessed:,} are new"
+        )
+    if broke := agreement.broke:
+        lines.append(f"the prefix moved at {broke.source} ({broke.layer}): {broke.reason}")
+    return [Text(), *(Text(visible(line)) for line in lines)] if lines else []
+
+
+def _items(context: RequestContext) -> list[ConsoleRenderable]:
+    parts: list[ConsoleRenderable] = []
+    if context.items:
+        items = make_table("item", "tokens", "stands in", "included", "why", right=("tokens",))
+        for item in context.items:
+            why = ", ".join(filter(None, ("essential" * item.essential, item.reason)))
+            items.add_row(
+                visible(item.label), f"{item.tokens:,}", PLACEMENT_NAMES[item.placement],
+                visible(describe_inclusion(item)), visible(why),
+            )  # fmt: skip
+        parts += [Text(), items]
+    if context.tools:
+        tools = make_table("tool", "tokens", "included", right=("tokens",))
+        for tool in context.tools:
+            tools.add_row(
+                visible(key_of(tool.item)), f"{tool.tokens:,}", visible(describe_inclusion(tool))
+            )
+        parts += [Text(), tools]
+    if context.left_out:
+        out = make_table("left out", "reason", "detail")
+        for omission in context.left_out:
+            out.add_row(visible(omission.what), omission.reason, visible(omission.detail))
+        parts += [Text(), out]
+    return parts
+
+
+def _segments(prompt: Iterable[Segment]) -> list[ConsoleRenderable]:
+    parts: list[ConsoleRenderable] = []
+    for _, run in groupby(prompt, lambda segment: (segment.layer, segment.message)):
+        for segment in run:
+            kept = "" if segment.cached else ", this request only"
+            head = (
+                f"{segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens"
+            )
+            parts += [Text(), Text(visible(head + kept), style="bold")]
+            said = segment.text
+            if not said:
+                _, said = type(segment.content).__name__, repr(segment.content)
+            parts.append(Text(visible(said.strip("\n"))))
+    return parts
+
+
+# -- the tree -----------------------------------------------------------------------------------
+
+
+def questions_of(session: Session) -> list[MessageEntry]:
+    """All questions in order of asking, on every branch."""
+    return [
+        entry
+        for entry in session.entries
+        if isinstance(entry, MessageEntry) and entry.message.role == "user"
+    ]
+
+
+def show_tree(session: Session, width: int) -> ConsoleRenderable:
+    """Questions with those asked behind them: what goes on stays in line, branches are set in."""
+    entries = {entry.id: entry for entry in session.entries}
+    active = {entry.id for entry in session.path}
+    labels = labels_of(session.entries)
+    behind: dict[str, list[MessageEntry]] = {}
+    for question in questions_of(session):
+        behind.setdefault(_asked_before(question, entries), []).append(question)
+    lines: list[Text] = []
+    waiting = _pile(behind.get("", []), 0, active)
+    while waiting:
+        question, depth = waiting.pop()
+        lines.append(_question(question, depth, question.id in active, labels, width))
+        waiting += _pile(behind.get(question.id, []), depth, active)
+    if not lines:
+        return Text("nothing was asked yet", style="dim")
+    return Group(*lines, Text("* is the active branch; /branch ENTRY asks one anew", style="dim"))
+
+
+def _pile(
+    questions: list[MessageEntry], depth: int, active: set[str]
+) -> list[tuple[MessageEntry, int]]:
+    """Questions with how far they are set in, the first one on top; the one that the session goes
+    on with comes last and stays in line."""
+    pile = sorted(questions, key=lambda question: question.id in active)
+    return [(entry, depth + (place > 0)) for place, entry in enumerate(reversed(pile))]
+
+
+def _asked_before(question: Entry, entries: Mapping[str, Entry]) -> str:
+    at = entries.get(question.parent or "")
+    while at is not None:
+        if isinstance(at, MessageEntry) and at.message.role == "user":
+            return at.id
+        at = entries.get(at.parent or "")
+    return ""
+
+
+def _question(
+    entry: MessageEntry, depth: int, active: bool, labels: Mapping[str, str], width: int
+) -> Text:
+    label = f"  «{one_line(labels[entry.id])}»" if entry.id in labels else ""
+    head = f"{'* ' if active else '  '}{'   ' * depth}{entry.id}  "
+    said = one_line(entry.message.text, max(20, width - len(head) - len(label)))
+    return Text(f"{head}{said}{label}", style="" if active else "dim")
+
+
+# -- the rest -----------------------------------------------------------------------------------
+
+
+def show_settings(session: Session) -> ConsoleRenderable:
+    made = make_table("setting", "value", "by default")
+    for name, value, usual in list_settings(session.settings, session.envelope.options):
+        changed = value != usual
+        made.add_row(
+            name, visible(value), usual if changed else "", style="bold" if changed else ""
+        )
+    return made
+
+
+def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleRenderable:
+    parts: list[ConsoleRenderable] = []
+    if toolset.tools:
+        made = make_table("tool", "before it runs", "what it does")
+        for tool in toolset.tools:
+            asked = "you are asked" if tool.permission == "required" else "nobody is asked"
+            if tool.id in allowed:
+                asked = "allowed for this session"
+            about = one_line(tool.definition.description, width)
+            made.add_row(one_line(tool.label or tool.definition.name), asked, about)
+        parts.append(made)
+    else:
+        parts.append(Text("no tools: --mcp FILE brings those of MCP servers", style="dim"))
+    for each in toolset.withheld:
+        told = f"! withheld: {one_line(each.what)} ({each.reason}): {one_line(each.detail)}"
+        parts.append(Text(told, style="yellow"))
+    return Group(*parts)
+
+
+def show_items(members: ItemOverview) -> ConsoleRenderable:
+    """What applies to every message, and what could."""
+    parts: list[ConsoleRenderable] = []
+    about = {item.item: item.about for item in members.known}
+    if members.inside:
+        made = make_table("in this session", "why", "what it is")
+        for item in members.inside:
+            why = Text("missing", style="red") if item.missing else Text(WHY_IN[item.include])
+            made.add_row(Text(one_line(item.item)), why, Text(about.get(item.item, "")))
+        parts.append(made)
+    else:
+        parts.append(Text("no rules, references or tools apply to every message", style="dim"))
+    if members.outside:
+        made = make_table("can be added", "until then", "what it is")
+        for other in members.outside:
+            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(other.about))
+        parts += [Text(), made]
+    parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.problems]
+    parts.append(
+        Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")
+    )
+    return Group(*parts)
+
+
+def _until(other: AgentItem) -> str:
+    """When it is sent, as long as nobody adds it."""
+    if other.removed:
+        return "taken out"
+    if other.globs and other.include == "manual":
+        return f"joins with {one_line(', '.join(other.globs), GLOBS)}"
+    return WHY_OUT.get(other.include, other.include)
+
+
+def show_log(session: Session, count: int, width: int) -> ConsoleRenderable:
+    """The last entries of the path, a line each."""
+    path = session.path
+    lines: list[Text] = []
+    if len(path) > count:
+        told = f"{len(path) - count:,} earlier entries; `lamina log {session.id}` shows all"
+        lines.append(Text(told, style="dim"))
+    for entry in path[-count:]:
+        kind, said = describe_entry(entry)
+        head = f"{entry.id}  {kind:<10} "
+        lines.append(Text(head + one_line(said, max(20, width - len(head)))))
+    return Group(*lines)

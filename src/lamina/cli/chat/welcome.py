@@ -1,0 +1,70 @@
+"""What is said when a chat opens: a new session, or where the old one stands."""
+
+from lamina.cli.screen import Screen
+from lamina.cli.terminal_text import one_line
+from lamina.errors import LaminaError
+from lamina.providers.model_book import DEFAULT_TARGET, LOCAL
+from lamina.session.session import Session
+from lamina.session.tree import name_of
+from lamina.values.entry import MessageEntry
+from lamina.values.settings import Target
+from lamina.wiring.clients import Clients
+
+
+async def greet(session: Session, screen: Screen) -> None:
+    """Says what a person has to know before the first question."""
+    said = [entry for entry in session.path if isinstance(entry, MessageEntry)]
+    questions = [entry for entry in said if entry.message.role == "user"]
+    workspace = session.state.session.workspace or "no workspace"
+    if not questions:
+        target = session.settings.target
+        screen.tell(f"{target} · {workspace} · session {session.id} · /help lists commands")
+    else:
+        turns = f"{len(questions)} question{'s' * (len(questions) > 1)}"
+        name = one_line(name_of(session.entries), 60)
+        screen.tell(f"{name} · {turns} · {session.settings.target} · session {session.id}", "bold")
+    for damage in session.damage:
+        screen.warn(f"damaged: {damage}")
+    if session.damage:
+        screen.tell(f"`lamina repair {session.id}` writes a repaired copy")
+    if problem := await why_no_answer(session.target()):
+        screen.warn(problem)
+    if questions:
+        await _show_last(session, screen, said)
+
+
+async def _show_last(session: Session, screen: Screen, said: list[MessageEntry]) -> None:
+    width = max(20, screen.width - 4)
+    asked = max(place for place, entry in enumerate(said) if entry.message.role == "user")
+    screen.tell(f"› {one_line(said[asked].message.text, width)}")
+    answers = [entry for entry in said[asked + 1 :] if entry.message.role == "assistant"]
+    if answers and answers[-1].message.text.strip():
+        stopped = " (stopped)" if answers[-1].interrupted else ""
+        screen.tell(f"  {one_line(answers[-1].message.text, 3 * width)}{stopped}")
+    if not (session.interrupted or session.waiting):
+        return
+    try:
+        left = await session.current_turn()
+    except LaminaError as error:
+        screen.warn(f"the last turn cannot be gone on with: {error}; ask something else")
+        return
+    if left is None:
+        return
+    if session.waiting:
+        names = ", ".join(one_line(call.name) for call in session.waiting)
+        screen.warn(f"interrupted: calls of {names} wait. /resume takes them up")
+    else:
+        screen.warn("interrupted: this was never answered. /resume sends it again")
+    screen.tell("or type something else")
+
+
+async def why_no_answer(target: Target) -> str:
+    """Why nobody can answer for a target, and what to do about it; empty if somebody can. Nothing
+    is sent anywhere, and an embedded model is not loaded for it."""
+    if target.provider == LOCAL:
+        return ""
+    try:
+        await Clients().provider(target)
+    except LaminaError as error:
+        return f"nobody can answer: {error}; or /model {DEFAULT_TARGET} for the embedded model"
+    return ""

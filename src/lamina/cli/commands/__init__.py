@@ -1,0 +1,1 @@
+"""What the command line offers: each command with its options, by family."""

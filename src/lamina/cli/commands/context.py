@@ -1,0 +1,198 @@
+"""Commands that show what would be sent, and what is known of whom it is sent to."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import anyio
+import typer
+
+from lamina.cli.chat_options import (
+    Active,
+    AllowHost,
+    Files,
+    Mode,
+    Since,
+    Until,
+    Web,
+    Within,
+    read_scope,
+    refuse_files_in_qa,
+    settings_changes,
+)
+from lamina.cli.commands.sessions import SessionName, Workspace
+from lamina.cli.options import text_or_file
+from lamina.cli.terminal_text import visible
+from lamina.values.settings import Settings
+
+app = typer.Typer()
+
+
+@app.command()
+def context(
+    question: Annotated[
+        str | None, typer.Argument(help="What you would ask; '-' reads it from standard input.")
+    ] = None,
+    workspace: Annotated[
+        Path, typer.Option("--workspace", "-w", help="Folder that attached paths are read from.")
+    ] = Path(),
+    attach: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attach",
+            "-a",
+            metavar="REFERENCE",
+            help="As `lamina ask` takes it: a path or name, folder/, #tag, lines, a URL.",
+        ),
+    ] = None,
+    essential: Annotated[
+        list[str] | None,
+        typer.Option("--essential", help="Like --attach, but never left out for want of room."),
+    ] = None,
+    active: Active = None,
+    mode: Mode = "agent",
+    files: Files = False,
+    within: Within = None,
+    since: Since = None,
+    until: Until = None,
+    web: Web = None,
+    allow_host: AllowHost = None,
+    system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", "-A", help="An agent by name or path; its tools are not started."),
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="A project of the agent.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "--model", "-t", "-m", help="provider:model, as anthropic:claude-opus-5."
+        ),
+    ] = None,
+    promotion: Annotated[
+        Literal["lazy", "eager"], typer.Option(help="Where laid-down items stand.")
+    ] = "lazy",
+    window: Annotated[
+        int | None, typer.Option(help="Tokens of the whole request; the target's own by default.")
+    ] = None,
+    attachment_limit: Annotated[
+        int | None, typer.Option(help="Tokens of all attachments together.")
+    ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option(help="A JSON conversation to play first; see `lamina demo --show-script`."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire form.")] = False,
+    full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
+) -> None:
+    """Print the envelope of a prepared turn: layers, items, what was left out, and why.
+
+    Nothing is sent to a model and nothing is kept; pages that are attached are fetched if you
+    allow it. --mode qa shows what is found in the notes, --files the tools. Of --mode plan only the
+    request for the plan can be shown: the other one needs what a model planned.
+
+    `ask` and `chat` add a short system prompt if none is given, and what `lamina memory` holds;
+    this does not.
+    """
+    from lamina.cli.context import ContextOptions, show_context
+
+    if question == "-":
+        question = sys.stdin.read()
+    if question is None and script is None:
+        raise typer.BadParameter("give a question, '-' for standard input, or --script")
+    refuse_files_in_qa(mode, files)
+    settings = Settings(
+        promotion=promotion,
+        window=window,
+        attachment_limit=attachment_limit,
+        **settings_changes(web, allow_host),
+    )
+    request = ContextOptions(
+        question=question,
+        workspace=workspace,
+        attach=tuple(attach or ()),
+        essential=tuple(essential or ()),
+        system=text_or_file(system),
+        target=target,
+        settings=settings,
+        script=script,
+        agent=agent,
+        project=project,
+        active=active,
+        mode=mode,
+        files=files,
+        scope=read_scope(within, since, until),
+    )
+    shown = anyio.run(show_context, request, as_json, wire, full)
+    typer.echo(shown if as_json or wire else visible(shown))
+
+
+@app.command()
+def why(
+    session: SessionName,
+    question: Annotated[
+        int | None,
+        typer.Argument(metavar="N", help="The number of a question, 1 is the first; or the last."),
+    ] = None,
+    workspace: Workspace = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show which rules, references and tools a question was answered with, and why.
+
+    With priorities, include modes, scores, what was left out, and what was missing.
+    """
+    from lamina.cli.stored_session import find_session
+    from lamina.cli.why import show_why
+
+    async def show() -> str:
+        found = await find_session(session, workspace)
+        return await show_why(found, question, as_json=as_json)
+
+    if shown := anyio.run(show):
+        typer.echo(shown)
+
+
+@app.command()
+def demo(
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="Your own folder, with --script.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Your own conversation in the form of --show-script.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The local model; with --no-model, whose counts and cache rules."
+        ),
+    ] = None,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Take the answers from the script, and only count.")
+    ] = False,
+    show_script: Annotated[
+        bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
+    ] = False,
+) -> None:
+    """Talk to the embedded model and measure what it reads again: lazy, eager, naive.
+
+    Five turns over a sample folder take two or three minutes. The model is fetched if it is not
+    here (93 MB, once); if it cannot be had, the conversation is played without it: exit code 1.
+    """
+    from lamina.cli.demo.model_run import play_demo, sample_script
+
+    if show_script:
+        typer.echo(sample_script().read_text("utf-8"), nl=False)
+        return
+    if (workspace is None) != (script is None):
+        raise typer.BadParameter("--workspace and --script go together")
+    if not anyio.run(play_demo, workspace, script, target, not no_model):
+        raise typer.Exit(1)
+
+
+@app.command()
+def targets() -> None:
+    """List the providers Lamina knows, with windows and cache rules."""
+    from lamina.cli.targets import show_targets
+
+    show_targets()

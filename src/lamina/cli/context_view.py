@@ -1,0 +1,243 @@
+"""A prepared turn on a screen: Markdown for people, plain data for machines."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+
+from lamina.cli.answers import describe_hits
+from lamina.cli.log import describe_inclusion, describe_priority
+from lamina.layers import measure_layers
+from lamina.runners.citations import list_sources
+from lamina.session.session import Session
+from lamina.session.turn import Turn
+from lamina.values.entry import TransformEntry
+from lamina.values.item import key_of
+from lamina.values.message import ToolDefinition
+from lamina.values.note import NoteSearchResult
+from lamina.values.prompt import Prompt, Segment
+from lamina.values.request import ContextItem, LeftOut
+from lamina.wiring.previewing import PlanPreview, Preview
+
+SHOWN = 600
+ONLY_PLAN = (
+    "This is the request for the plan. The one that is answered holds what the planned tools give, "
+    "so it cannot be shown before a model has made the plan."
+)
+
+
+def describe_preview(preview: Preview) -> dict[str, Any]:
+    """The turn as plain data, with what a search found for it."""
+    turn = preview.turn
+    described = {
+        "target": turn.context.target,
+        "layers": [asdict(size) for size in turn.layers],
+        "context": msgspec.to_builtins(turn.context),
+        "segments": _plain(turn.prompt),
+        "warnings": list(preview.warnings),
+    }
+    if preview.found is not None:
+        described["found"] = describe_hits(preview.found.hits)
+    return described
+
+
+def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
+    """The request for a plan as plain data."""
+    return {
+        "target": preview.target.name,
+        "request": "plan",
+        "not_shown": ONLY_PLAN,
+        "layers": [asdict(size) for size in measure_layers(preview.prompt)],
+        "left_out": msgspec.to_builtins(preview.left_out),
+        "segments": _plain(preview.prompt),
+        "warnings": list(preview.warnings),
+    }
+
+
+def _plain(prompt: Prompt) -> list[dict[str, Any]]:
+    return [
+        {
+            "layer": segment.layer,
+            "role": segment.role,
+            "source": segment.source,
+            "tokens": segment.tokens,
+            "cached": segment.cached,
+            "digest": segment.digest,
+            "content": msgspec.to_builtins(segment.content),
+        }
+        for segment in prompt
+    ]
+
+
+def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
+    """The turn as Markdown."""
+    turn = preview.turn
+    context, fit = turn.context, turn.context.fit
+    lines = [
+        f"# Request to {context.target}",
+        "",
+        f"{fit.tokens:,} of {fit.window - fit.reserve:,} tokens "
+        f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
+        "",
+        *_layers(turn.prompt),
+        *_agreement(turn),
+    ]
+    lines += _table(
+        "Items",
+        ("item", "stands in", "tokens", "priority", "included", "why"),
+        [_item_row(item) for item in context.items],
+    )
+    lines += _table(
+        "Tools",
+        ("tool", "tokens", "included"),
+        [
+            (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_inclusion(tool))
+            for tool in context.tools
+        ],
+    )
+    lines += _found(preview.found)
+    lines += _left_out(context.left_out)
+    lines += _warnings((*context.warnings, *preview.warnings))
+    lines += _patches(session)
+    lines += _envelope(turn.prompt, full)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def render_plan_preview(preview: PlanPreview, *, full: bool) -> str:
+    """The request for a plan as Markdown."""
+    tools = [
+        (tool.name, f"{segment.tokens:,}")
+        for segment in preview.prompt
+        if isinstance(tool := segment.content, ToolDefinition)
+    ]
+    lines = [
+        f"# Request to {preview.target.name}, for a plan",
+        "",
+        ONLY_PLAN,
+        "",
+        f"{preview.prompt.tokens:,} tokens",
+        "",
+        *_layers(preview.prompt),
+    ]
+    lines += _table("Tools that can be planned", ("tool", "tokens"), tools)
+    lines += _left_out(preview.left_out)
+    lines += _warnings(preview.warnings)
+    lines += _envelope(preview.prompt, full)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _layers(prompt: Prompt) -> list[str]:
+    rows = [
+        f"| {size.layer} | {size.tokens:,} | {size.segments} | `{size.digest[:8]}` |"
+        for size in measure_layers(prompt)
+        if size.segments
+    ]
+    return ["| layer | tokens | segments | digest |", "|---|--:|--:|---|", *rows, ""]
+
+
+def _found(found: NoteSearchResult | None) -> list[str]:
+    """The sources that went along, each with the number it would be cited by."""
+    if found is None:
+        return []
+    rows = [
+        (f"[^{source.number}]", source.link, f"L{source.start}-L{source.end}")
+        for source in list_sources(found.hits)
+    ]
+    if not rows:
+        if found.without_room:
+            return [f"Nothing that was found in {found.searched:,} notes goes along.", ""]
+        return [f"Nothing was found in {found.searched:,} notes.", ""]
+    return _table(f"Found in {found.searched:,} notes", ("number", "source", "lines"), rows)
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> list[str]:
+    rows = [(omission.what, omission.reason, omission.detail) for omission in left_out]
+    return _table("Left out", ("what", "reason", "detail"), rows)
+
+
+def _warnings(warnings: Sequence[str]) -> list[str]:
+    return [line for warning in warnings for line in (f"> warning: {warning}", "")]
+
+
+def _envelope(prompt: Prompt, full: bool) -> list[str]:
+    return ["## Envelope", "", *(line for segment in prompt for line in _segment(segment, full))]
+
+
+def _item_row(item: ContextItem) -> tuple[str, ...]:
+    return (
+        item.label,
+        item.placement,
+        f"{item.tokens:,}",
+        describe_priority(item),
+        describe_inclusion(item),
+        item.reason,
+    )
+
+
+def _agreement(turn: Turn) -> list[str]:
+    agreement = turn.context.agreement
+    lines = [f"Boundary: {boundary.reason}." for boundary in turn.context.boundaries]
+    if not agreement.first:
+        lines.append(
+            f"{agreement.tokens:,} tokens agree with the request before; "
+            f"{agreement.reprocessed:,} are new to the provider."
+        )
+    if agreement.broke:
+        broke = agreement.broke
+        lines.append(f"The prefix moves at {broke.source} ({broke.layer}): {broke.reason}.")
+    return [*lines, ""] if lines else []
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [f"## {title}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return [*lines, ""]
+
+
+def _patches(session: Session) -> list[str]:
+    shown = []
+    for entry in session.entries:
+        if isinstance(entry, TransformEntry) and entry.patch.display:
+            display = entry.patch.display
+            shown += [
+                f"### {display.title}",
+                "",
+                f"by `{entry.transformer}` at entry {entry.id}",
+                "",
+            ]
+            if display.summary:
+                shown += [display.summary, ""]
+            if display.markdown:
+                shown += [display.markdown, ""]
+    return ["## Patches", "", *shown] if shown else []
+
+
+def _segment(segment: Segment, full: bool) -> list[str]:
+    kept = "" if segment.cached else ", uncached"
+    text = segment.text or msgspec.json.encode(segment.content).decode()
+    if not full and len(text) > SHOWN:
+        gap = f"\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n"
+        text = text[: SHOWN // 2] + gap + text[-SHOWN // 2 :]
+    # A fence longer than any in the text cannot be closed by it.
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return [
+        f"### {segment.layer} · {segment.role} · {segment.source}",
+        "",
+        f"{segment.tokens:,} tokens{kept}",
+        "",
+        fence,
+        text.strip("\n"),
+        fence,
+        "",
+    ]
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for char in text:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    return longest

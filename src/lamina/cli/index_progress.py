@@ -1,0 +1,72 @@
+"""How far indexing is, if it takes long: a bar, or a few plain lines where nothing can be
+redrawn. It comes when there is something to say, and goes when it is done."""
+
+from contextlib import suppress
+
+from rich.console import Console
+from rich.errors import LiveError
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from lamina.sources.note_search import WorkspaceSearch
+
+# Chunks from which on it is worth a bar; some tenths of a second.
+LONG = 64
+# Where nothing can be redrawn, a line at each of these shares, and only if it takes seconds.
+SHARES = (0.25, 0.5, 0.75)
+
+
+class IndexProgress:
+    """Told how many chunks are done, of how many; as often as something is indexed. `doing` and
+    `what` say it of other work."""
+
+    def __init__(self, console: Console, doing: str = "indexing", what: str = "chunks") -> None:
+        self._console = console
+        self._doing, self._what = doing, what
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._said = -1.0
+
+    def __call__(self, done: int, total: int) -> None:
+        if done >= total:
+            self.stop()
+        elif self._console.is_terminal and total >= LONG:
+            self._draw(done, total)
+        elif not self._console.is_terminal and total >= LONG * 4:
+            self._say(done, total)
+
+    def stop(self) -> None:
+        """Takes away what is drawn."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = self._task = None
+        self._said = -1.0
+
+    def _draw(self, done: int, total: int) -> None:
+        if self._bar is None or self._task is None:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task(self._doing, total=total)
+            # Where something else is drawn already, that has to do.
+            with suppress(LiveError):
+                self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
+    def _say(self, done: int, total: int) -> None:
+        reached = max((share for share in SHARES if done >= share * total), default=0.0)
+        if reached <= self._said:
+            return
+        line = f"{reached:.0%}" if reached else f"{self._doing} {total:,} {self._what}"
+        self._said = reached
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def attach_progress(search: WorkspaceSearch, console: Console) -> None:
+    """Lets a search say how far it is."""
+    search.reading = IndexProgress(console, "reading", "notes")
+    search.indexing = IndexProgress(console, "indexing", "passages")

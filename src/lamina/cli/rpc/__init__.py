@@ -1,0 +1,1 @@
+"""`lamina rpc`: a session over JSON-RPC on standard input and output."""

@@ -1,0 +1,132 @@
+"""Files with tools in them, in the forms that people have.
+
+Law: a tool that cannot be read is an error with its place; none is left out without a word.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.cli.terminal_text import one_line
+from lamina.errors import UsageError
+from lamina.values.item import ItemId, tool_id
+
+FORMS = (
+    "a list of tools, an object with `tools` (what an MCP server answers to tools/list), or "
+    "functions as OpenAI, Anthropic and Gemini take them"
+)
+# Where the schema of arguments stands, by whose form it is.
+SCHEMAS = ("inputSchema", "input_schema", "parameters", "parametersJsonSchema")
+DECLARATIONS = ("functionDeclarations", "function_declarations")
+
+
+class ListedTool(Struct, frozen=True, kw_only=True):
+    """A tool as a file describes it."""
+
+    name: str
+    server: str = ""
+    description: str = ""
+    server_description: str = ""
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> ItemId:
+        return tool_id(self.server, self.name)
+
+
+def read_tools(path: Path) -> tuple[ListedTool, ...]:
+    """The tools of a file, in its order.
+
+    Raises:
+        UsageError: it cannot be read, is not JSON, has no tools, or names one twice.
+    """
+    try:
+        found = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        problem = f"the tools in {str(path)!r} cannot be read: {error.strerror or error}"
+        raise UsageError(f"{problem}; check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{str(path)!r} is not JSON: {error}") from error
+    entries = list(_entries(found))
+    if not entries:
+        raise UsageError(f"there are no tools in {str(path)!r}; what can be read: {FORMS}")
+    tools = tuple(_tool(entry, f"tool {number} of {str(path)!r}") for number, entry in entries)
+    seen: dict[ItemId, int] = {}
+    for number, tool in enumerate(tools, 1):
+        if tool.id in seen:
+            of = f" of the server {one_line(tool.server)!r}" if tool.server else ""
+            raise UsageError(
+                f"{str(path)!r} names the tool {one_line(tool.name)!r}{of} twice, as number "
+                f"{seen[tool.id]} and {number}; give each a name or a `server` of its own"
+            )
+        seen[tool.id] = number
+    return tools
+
+
+def _entries(found: Any) -> Iterator[tuple[int, Any]]:
+    """What stands for a tool each, with its number."""
+    if isinstance(found, Mapping) and isinstance(found.get("result"), Mapping):
+        # The whole answer of a server.
+        found = found["result"]
+    if isinstance(found, Mapping):
+        found = found.get("tools", found)
+    if isinstance(found, Mapping):
+        found = [found] if any(key in found for key in DECLARATIONS) else []
+    if isinstance(found, list):
+        yield from enumerate(_unfolded(found), 1)
+
+
+def _unfolded(entries: Iterable[Any]) -> Iterator[Any]:
+    for entry in entries:
+        declared = next((key for key in DECLARATIONS if _has(entry, key, list)), "")
+        if declared:
+            yield from entry[declared]
+        elif _has(entry, "function", Mapping):
+            yield entry["function"]
+        else:
+            yield entry
+
+
+def _has(entry: Any, key: str, kind: type) -> bool:
+    return isinstance(entry, Mapping) and isinstance(entry.get(key), kind)
+
+
+def _tool(entry: Any, place: str) -> ListedTool:
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"{place} is {_kind(entry)}, not an object with `name` and `description`")
+    name = entry.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"{place} has no name: `name` is {_kind(name)}")
+    texts = {
+        key: _text(entry.get(key), f"`{key}` of {place}")
+        for key in ("server", "description", "server_description")
+    }
+    return ListedTool(name=name, parameters=_parameters(entry), **texts)
+
+
+def _text(value: Any, place: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise UsageError(f"{place} is {_kind(value)}, not text")
+
+
+def _parameters(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a tool's arguments, from a list of them or from their schema."""
+    named = entry.get("params")
+    if named is None:
+        schema = next((entry[key] for key in SCHEMAS if _has(entry, key, Mapping)), None)
+        named = schema.get("properties") if schema else None
+    if not isinstance(named, list | Mapping):
+        return ()
+    names = (mapping.get("name") if isinstance(mapping, Mapping) else mapping for mapping in named)
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _kind(value: Any) -> str:
+    """What something in a file is, for whoever wrote it."""
+    if value is None:
+        return "missing"
+    return one_line(json.dumps(value, ensure_ascii=False), 40)

@@ -1,0 +1,228 @@
+"""What is said of messages that go, without a model.
+
+Laws: a summary is extractive, the same for the same messages, and never over its limit. It says
+only what stands in the messages: where nothing was found, it says that and not that there is
+nothing. An earlier summary is carried as text and never parsed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lamina.compaction.plan import CompactionPlan, is_question
+from lamina.compaction.quotes import (
+    Count,
+    first_line,
+    flatten,
+    question_line,
+    quote_within,
+    typed_text,
+)
+from lamina.compaction.summary_sheet import NOTICE, SummarySheet
+from lamina.text import one_line
+from lamina.values.message import Message, Text, ToolResult
+
+
+def extract_summary(
+    messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
+) -> str:
+    """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
+    answered: the latest come first in line for the room and stand in their old order. `carried`
+    is the summary that these messages began with; it stays while it takes at most half."""
+    head = carried if carried and count(carried) * 2 <= limit else NOTICE
+    used = count(head)
+    chosen: list[str] = []
+    for message in reversed(messages):
+        line = _headline(message)
+        if not line:
+            continue
+        cost = count(line) + 1
+        if used + cost > limit:
+            break
+        used += cost
+        chosen.append(line)
+    return "\n".join([head, *reversed(chosen)])
+
+
+def _headline(message: Message, width: int = 160) -> str:
+    if message.role == "tool":
+        return ""
+    text = " ".join(block.text for block in message.blocks if isinstance(block, Text))
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if message.calls:
+        called = ", ".join(call.name for call in message.calls)
+        first = f"{first} (called {called})".strip()
+    if not first:
+        return ""
+    who = "Asked" if message.role == "user" else "Answered"
+    return f"{who}: {first if len(first) <= width else first[: width - 1].rstrip() + '…'}"
+
+
+# -- compaction ----------------------------------------------------------------------------------
+
+UNDER_WAY = "The question that is being worked on:"
+EARLIER = "An earlier summary, of what went before:"
+# The most of a summary that a quoted question, the earlier summary and a list of files may take.
+QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
+MOST_LINES = 8
+# Lines that are worth keeping word for word. Whoever writes in another way is quoted less.
+_CONSTRAINT = re.compile(
+    r"\b(must|mustn't|never|always|do not|don't|prefer|avoid|make sure)\b", re.I
+)
+_DECISION = re.compile(
+    r"\b(decided|decision|chose|agreed|went with|(?:we|i)(?:'ll| will) use)\b", re.I
+)
+_NEXT = re.compile(r"\W*(next(?: steps?)?|todo|to do|remaining|still to do)\b\W*(.*)", re.I)
+_BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(.*)")
+
+
+def extract_plan_summary(
+    plan: CompactionPlan, messages: Sequence[Message], limit: int, count: Count
+) -> str:
+    """The summary of what `plan` drops from `messages`, within `limit` tokens and smaller than
+    what it stands for. Empty if not even its first line fits. Sections without content say that
+    none was found; where room is short they are left out."""
+    limit = min(limit, plan.tokens_dropped - 1)
+    gone = messages[: plan.first_kept]
+    begin = len(gone) if plan.turn_begin is None else plan.turn_begin
+    before, turn = gone[:begin], gone[begin:]
+    sheet = SummarySheet(limit, count)
+    # In order of worth: who comes first gets the room.
+    _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
+    sheet.add("goal", _goal_lines(plan, gone))
+    _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
+    if earlier := plan.previous_summary.removeprefix(NOTICE).strip():
+        quoted = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
+        sheet.add("context", [f"{EARLIER}\n{quoted}"] if quoted else [])
+    sheet.add("blocked", _blocked_lines(messages, plan.first_kept), latest_first=True)
+    sheet.add("constraints", _marked_lines(before, "user", _CONSTRAINT), latest_first=True)
+    sheet.add("decisions", _marked_lines(gone, "assistant", _DECISION), latest_first=True)
+    sheet.add("next", _next_lines(gone), latest_first=True)
+    sheet.add("progress", _step_lines(turn), latest_first=True)
+    sheet.add("done", _done_lines(before), latest_first=True)
+    _add_files(sheet, "read", plan.files.read, int(limit * FILES_SHARE), count)
+    return sheet.render()
+
+
+def _add_question(sheet: SummarySheet, plan: CompactionPlan, room: int, count: Count) -> None:
+    if not plan.splits_turn:
+        return
+    quoted = quote_within(plan.question, room, count) if plan.question.strip() else ""
+    shown = quoted or f"> {first_line(plan.question) or '(see the earlier summary)'}"
+    sheet.add("progress", [f"{UNDER_WAY}\n{shown}"])
+
+
+def _goal_lines(plan: CompactionPlan, gone: Sequence[Message]) -> list[str]:
+    if plan.goal.strip():
+        return [f"- {first_line(plan.goal)}"]
+    if plan.previous_summary:
+        return ["- As the earlier summary says, under Critical Context."]
+    return [f"- {question_line(message)}" for message in gone if is_question(message)][:1]
+
+
+def _add_files(
+    sheet: SummarySheet, section: str, paths: Sequence[str], room: int, count: Count
+) -> None:
+    """The latest of these files that fit into `room`, and how many more there are."""
+    shown: list[str] = []
+    for path in reversed(paths):
+        line = f"- {one_line(path)}"
+        room -= count(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    rest = len(paths) - len(shown)
+    more = [f"- ({rest:,} more, not listed)"] if rest else []
+    sheet.add(section, [*more, *reversed(shown)], latest_first=True)
+
+
+def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
+    """Tools whose last result is an error, with what it said."""
+    last: dict[str, tuple[int, ToolResult]] = {}
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                last.pop(block.name, None)
+                last[block.name] = (index, block)
+    return [
+        f"- {flatten(result.name)} failed: {first_line(result.text) or '(no message)'}"
+        for index, result in last.values()
+        if result.is_error and index < first_kept
+    ]
+
+
+def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str]) -> list[str]:
+    """The latest lines that someone wrote with one of these words in them."""
+    found: dict[str, None] = {}
+    for message in messages:
+        if message.role == role and (role != "user" or is_question(message)):
+            for line in typed_text(message).splitlines():
+                if mark.search(line):
+                    found[f"- {flatten(_without_bullet(line))}"] = None
+    return list(found)[-MOST_LINES:]
+
+
+def _next_lines(gone: Sequence[Message]) -> list[str]:
+    """What the last final answer called next: the rest of that line, or the list below it."""
+    final = (
+        message for message in reversed(gone) if message.role == "assistant" and not message.calls
+    )
+    lines = next((text for text in map(typed_text, final) if text.strip()), "").splitlines()
+    found: list[str] = []
+    listing = False
+    for line in lines:
+        bullet = _BULLET.match(line)
+        if listing and bullet:
+            found.append(f"- {flatten(bullet[1])}")
+        elif match := _NEXT.match(line):
+            listing = not match[2].strip()
+            found += [] if listing else [f"- {flatten(_without_bullet(line))}"]
+        elif line.strip():
+            listing = False
+    return found[-MOST_LINES:]
+
+
+def _without_bullet(line: str) -> str:
+    match = _BULLET.match(line)
+    return match[1] if match else line
+
+
+def _done_lines(messages: Sequence[Message]) -> list[str]:
+    """Each turn on one line: what was asked, and how its last answer begins."""
+    lines = []
+    for question, rest in _turns(messages):
+        asked = f"Asked: {question_line(question)}" if question else "Went on."
+        spoken = [typed_text(message) for message in rest if message.role == "assistant"]
+        told = next((text for text in reversed(spoken) if text.strip()), "")
+        told = first_line(told, headings=False)
+        if question or told:
+            lines.append(f"- {asked} {f'Answered: {told}' if told else '(no answer)'}")
+    return lines
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
+    """Questions, each with what followed; the first is None for what an earlier cut left over."""
+    question: Message | None = None
+    rest: list[Message] = []
+    for message in messages:
+        if is_question(message):
+            if question or rest:
+                yield question, rest
+            question, rest = message, []
+        else:
+            rest.append(message)
+    if question or rest:
+        yield question, rest
+
+
+def _step_lines(turn: Sequence[Message]) -> list[str]:
+    """What was said and called in the part of a turn that goes."""
+    lines = []
+    for message in turn:
+        if message.role != "assistant":
+            continue
+        said = first_line(typed_text(message))
+        called = [f"{call.name} {flatten(call.arguments, 60)}" for call in message.calls]
+        calls = f"(called {flatten(', '.join(called), 240)})" if called else ""
+        if said or calls:
+            lines.append(f"- {' '.join(filter(None, (said, calls)))}")
+    return lines

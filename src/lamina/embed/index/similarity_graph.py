@@ -1,0 +1,85 @@
+"""Which documents are like which, worked out once and kept beside the chunks.
+
+Laws: a graph is known by all that it was made from (texts, ids, model, threshold, top), so one of
+other documents is never taken for it. One that does not prove itself is built anew.
+"""
+
+import hashlib
+from struct import pack
+
+import msgspec
+import numpy
+from msgspec import Struct
+
+from lamina.embed.index.arrangement import chunk_digests, digest_text
+from lamina.embed.index.chunk_file import GRAPHS, ChunkData, ChunkFile
+from lamina.embed.index.corpus import PreparedDocuments
+from lamina.selection.expansion import SimilarityGraph, build_similarity_graph
+from lamina.values.item import ItemId
+from lamina.values.selection import Document
+
+# Of how a graph is built and packed.
+VERSION = 1
+
+
+class _Packed(Struct, frozen=True, array_like=True):
+    """By place: of each document those that it is like, and how much."""
+
+    others: tuple[tuple[int, ...], ...]
+    scores: tuple[tuple[float, ...], ...]
+
+
+def find_graph(
+    file: ChunkFile, maker: str, standing: PreparedDocuments, threshold: float, top: int
+) -> SimilarityGraph:
+    """The graph of documents as the file has it; otherwise it is built and kept, which takes its
+    time: in proportion to the square of the chunks."""
+    key = _digest(standing, maker, threshold, top)
+    kept = file.fetch(GRAPHS, [key]).get(key)
+    graph = _unpack(kept.vector, standing.documents) if kept else None
+    if graph is None:
+        vectors = standing.shelf.vectors
+        assert vectors is not None
+        rows = vectors[standing.columns]
+        rows[standing.columns < 0] = numpy.nan
+        graph = build_similarity_graph(standing.documents, rows, threshold, top)
+        file.keep(GRAPHS, {key: ChunkData(_pack(graph, standing.documents), b"")})
+    return graph
+
+
+def _digest(standing: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
+    """Of all that a graph depends on; a chunk without a vector is another than with one."""
+    digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
+    # What has no row (-1) is looked up in the last place.
+    embedded = iter(numpy.append(standing.shelf.embedded, False)[standing.columns].tolist())
+    for document in standing.documents:
+        digest.update(digest_text(document.id) + pack("<q", document.size))
+        for chunk in chunk_digests(document):
+            digest.update(chunk if next(embedded) else b"-")
+    return digest.digest()
+
+
+def _pack(graph: SimilarityGraph, documents: tuple[Document, ...]) -> bytes:
+    places = {document.id: place for place, document in enumerate(documents)}
+    rows = [graph.get(document.id, ()) for document in documents]
+    return msgspec.msgpack.encode(
+        _Packed(
+            tuple(tuple(places[other] for other, _ in row) for row in rows),
+            tuple(tuple(score for _, score in row) for row in rows),
+        )
+    )
+
+
+def _unpack(packed: bytes, documents: tuple[Document, ...]) -> SimilarityGraph | None:
+    try:
+        found = msgspec.msgpack.decode(packed, type=_Packed)
+        return {
+            document.id: tuple(
+                (ItemId(documents[other].id), score)
+                for other, score in zip(others, scores, strict=True)
+            )
+            for document, others, scores in zip(documents, found.others, found.scores, strict=True)
+            if document.size
+        }
+    except (msgspec.MsgspecError, ValueError, IndexError):
+        return None

@@ -1,1 +1,0 @@
-"""One turn in order. Knows ports only: no files, no network, no vendor."""

@@ -1,0 +1,279 @@
+"""Contents of messages, as pi, Anthropic and OpenAI write them, to blocks.
+
+Laws: one reader for all, as no word means two things. What it does not know, of a block or as a
+whole block, is in `rest` by the block's place, and a whole block is reported too.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.formats.json_lines import Object, count_in, object_in, text_in, without
+from lamina.formats.session_builder import SessionBuilder
+from lamina.values.message import (
+    Block,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from lamina.values.usage import Usage
+
+_TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
+_PROVIDERS = {"google": "gemini", "gemini": "gemini", "anthropic": "anthropic", "openai": "openai"}
+
+
+class MessageContent(Struct, frozen=True, kw_only=True):
+    blocks: tuple[Block, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    rest: dict[str, Any] = {}
+
+
+def read_content(
+    content: Any, builder: SessionBuilder, line: int | None, provider: str = ""
+) -> MessageContent:
+    """The blocks of a message's content: a text, a list of parts, or one part."""
+    if content is None:
+        return MessageContent()
+    if isinstance(content, str):
+        return MessageContent(blocks=(Text(content),))
+    blocks: list[Block] = []
+    results: list[ToolResult] = []
+    rest: dict[str, Any] = {}
+    for index, part in enumerate(content if isinstance(content, list) else [content]):
+        if isinstance(part, str):
+            blocks.append(Text(part))
+            continue
+        read: Block | None = None
+        left: Any = part
+        if isinstance(part, dict):
+            read, left = _read_part(part, index, builder, line, provider)
+        if read is None:
+            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+            builder.report(line, "unknown_block", f"block {index} is {kind!r}; kept as data")
+        elif isinstance(read, ToolResult):
+            results.append(read)
+        else:
+            blocks.append(read)
+        if left:
+            rest[str(index)] = left
+    return MessageContent(blocks=tuple(blocks), results=tuple(results), rest=rest)
+
+
+def _read_part(
+    part: Object, index: int, builder: SessionBuilder, line: int | None, provider: str
+) -> tuple[Block | None, Any]:
+    """The block of a part and what of the part is not in it."""
+    kind = part.get("type")
+    if kind in _TEXTS and isinstance(part.get("text"), str):
+        return Text(part["text"]), without(part, "type", "text")
+    match kind:
+        case "refusal" if isinstance(part.get("refusal"), str):
+            return Text(part["refusal"]), {"type": "refusal"}
+        case "thinking":
+            signature = text_in(part, "signature", "thinkingSignature")
+            read = Thinking(text=text_in(part, "thinking"), signature=signature, provider=provider)
+            left = without(part, "type", "thinking", "signature", "thinkingSignature")
+            return read, left
+        case "redacted_thinking":
+            read = Thinking(redacted=text_in(part, "data"), provider=provider)
+            return read, without(part, "type", "data")
+        case "toolCall" | "tool_use" if text_in(part, "name"):
+            call = ToolCall(
+                id=text_in(part, "id") or builder.mint_call(index),
+                name=part["name"],
+                arguments=write_arguments(part.get("arguments", part.get("input"))),
+                signature=text_in(part, "thoughtSignature"),
+            )
+            known = ("type", "id", "name", "arguments", "input", "thoughtSignature")
+            return call, without(part, *known)
+        case "tool_result":
+            result = ToolResult(
+                call_id=text_in(part, "tool_use_id"),
+                name="",
+                text=result_text(part.get("content"), builder, line),
+                is_error=part.get("is_error") is True,
+            )
+            left = without(part, "type", "tool_use_id", "content", "is_error")
+            return result, left | content_beyond_text(part.get("content"))
+        case "image" | "image_url" | "input_image":
+            image = _image(part, builder, line)
+            # Without the image, the part stays whole: it may be a link.
+            return image, _beside_image(part) if image else part
+        case _:
+            return None, part
+
+
+def _beside_image(part: Object) -> Object:
+    """A part without its base64."""
+    left = without(part, "type", "source", "data", "mimeType", "media_type", "image_url")
+    source = without(object_in(part, "source"), "data", "media_type")
+    if source.get("type") == "base64":
+        del source["type"]
+    told = text_in(object_in(part, "source") or part, "media_type", "mimeType")
+    if told and not told.startswith("image/"):
+        left["media_type"] = told
+    inner = without(object_in(part, "image_url"), "url")
+    return left | ({"source": source} if source else {}) | ({"image_url": inner} if inner else {})
+
+
+def _image(part: Object, builder: SessionBuilder, line: int | None) -> Image | None:
+    source = object_in(part, "source")
+    if source or "data" in part:
+        held = source or part
+        media_type = text_in(held, "media_type", "mimeType")
+        return builder.picture(held.get("data"), media_type, line)
+    url = text_in(object_in(part, "image_url"), "url") or text_in(part, "image_url")
+    return read_data_url(url, builder, line)
+
+
+def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image | None:
+    """The image of a `data:` URL; others are not fetched."""
+    header, comma, body = url.partition(",")
+    if not (comma and header.startswith("data:") and header.endswith(";base64")):
+        builder.report(line, "image", "it is a link, and links are not fetched")
+        return None
+    return builder.picture(body, header[len("data:") :].partition(";")[0], line)
+
+
+def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
+    """What a tool said. An image that it returned is kept as bytes and told in words."""
+    if isinstance(content, str):
+        return content
+    read = read_content(content, builder, line)
+    texts: list[str] = []
+    for block in read.blocks:
+        if isinstance(block, Text):
+            texts.append(block.text)
+        elif isinstance(block, Image):
+            builder.report(line, "image", "a tool's image is kept as a blob, not in the result")
+            picture = block.picture
+            texts.append(f"[image {picture.media_type}, sha256 {picture.digest}, not shown]")
+    # Parts that are not known are what the tool said all the same.
+    texts += [_dump(left) for left in read.rest.values() if isinstance(left, dict)
+              and left.get("type") not in (None, *_TEXTS, "image")]  # fmt: skip
+    return "\n".join(texts)
+
+
+def content_beyond_text(content: Any) -> Object:
+    """The content of a result again, unless it is all text and stands in the result as such."""
+    parts = content if isinstance(content, list) else [content]
+    plain = all(
+        part is None or isinstance(part, str)
+        or (isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] in _TEXTS
+            and isinstance(part["text"], str))
+        for part in parts
+    )  # fmt: skip
+    # Images are blobs by now; their base64 is not kept twice.
+    return {} if plain else {"content": [part for part in parts if not _is_image(part)]}
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "image_url", "input_image")
+
+
+def write_arguments(arguments: Any) -> str:
+    """A call's arguments as JSON text: as the model wrote it, where the file still has that."""
+    if isinstance(arguments, str):
+        return arguments or "{}"
+    return _dump(arguments if arguments is not None else {})
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# -- what stands around messages -----------------------------------------------------------------
+
+
+def messages_of(role: str, content: MessageContent) -> list[Message]:
+    """One or two messages: results come first, as the calls before them wait for those."""
+    found = []
+    if content.results:
+        found.append(Message(role="tool", blocks=content.results))
+    if content.blocks or not content.results:
+        answer = role == "assistant"
+        found.append(Message(role="assistant" if answer else "user", blocks=content.blocks))
+    return found
+
+
+def read_usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Anthropic's and pi's figures, whose input is without what was cached."""
+    if not usage:
+        return None
+    cached = count_in(usage, "cache_read_input_tokens", "cacheRead")
+    written = count_in(usage, "cache_creation_input_tokens", "cacheWrite")
+    return Usage(
+        input=count_in(usage, "input_tokens", "input") + cached + written,
+        cached=cached,
+        written=written,
+        output=count_in(usage, "output_tokens", "output"),
+        cache_reported="cache_read_input_tokens" in usage or "cacheRead" in usage,
+    )
+
+
+def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
+    """OpenAI's figures, of either API and of Codex, whose input includes what was cached."""
+    if not usage:
+        return None
+    details = object_in(usage, "prompt_tokens_details") or object_in(usage, "input_tokens_details")
+    held = details or usage
+    return Usage(
+        input=count_in(usage, "prompt_tokens", "input_tokens"),
+        cached=count_in(held, "cached_tokens", "cached_input_tokens"),
+        written=count_in(details, "cache_write_tokens"),
+        output=count_in(usage, "completion_tokens", "output_tokens"),
+        cache_reported="cached_tokens" in held or "cached_input_tokens" in held,
+    )
+
+
+def provider_of(name: str) -> str:
+    """Our name of a provider; that of one that we do not know is its own."""
+    return _PROVIDERS.get(name, name)
+
+
+def target_of(provider: str, model: str) -> str:
+    """`provider:model` as we call it; whoever is not known is spoken to as OpenAI-compatible."""
+    if not model.strip():
+        return ""
+    return f"{_PROVIDERS.get(provider, 'compatible')}:{model}"
+
+
+def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
+    """Definitions of tools, and those that are not understood or named twice."""
+    found: dict[str, ToolDefinition] = {}
+    left: list[Any] = []
+    for tool in tools if isinstance(tools, list) else [tools] if tools else []:
+        held = object_in(tool, "function") or tool if isinstance(tool, dict) else {}
+        name = text_in(held, "name")
+        schemas = ("parameters", "input_schema", "inputSchema")
+        schema = next((held[key] for key in schemas if isinstance(held.get(key), dict)), None)
+        if not name or name in found or schema is None:
+            left.append(tool)
+            continue
+        found[name] = ToolDefinition(
+            name=name, description=text_in(held, "description"), parameters=schema
+        )
+        beside = without(held, "name", "description", "type") if held is tool else (
+            without(tool, "type") | without(held, "name", "description")
+        )  # fmt: skip
+        if beside.keys() - {"function", *schemas} or tool.get("type", "function") != "function":
+            left.append({**beside, "name": name, "type": tool.get("type")})
+    return tuple(found.values()), left
+
+
+def join_texts(content: Any) -> str:
+    """The text of a content in which nothing else matters."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(
+        part if isinstance(part, str) else text_in(part, "text")
+        for part in parts
+        if isinstance(part, str | dict)
+    )

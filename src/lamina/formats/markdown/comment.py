@@ -1,0 +1,215 @@
+"""The hidden comment: what reading the visible form by its own rules would get wrong.
+
+Laws: whatever the visible form still says as it was written is restored exactly; where a person
+edited it, the edit wins, part by part. Nothing in the comment can close it.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import canonical_bytes, digest_texts
+from lamina.errors import UsageError
+from lamina.formats.markdown.chat import ChatMessage, ChatRole
+from lamina.formats.markdown.context_line import merge_contexts, render_context
+from lamina.formats.markdown.fences import NO_PADDING, FencePadding
+from lamina.formats.markdown.message import (
+    COMMENT_OPENS,
+    VisibleMessage,
+    padding_of,
+    read_message,
+    render_tail,
+    show_moment,
+)
+from lamina.notes.names import NoteNames
+
+VERSION = 1
+# A record is made and used without paths: writer and reader must see the same.
+NO_PATHS = NoteNames(())
+
+COMMENT = re.compile(
+    # The format's own program takes the comment for text and puts its stamp behind it.
+    rf"^{COMMENT_OPENS} (\{{.*\}}) -->[ \t]*$(?:\n\[Timestamp: Unknown time\][ \t]*$)?",
+    re.MULTILINE,
+)
+# What the visible body says and a person may have changed there.
+_OF_THE_TEXT = ("text", "thinking", "layout")
+_OF_THE_TAIL = ("calls", "results", "interrupted")
+
+
+class CommentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One part of the file: digests of it as it was written, and the fields that reading it does
+    not give."""
+
+    digest: str
+    role: ChatRole = "user"
+    body: str = ""
+    fields: dict[str, Any] = {}
+    # What stands around the text, and is not of it.
+    fencing: FencePadding = NO_PADDING
+
+
+class HiddenComment(Struct, frozen=True, kw_only=True):
+    v: int = VERSION
+    head: CommentRecord
+    messages: tuple[CommentRecord, ...] = ()
+
+
+class RestoredMessage(Struct, frozen=True, kw_only=True):
+    """A message as record and visible form together say it, and how it was changed by hand."""
+
+    message: ChatMessage
+    changed: tuple[str, ...] = ()
+
+
+def render_comment(hidden: HiddenComment) -> str:
+    """The comment on one line.
+
+    Raises:
+        UsageError: a value has no JSON form.
+    """
+    try:
+        data = canonical_bytes(hidden).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
+    # All of these stand only inside strings, where an escape means the same.
+    for risky in ("--", "<", ">", "**"):
+        data = data.replace(risky, "".join(f"\\u{ord(each):04x}" for each in risky))
+    return f"{COMMENT_OPENS} {data} -->"
+
+
+def read_comment(data: str) -> HiddenComment:
+    """What a comment holds.
+
+    Raises:
+        UsageError: it is damaged, or of a later version.
+    """
+    try:
+        hidden = msgspec.json.decode(data.encode(), type=HiddenComment)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"it cannot be read: {error}") from error
+    if hidden.v != VERSION:
+        raise UsageError(f"it is of version {hidden.v}, and only version {VERSION} is known")
+    return hidden
+
+
+def part_digest(text: str) -> str:
+    return digest_texts([text.strip("\n")])[:16]
+
+
+def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any]:
+    """The fields in which `value` is not `base`, and those that are kept `always`.
+
+    Raises:
+        UsageError: a value has no JSON form.
+    """
+    try:
+        wanted, given = msgspec.to_builtins(value), msgspec.to_builtins(base)
+    except (TypeError, RecursionError) as error:
+        raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
+    return {
+        name: each
+        for name, each in wanted.items()
+        if each != given[name] or (name in always and each not in (None, {}))
+    }
+
+
+def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
+    """What a reader of `chunk` has to be told to get `message`."""
+    tail, fencing = render_tail(message), padding_of(message)
+    seen = read_message(chunk, message.role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
+    # Whoever reads may be in another time zone and may know other paths.
+    fields = differing_fields(message, seen.message, "at", "context")
+    return CommentRecord(
+        digest=part_digest(chunk),
+        role=message.role,
+        body=part_digest(seen.body),
+        fields=fields,
+        fencing=fencing,
+    )
+
+
+def pair_records(
+    chunks: Sequence[tuple[ChatRole, str]], records: Sequence[CommentRecord]
+) -> list[int | None]:
+    """For every message in the file the record that is its own; None if it has none."""
+    same: defaultdict[str, deque[int]] = defaultdict(deque)
+    for index, record in enumerate(records):
+        same[record.digest].append(index)
+    pairs: list[int | None] = []
+    for _, chunk in chunks:
+        waiting = same.get(part_digest(chunk))
+        pairs.append(waiting.popleft() if waiting else None)
+    free = set(range(len(records))) - {pair for pair in pairs if pair is not None}
+
+    def take(at: int, index: int | None) -> None:
+        # An edited message is known by its neighbours.
+        if pairs[at] is None and index in free and records[index].role == chunks[at][0]:
+            pairs[at] = index
+            free.discard(index)
+
+    for at in range(len(chunks)):
+        before = -1 if at == 0 else pairs[at - 1]
+        take(at, None if before is None else before + 1)
+    for at in reversed(range(len(chunks))):
+        after = len(records) if at + 1 == len(chunks) else pairs[at + 1]
+        take(at, None if after is None else after - 1)
+    return pairs
+
+
+def restore_message(
+    record: CommentRecord, chunk: str, role: ChatRole, tz: tzinfo, shelf: NoteNames
+) -> RestoredMessage:
+    """The message that was written as `chunk`, or that a person made of it.
+
+    Raises:
+        UsageError: the record does not hold what it should.
+    """
+    kept = _apply(ChatMessage(role=role), record.fields)
+    tail, fencing = render_tail(kept), record.fencing
+    if record.digest == part_digest(chunk) and record.role == role:
+        seen = read_message(chunk, role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
+        return RestoredMessage(message=_apply(seen.message, record.fields))
+    # With the paths that are known now: no record tells names from commas in an edited line.
+    seen = read_message(chunk, role, tz=tz, shelf=shelf, tail=tail, fencing=fencing)
+    return _restore_edited(record, kept, seen, tail, tz)
+
+
+def _restore_edited(
+    record: CommentRecord, kept: ChatMessage, seen: VisibleMessage, tail: str, tz: tzinfo
+) -> RestoredMessage:
+    fields = {k: v for k, v in record.fields.items() if k not in ("role", "at", "context")}
+    changed = []
+    if record.body != part_digest(seen.body):
+        changed.append("its text was edited")
+        gone: tuple[str, ...] = _OF_THE_TEXT
+        if not seen.body.endswith(tail):
+            changed.append("its tool lines are not as they were; its calls are left out")
+            gone += _OF_THE_TAIL
+        fields = {name: field for name, field in fields.items() if name not in gone}
+    fields["extra"] = {**seen.message.extra, **kept.extra}
+    message = _apply(seen.message, fields)
+    if not seen.stamp or seen.stamp == show_moment(kept.at, tz):
+        message = replace(message, at=kept.at)
+    else:
+        changed.append("its time was edited")
+    if seen.context == render_context(kept.context):
+        message = replace(message, context=kept.context)
+    else:
+        changed.append("its context was edited")
+        message = replace(message, context=merge_contexts(kept.context, seen.message.context))
+    return RestoredMessage(message=message, changed=tuple(changed) or ("it was edited",))
+
+
+def _apply(base: ChatMessage, fields: dict[str, Any]) -> ChatMessage:
+    merged = {**msgspec.to_builtins(base), **fields, "role": base.role}
+    try:
+        return msgspec.convert(merged, ChatMessage)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise UsageError(f"its record cannot be used: {error}") from error

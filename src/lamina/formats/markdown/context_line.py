@@ -1,0 +1,102 @@
+"""The context line of a chat message: `[Context: Notes: a.md, b.md | URLs: ...]`.
+
+Law: the line shows people what was attached. Names stand in it as they are, so only known paths
+can tell a comma in a name from one between names.
+"""
+
+import re
+
+from lamina.formats.markdown.chat import ChatContext, ChatReference
+from lamina.notes.names import NoteNames
+from lamina.values.item import ItemKind, Shape, item_id, key_of, kind_of
+
+_SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")
+_SECTION_OF = {
+    "note": "Notes", "file": "Notes", "pdf": "Notes", "image": "Notes",
+    "url": "URLs", "tag": "Tags", "folder": "Folders",
+}  # fmt: skip
+_KIND_OF: dict[str, ItemKind] = {
+    "URLs": "url", "Web Tabs": "url", "Tags": "tag", "Folders": "folder"
+}  # fmt: skip
+_NOTE_KINDS: dict[str, ItemKind] = {
+    "pdf": "pdf", "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image"
+}  # fmt: skip
+
+_LINE = re.compile(r"\[Context: (.*)\]\s*")
+_LABEL = re.compile(r"(?:^| \| )([A-Z][A-Za-z]*(?: [A-Z][A-Za-z]*)*): ?")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def render_context(context: ChatContext) -> str:
+    """The line that shows a context; empty if nothing in it has a section there."""
+    sections = []
+    for section in _SECTIONS:
+        names = [
+            key_of(reference.item)
+            for reference in context.references
+            if section_of(reference) == section
+        ]
+        if names:
+            sections.append(f"{section}: {', '.join(names)}")
+    sections += context.other
+    if not sections:
+        return ""
+    return f"[Context: {show_line(' | '.join(sections))}]"
+
+
+def show_line(text: str) -> str:
+    """`text` on one line."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def section_of(reference: ChatReference) -> str:
+    """The section that shows a reference; empty if none does."""
+    if reference.shape == "web_tab":
+        return "Web Tabs"
+    return _SECTION_OF.get(kind_of(reference.item), "")
+
+
+def read_context(line: str, shelf: NoteNames) -> ChatContext | None:
+    """What a context line shows; None if it is not one."""
+    found = _LINE.fullmatch(line)
+    labels = list(_LABEL.finditer(found[1])) if found else []
+    if not found or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
+        return None
+    references: list[ChatReference] = []
+    other: list[str] = []
+    ends = [label.start() for label in labels[1:]] + [len(found[1])]
+    for label, end in zip(labels, ends, strict=True):
+        section, names = label[1], found[1][label.end() : end]
+        if section == "Notes":
+            references += [_note(name) for name in shelf.split(names)]
+        elif section in _SECTIONS:
+            shape: Shape = "web_tab" if section == "Web Tabs" else "attached"
+            references += [
+                ChatReference(item=item_id(_KIND_OF[section], name), shape=shape)
+                for name in names.split(", ")
+                if name.strip()
+            ]
+        else:
+            other.append(f"{section}: {names}")
+    return ChatContext(references=tuple(references), other=tuple(other))
+
+
+def merge_contexts(kept: ChatContext, seen: ChatContext) -> ChatContext:
+    """`seen`, as someone edited the line, with what `kept` knows of the same references and of
+    those that no line shows."""
+    known = {
+        (section_of(reference), key_of(reference.item)): reference for reference in kept.references
+    }
+    shown = tuple(
+        known.get((section_of(reference), key_of(reference.item)), reference)
+        for reference in seen.references
+    )
+    hidden = tuple(reference for reference in kept.references if not section_of(reference))
+    return ChatContext(
+        references=shown + hidden, absent=kept.absent, in_force=kept.in_force, other=seen.other
+    )
+
+
+def _note(name: str) -> ChatReference:
+    suffix = name.rpartition(".")[2].lower()
+    return ChatReference(item=item_id(_NOTE_KINDS.get(suffix, "note"), name.strip()))

@@ -1,0 +1,203 @@
+"""From a session's path to a chat.
+
+Law: an export tells people the whole path, also what a compaction took from the model.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.formats.markdown.chat import (
+    ChatContext,
+    ChatMessage,
+    ChatReference,
+    MarkdownChat,
+    ToolMessage,
+    fields_of_blocks,
+)
+from lamina.formats.markdown.file import file_name, render_chat
+from lamina.journal.fold import BRANCH_NOTICE
+from lamina.runners.answer import CitedSource
+from lamina.runners.citations import SEARCHED, read_sources, with_footnotes
+from lamina.text import label_of
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    CustomEntry,
+    Entry,
+    InfoEntry,
+    MessageEntry,
+    ModelEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+    SettingsEntry,
+)
+from lamina.values.item import ITEM_KINDS, ItemId, kind_of
+from lamina.values.message import Context
+from lamina.values.request import RequestContext
+
+TAG = "copilot-conversation"
+# Where entries keep what only a chat file says, and what marks the summary of a branch.
+EXTRA = "markdown"
+BRANCH = "branch_summary"
+
+
+class ExportedChat(Struct, frozen=True, kw_only=True):
+    name: str
+    text: str
+    chat: MarkdownChat
+
+
+def export_chat(path: Iterable[Entry], *, tz: tzinfo = UTC) -> ExportedChat:
+    """The file for a session's active path, header first."""
+    chat = chat_of(path)
+    return ExportedChat(name=file_name(chat, tz=tz), text=render_chat(chat, tz=tz), chat=chat)
+
+
+def chat_of(path: Iterable[Entry]) -> MarkdownChat:
+    """The conversation along a path: every message on it, whatever the envelope still holds."""
+    entries = tuple(path)
+    chat = _tell_head(entries)
+    messages = _tell_messages(entries)
+    if chat.epoch is None:
+        began = next(
+            (message.at for message in (*messages, *entries) if message.at is not None), 0.0
+        )
+        chat = replace(chat, epoch=round(began * 1000))
+    return replace(chat, messages=tuple(messages))
+
+
+def _tell_head(path: Sequence[Entry]) -> MarkdownChat:
+    chat = MarkdownChat(tags=(TAG,))
+    pinned: dict[ItemId, ChatReference] = {}
+    target = ""
+    for entry in path:
+        match entry:
+            case SessionEntry(settings=settings):
+                target = settings.target
+                chat = _chat_before(entry) or chat
+                pinned = {reference.item: reference for reference in chat.pinned}
+            case SettingsEntry(settings=settings):
+                target = settings.target
+            case RequestEntry() | ModelEntry():
+                target = entry.target
+            case InfoEntry(name=name):
+                chat = replace(chat, topic=name)
+            case PinEntry(item=item, version=version, pinned=is_pinned):
+                pinned.pop(item, None)
+                if is_pinned:
+                    pinned[item] = ChatReference(item=item, version=version, pinned=True)
+            case _:
+                pass
+    if target:
+        provider, _, model = target.partition(":")
+        chat = replace(chat, provider=provider, model=model)
+    return replace(chat, pinned=tuple(pinned.values()))
+
+
+def _tell_messages(path: Sequence[Entry]) -> list[ChatMessage]:
+    messages: list[ChatMessage] = []
+    is_told = True
+    sources: tuple[CitedSource, ...] = ()
+    for entry in path:
+        match entry:
+            case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
+                sources = read_sources(data) or ()
+            case MessageEntry(message=message) if message.role == "tool":
+                if not messages:  # results of an answer that is not there
+                    messages.append(ChatMessage(role="ai", at=entry.at))
+                follower = ToolMessage(
+                    id=entry.id, at=entry.at, blocks=message.blocks, extra=entry.extra
+                )
+                messages[-1] = replace(messages[-1], results=(*messages[-1].results, follower))
+            case MessageEntry():
+                told = _message_of(entry)
+                if told.role == "ai" and sources and told.text and told.layout is None:
+                    # As the person got it: numbers by first mention, and what they mean.
+                    told, sources = replace(told, text=with_footnotes(told.text, sources)), ()
+                messages.append(told)
+                is_told = entry.message.role != "user"
+            case BranchSummaryEntry():
+                messages.append(_summary_of(entry))
+                is_told = True
+            case RequestEntry(context=context) if not is_told:
+                # The first request of a turn says what its attachments are worth.
+                messages[-1] = _with_worth(messages[-1], context)
+                is_told = True
+            case ReplyEntry() if messages and messages[-1].role == "ai":
+                messages[-1] = replace(messages[-1], usage=entry.usage, model=entry.model)
+            case _:
+                pass
+    return messages
+
+
+def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
+    """What came of another branch, told as the model is told it."""
+    return ChatMessage(
+        role="user",
+        text=f"{BRANCH_NOTICE}\n\n{entry.summary}",
+        at=entry.at,
+        id=entry.id,
+        extra={**entry.extra, BRANCH: entry.branch},
+    )
+
+
+def _chat_before(entry: SessionEntry) -> MarkdownChat | None:
+    """What the file said that the session was imported from, less its messages."""
+    try:
+        return msgspec.convert(entry.extra[EXTRA], MarkdownChat) if EXTRA in entry.extra else None
+    except msgspec.ValidationError:
+        return None
+
+
+def _message_of(entry: MessageEntry) -> ChatMessage:
+    message = entry.message
+    extra = {name: each for name, each in entry.extra.items() if name != EXTRA}
+    said = ChatMessage(
+        role="user" if message.role == "user" else "ai",
+        at=entry.at,
+        context=_context_of(message.context, entry.extra.get(EXTRA)),
+        interrupted=entry.interrupted,
+        id=entry.id,
+        model=entry.model,
+        usage=entry.usage,
+        extra=extra,
+    )
+    return replace(said, **fields_of_blocks(said, message.blocks))
+
+
+def _context_of(context: Context | None, before: Any) -> ChatContext:
+    if context is None:
+        try:
+            return msgspec.convert(before or {}, ChatContext)
+        except msgspec.ValidationError:
+            return ChatContext()
+    references = tuple(
+        ChatReference(item=use.item, version=use.version, form=use.form, shape=use.shape)
+        for use in context.uses
+    )
+    return ChatContext(references=references, absent=context.absent, in_force=context.in_force)
+
+
+def _with_worth(message: ChatMessage, request: RequestContext) -> ChatMessage:
+    """The message with what its request says of its items, and of those that had no room."""
+    context = message.context
+    shapes = {reference.item: reference for reference in context.references}
+    references: dict[ItemId, ChatReference] = dict(shapes)
+    for each in request.items:
+        before = shapes.get(each.item, ChatReference(item=each.item, version=each.version))
+        references[each.item] = replace(
+            before, priority=each.priority, essential=each.essential, pinned=each.pinned,
+            include=each.include,
+        )  # fmt: skip
+    told = {absent.label for absent in context.absent}
+    for left in request.left_out:
+        item = ItemId(left.what)
+        if kind_of(item) in ITEM_KINDS and item not in references and label_of(item) in told:
+            references[item] = ChatReference(item=item, form="left_out")
+    return replace(message, context=replace(context, references=tuple(references.values())))

@@ -1,0 +1,56 @@
+"""Code fences of one message, and what keeps them from reaching into the next.
+
+Law: only fences that stand by themselves are looked at. One inside a list or a quotation ends with
+that, and a line that would close it here would open another.
+"""
+
+import re
+from typing import NamedTuple
+
+_OPENS = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
+_CLOSES = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
+_LISTED = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?: {1,4}(?! )| |$)")
+
+
+class FencePadding(NamedTuple):
+    """What is put around a text: a fence opens at the beginning of a line, and is closed."""
+
+    front: str = ""
+    back: str = ""
+
+
+# One and the same for all, which is how a comment knows that it need not be in it.
+NO_PADDING = FencePadding()
+
+
+def fence_padding(mark: str, text: str) -> FencePadding:
+    """What has to stand around `text`, which begins on the line of `mark`."""
+    if "```" not in text and "~~~" not in text:
+        return NO_PADDING
+    front = "\n" if _OPENS.match(text.split("\n", 1)[0]) else ""
+    closing = _closing_line(f"{mark}{front}{text}")
+    if not front and not closing:
+        return NO_PADDING
+    return FencePadding(front, f"\n{closing}" if closing else "")
+
+
+def _closing_line(text: str) -> str:
+    """The line that closes the fence which `text` leaves open; empty if it leaves none."""
+    indent = fence = ""
+    # Where the text of a list's item begins: what is not left of that is in the item.
+    inside = 0
+    for line in text.split("\n"):
+        if fence:
+            found = _CLOSES.fullmatch(line)
+            if found and found[1].startswith(fence):
+                fence = ""
+            continue
+        shown = line.expandtabs(4)
+        if not shown.strip() or (inside and len(shown) - len(shown.lstrip(" ")) >= inside):
+            continue
+        inside = 0
+        if found := _OPENS.match(shown):
+            indent, fence = found[1], found[2]
+        elif found := _LISTED.match(shown):
+            inside = found.end()
+    return f"{indent}{fence}" if fence else ""

@@ -1,0 +1,248 @@
+"""Chats as Markdown, in the form that Obsidian Copilot reads and writes.
+
+Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts hold. What
+people see is the original format; one hidden comment says what that cannot express.
+Where a person edited the visible part, the edit wins. A file without the comment is read by the
+format's own rules, and what they leave open is reported. No file is opened here.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import mend_text, require_text
+from lamina.errors import UsageError
+from lamina.formats.imported_session import ImportProblem
+from lamina.formats.markdown.chat import ChatMessage, ChatRole, MarkdownChat
+from lamina.formats.markdown.comment import (
+    COMMENT,
+    CommentRecord,
+    HiddenComment,
+    differing_fields,
+    pair_records,
+    part_digest,
+    read_comment,
+    record_message,
+    render_comment,
+    restore_message,
+)
+from lamina.formats.markdown.frontmatter import (
+    find_frontmatter,
+    read_frontmatter,
+    render_frontmatter,
+)
+from lamina.formats.markdown.message import (
+    escape,
+    opening_role,
+    read_message,
+    render_message,
+    show_moment,
+    unescape,
+)
+from lamina.notes.names import NoteNames
+
+NAME_BYTES = 100
+UNTITLED = "Untitled_Chat"
+TITLE_WORDS = 10
+
+_UNSAFE = re.compile(r"[/\\:*?\"<>|#^\[\]\x00-\x1f\x7f-\x9f\s\ufffd]+")
+# No part of the visible head: an edit there says nothing about these.
+_HIDDEN_HEAD = ("pinned",)
+
+
+class ParsedChat(Struct, frozen=True, kw_only=True):
+    """A chat, what a person should know of its file, and the line each message begins on."""
+
+    chat: MarkdownChat
+    problems: tuple[ImportProblem, ...]
+    lines: tuple[int, ...]
+
+
+def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
+    """The file of a chat; times are shown in the zone `tz`.
+
+    Raises:
+        UsageError: a text holds a lone surrogate, or a value cannot be written.
+    """
+    for message in chat.messages:
+        times = (message.at, *(result.at for result in message.results))
+        if any(at is not None and not math.isfinite(at) for at in times):
+            raise UsageError(f"message {message.id!r} has a time that is no number of seconds")
+    head = _render_head(chat)
+    chunks = [render_message(message, tz) for message in chat.messages]
+    hidden = HiddenComment(
+        head=CommentRecord(digest=part_digest(head), fields=_head_fields(chat, head)),
+        messages=tuple(
+            record_message(message, chunk, tz)
+            for message, chunk in zip(chat.messages, chunks, strict=True)
+        ),
+    )
+    # In front of the first message: the original program skips what stands there, and would take
+    # a comment behind the last answer for a part of it.
+    text = "\n\n".join([head, render_comment(hidden), *chunks]) + "\n"
+    return require_text(text, "the chat")
+
+
+def parse_chat(
+    text: str, *, tz: tzinfo = UTC, paths: Sequence[str] = ()
+) -> tuple[MarkdownChat, tuple[ImportProblem, ...]]:
+    """The chat in a file, and what a person should know of how it was read.
+
+    `tz` is the zone of times without a comment that knows better; `paths` tell a comma in the
+    name of a note from one between two names.
+
+    Raises:
+        UsageError: the text holds a lone surrogate.
+    """
+    parsed = read_chat(text, tz=tz, shelf=NoteNames(paths))
+    return parsed.chat, parsed.problems
+
+
+def read_chat(text: str, *, tz: tzinfo, shelf: NoteNames) -> ParsedChat:
+    """`parse_chat` over paths that are looked up more than once."""
+    text = require_text(text, "the file").removeprefix("\ufeff").replace("\r\n", "\n")
+    hidden, text, problems = _take_comment(text)
+    lines = text.split("\n")
+    start = find_frontmatter(lines)
+    marks = [n for n, line in enumerate(lines) if n >= start and opening_role(line)]
+    ends = [*marks, len(lines)]
+    head, found = _read_head("\n".join(lines[: ends[0]]), hidden)
+    problems += found
+    chunks = [
+        (_role(lines[mark]), "\n".join(lines[mark:end]).rstrip("\n"))
+        for mark, end in zip(marks, ends[1:], strict=True)
+    ]
+    records = hidden.messages if hidden else ()
+    pairs = pair_records(chunks, records)
+    messages: list[ChatMessage] = []
+    for mark, (role, chunk), index in zip(marks, chunks, pairs, strict=True):
+        record = None if index is None else records[index]
+        message, told = _read_message(chunk, role, record, tz, shelf)
+        messages.append(message)
+        problems += [
+            ImportProblem(line=mark + 1, what=what, detail=detail) for what, detail in told
+        ]
+    for index in sorted(set(range(len(records))) - set(pairs)):
+        detail = f"the {records[index].role} message that was number {index + 1} was removed"
+        problems.append(ImportProblem(line=None, what="removed", detail=detail))
+    if not messages:
+        detail = "no line begins with '**user**: ' or '**ai**: ', so there are no messages"
+        problems.append(ImportProblem(line=None, what="no_messages", detail=detail))
+    chat = replace(head, messages=tuple(messages))
+    return ParsedChat(chat=chat, problems=tuple(problems), lines=tuple(mark + 1 for mark in marks))
+
+
+def file_name(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
+    """`<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic the first words typed."""
+    typed = next((message.text for message in chat.messages if message.role == "user"), "")
+    title = chat.topic.strip() or " ".join(typed[:1_000].split()[:TITLE_WORDS])
+    # A name that begins with a dot is hidden from the person it is for.
+    title = _UNSAFE.sub("_", mend_text(title)).strip("_. ")
+    shown = show_moment(epoch_seconds(chat.epoch), tz) or show_moment(0, tz)
+    suffix = f"@{shown.replace('/', '').replace(':', '').replace(' ', '_')}.md"
+    room = NAME_BYTES - len(suffix)
+    title = title.encode()[:room].decode("utf-8", "ignore").rstrip("_. ")
+    return (title or UNTITLED) + suffix
+
+
+def epoch_seconds(epoch: int | None) -> float | None:
+    try:
+        return None if epoch is None else epoch / 1000
+    except OverflowError:
+        return None  # no number of milliseconds that anyone lived in
+
+
+def _render_head(chat: MarkdownChat) -> str:
+    preamble = escape(chat.preamble)
+    front = render_frontmatter(chat)
+    return f"{front}\n\n{preamble}" if preamble.strip("\n") else front
+
+
+def _head_fields(chat: MarkdownChat, head: str) -> dict[str, Any]:
+    seen, _ = _see_head(head, is_ours=True)
+    return differing_fields(replace(chat, messages=()), seen)
+
+
+def _see_head(head: str, *, is_ours: bool) -> tuple[MarkdownChat, list[ImportProblem]]:
+    """What the text before the first message says by itself."""
+    lines = head.split("\n")
+    end = find_frontmatter(lines)
+    fields, problems = read_frontmatter(lines[1 : end - 1]) if end else ({}, [])
+    preamble = "\n".join(lines[end:]).strip("\n")
+    chat = MarkdownChat(**fields, preamble=unescape(preamble) if is_ours else preamble)
+    if preamble.strip():
+        first = next(n for n in range(end, len(lines)) if lines[n].strip())
+        detail = "text before the first message belongs to none; it is kept"
+        problems.append(ImportProblem(line=first + 1, what="preamble", detail=detail))
+    return chat, problems
+
+
+def _read_head(head: str, hidden: HiddenComment | None) -> tuple[MarkdownChat, list[ImportProblem]]:
+    chat, problems = _see_head(head, is_ours=hidden is not None)
+    if hidden is None:
+        return chat, problems
+    is_same = hidden.head.digest == part_digest(head)
+    fields = {
+        name: field
+        for name, field in hidden.head.fields.items()
+        if name != "messages" and (is_same or name in _HIDDEN_HEAD)
+    }
+    try:
+        restored = msgspec.convert({**msgspec.to_builtins(chat), **fields}, MarkdownChat)
+    except (msgspec.ValidationError, RecursionError) as error:
+        detail = f"what the comment says of the chat cannot be used: {error}"
+        return chat, [*problems, ImportProblem(line=None, what="comment", detail=detail)]
+    return restored, [] if is_same else problems
+
+
+def _read_message(
+    chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, shelf: NoteNames
+) -> tuple[ChatMessage, list[tuple[str, str]]]:
+    """One message, and what there is to say of it."""
+    told: list[tuple[str, str]] = []
+    if record is not None:
+        try:
+            restored = restore_message(record, chunk, role, tz, shelf)
+        except UsageError as error:
+            told.append(("comment", str(error)))
+        else:
+            return restored.message, [("edited", each) for each in restored.changed]
+    message = read_message(chunk, role, tz=tz, shelf=shelf).message
+    if "timestamp" in message.extra:
+        told.append(("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands"))
+    told += [("context", f"unknown context {each!r}; kept") for each in message.context.other]
+    return message, told
+
+
+def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:
+    """The comment, and the text with its lines left blank. Of several the last one counts."""
+    hidden: HiddenComment | None = None
+    problems: list[ImportProblem] = []
+    pieces: list[str] = []
+    done, line = 0, 1
+    for found in COMMENT.finditer(text):
+        line += text.count("\n", done, found.start())
+        try:
+            read = read_comment(found[1])
+        except UsageError as error:
+            detail = f"the hidden comment is left out, and the file read without it: {error}"
+            problems.append(ImportProblem(line=line, what="comment", detail=detail))
+        else:
+            if hidden is not None:
+                detail = "there is more than one hidden comment; the last one counts"
+                problems.append(ImportProblem(line=line, what="comment", detail=detail))
+            hidden = read
+        pieces += [text[done : found.start()], "\n" * found[0].count("\n")]
+        done = found.end()
+        line += found[0].count("\n")
+    return hidden, "".join(pieces) + text[done:], problems
+
+
+def _role(line: str) -> ChatRole:
+    return opening_role(line) or "user"

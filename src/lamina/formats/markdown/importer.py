@@ -1,0 +1,228 @@
+"""From a chat file to the entries of a session.
+
+Law: an import lays no item down, since the contents are not in the file: it says what to attach
+again, as it is now.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.formats.call_pairs import missing_results
+from lamina.formats.imported_session import ImportProblem
+from lamina.formats.markdown.chat import (
+    ChatMessage,
+    ChatReference,
+    MarkdownChat,
+    ToolMessage,
+    blocks_of,
+)
+from lamina.formats.markdown.exporter import BRANCH, EXTRA
+from lamina.formats.markdown.file import epoch_seconds, read_chat
+from lamina.journal.fold import BRANCH_NOTICE
+from lamina.notes.names import NoteNames
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    InfoEntry,
+    MessageEntry,
+    SessionEntry,
+)
+from lamina.values.item import AttachmentSpec, ItemId, item_id, key_of, kind_of, url_id
+from lamina.values.message import Block, Image, Message, ToolResult
+
+SOURCE = "markdown"
+
+_PATH_KINDS = ("note", "file", "pdf", "image")
+_PART = re.compile(r"(.*)(#[^#/]*)", re.DOTALL)
+_NAME = re.compile(r"(.*)@([0-9]{8}_[0-9]{6})(?:\.md)?", re.DOTALL)
+
+
+class Reattachment(Struct, frozen=True, kw_only=True):
+    """An item to attach again, as it is now. `message` is the entry it applied to; empty for what
+    was pinned. `reference` says what it was then, under the id it had."""
+
+    message: str
+    item: ItemId
+    reference: ChatReference
+
+    @property
+    def wanted(self) -> AttachmentSpec:
+        # A path is read as it stands; what else there is, only its id can tell.
+        is_path = kind_of(self.item) in _PATH_KINDS
+        return AttachmentSpec(
+            what=key_of(self.item) if is_path else self.item,
+            priority=self.reference.priority,
+            essential=self.reference.essential,
+            shape=self.reference.shape,
+        )
+
+
+class ImportedChat(Struct, frozen=True, kw_only=True):
+    entries: tuple[Entry, ...]
+    problems: tuple[ImportProblem, ...]
+    reattach: tuple[Reattachment, ...]
+    chat: MarkdownChat
+
+
+def import_chat(
+    text: str, *, name: str, session: str, paths: Sequence[str], tz: tzinfo = UTC
+) -> ImportedChat:
+    """The entries of a session that goes on where the chat in `text` ended.
+
+    `name` is the file's; `paths` are those of the workspace that its names are looked up in.
+
+    Raises:
+        UsageError: the text holds a lone surrogate.
+    """
+    shelf = NoteNames(paths)
+    parsed = read_chat(text, tz=tz, shelf=shelf)
+    chat = _named(parsed.chat, name, tz)
+    writer = _Writer(chat, session)
+    finder = _Finder(shelf)
+    for line, message in zip(parsed.lines, chat.messages, strict=True):
+        entry = writer.write(message, line)
+        for reference in message.context.references:
+            finder.find(reference, entry, line)
+    for reference in chat.pinned:
+        finder.find(reference, "", None)
+    return ImportedChat(
+        entries=tuple(writer.entries),
+        problems=(*parsed.problems, *writer.problems, *finder.problems),
+        reattach=tuple(finder.found),
+        chat=chat,
+    )
+
+
+def _named(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
+    """The chat with what its file name says and its frontmatter does not."""
+    found = _NAME.fullmatch(name.rsplit("/", 1)[-1])
+    if chat.epoch is None and found:
+        try:
+            moment = datetime.strptime(found[2], "%Y%m%d_%H%M%S").replace(tzinfo=tz)
+            chat = replace(chat, epoch=round(moment.timestamp() * 1000))
+        except (ValueError, OverflowError):
+            pass
+    if not chat.topic and found:
+        chat = replace(chat, topic=found[1].replace("_", " ").strip())
+    return chat
+
+
+class _Writer:
+    """Entries in a line, with ids in sequence."""
+
+    def __init__(self, chat: MarkdownChat, session: str) -> None:
+        times = (message.at for message in chat.messages)
+        first = next((at for at in times if at is not None), None)
+        self._at = first if first is not None else epoch_seconds(chat.epoch) or 0.0
+        self.problems: list[ImportProblem] = []
+        self.entries: list[Entry] = []
+        head = msgspec.to_builtins(replace(chat, messages=()))
+        self.entries.append(
+            SessionEntry(**self._place(None), session=session, source=SOURCE, extra={EXTRA: head})
+        )
+        if chat.topic:
+            self.entries.append(InfoEntry(**self._place(None), name=chat.topic))
+
+    def write(self, message: ChatMessage, line: int) -> str:
+        """Appends a message with its results; returns the id of its entry."""
+        place = self._place(message.at)
+        branch = message.extra.get(BRANCH)
+        if isinstance(branch, str) and message.text.startswith(f"{BRANCH_NOTICE}\n\n"):
+            summary = message.text[len(BRANCH_NOTICE) + 2 :]
+            extra = {name: each for name, each in message.extra.items() if name != BRANCH}
+            self.entries.append(
+                BranchSummaryEntry(**place, branch=branch, summary=summary, extra=extra)
+            )
+            return str(place["id"])
+        context = msgspec.to_builtins(message.context)
+        self.entries.append(
+            MessageEntry(
+                **place,
+                message=Message(
+                    role="user" if message.role == "user" else "assistant",
+                    blocks=self._without_pictures(blocks_of(message), line),
+                    id=place["id"],
+                ),
+                interrupted=message.interrupted,
+                usage=message.usage,
+                model=message.model,
+                extra={**message.extra, EXTRA: context} if context else message.extra,
+            )
+        )
+        waiting = {call.id: call.name for call in message.calls}
+        for result in message.results:
+            blocks = self._without_pictures(result.blocks, line)
+            self._add_results(blocks, result)
+            for block in blocks:
+                if isinstance(block, ToolResult):
+                    waiting.pop(block.call_id, None)
+        if waiting:
+            # A session cannot go on while calls wait, and nobody is left who could answer them.
+            self._add_results(missing_results(waiting), ToolMessage(at=message.at))
+            detail = f"no result of {', '.join(waiting.values())} is in the file; this is said so"
+            self.problems.append(ImportProblem(line=line, what="no_result", detail=detail))
+        return str(place["id"])
+
+    def _add_results(self, blocks: tuple[Block, ...], told: ToolMessage) -> None:
+        place = self._place(told.at)
+        message = Message(role="tool", blocks=blocks, id=place["id"])
+        self.entries.append(MessageEntry(**place, message=message, extra=told.extra))
+
+    def _without_pictures(self, blocks: tuple[Block, ...], line: int) -> tuple[Block, ...]:
+        kept = tuple(block for block in blocks if not isinstance(block, Image))
+        if len(kept) != len(blocks):
+            detail = f"{len(blocks) - len(kept)} of its pictures are not in the file"
+            self.problems.append(ImportProblem(line=line, what="picture", detail=detail))
+        return kept
+
+    def _place(self, at: float | None) -> dict[str, Any]:
+        if at is not None:
+            self._at = at
+        number = len(self.entries)
+        parent = f"{number - 1:06x}" if number else None
+        return {"id": f"{number:06x}", "parent": parent, "at": self._at}
+
+
+class _Finder:
+    """Looks references up in the workspace as it is now."""
+
+    def __init__(self, shelf: NoteNames) -> None:
+        self._shelf = shelf
+        self._told: set[str] = set()
+        self.found: list[Reattachment] = []
+        self.problems: list[ImportProblem] = []
+
+    def find(self, reference: ChatReference, message: str, line: int | None) -> None:
+        item = self._look_up(reference.item, line, exact=bool(reference.version))
+        if item is not None:
+            self.found.append(Reattachment(message=message, item=item, reference=reference))
+
+    def _look_up(self, item: ItemId, line: int | None, *, exact: bool) -> ItemId | None:
+        """`exact` says that the whole path is known, not only what the visible line names."""
+        kind, key = kind_of(item), key_of(item)
+        part = ""
+        match kind:
+            case "url":
+                return url_id(key)
+            case "selection" | "query":
+                found = _PART.fullmatch(key)
+                key, part = (found[1], found[2]) if found else (key, "")
+            case _ if kind not in _PATH_KINDS:
+                return item
+        resolved = self._shelf.resolve(key)
+        if exact and resolved.path not in (None, key) and not resolved.warning:
+            warning = f"{key!r} is not there under that path; {resolved.path!r} is taken for it"
+            resolved = replace(resolved, warning=warning)
+        if resolved.warning and resolved.warning not in self._told:
+            self._told.add(resolved.warning)
+            what = "moved" if resolved.path else resolved.how
+            self.problems.append(ImportProblem(line=line, what=what, detail=resolved.warning))
+        if resolved.path is None:
+            return None
+        return item_id(kind, f"{resolved.path}{part}")  # type: ignore[arg-type]

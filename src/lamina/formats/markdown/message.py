@@ -1,0 +1,178 @@
+"""One message in the visible form, and what reading that form by its own rules gives.
+
+Law: nothing inside a message can begin another one or pass for the hidden comment: the visible
+form puts a backslash in front of it. A code fence that a message leaves open is closed, so that
+what comes behind it is no code. Reading never strips what stands between a message's mark and its
+last lines, but for what was put there to that end.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+
+from msgspec import Struct
+
+from lamina.formats.markdown.chat import ChatContext, ChatMessage, ChatRole, ToolMessage
+from lamina.formats.markdown.context_line import read_context, render_context, show_line
+from lamina.formats.markdown.fences import NO_PADDING, FencePadding, fence_padding
+from lamina.notes.names import NoteNames
+from lamina.values.message import ToolCall, ToolResult
+
+COMMENT_OPENS = "<!-- lamina-context:"
+INTERRUPTED = "[Interrupted]"
+# How much of a call's arguments and of its result stands in the line that people read.
+SHOWN_CHARACTERS = 160
+
+_OPENS = r"\*\*(?:user|ai)\*\*:(?: |$)"
+_MARK = re.compile(r"\*\*(user|ai)\*\*:(?: |(?=\n)|\Z)")
+_COLLIDES = re.compile(rf"^(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
+_ESCAPED = re.compile(rf"^\\(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
+_STAMP = re.compile(r"\[Timestamp: (.*)\]\s*")
+_MOMENT = re.compile(
+    r"([0-9]{4})[/-]([0-9]{1,2})[/-]([0-9]{1,2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
+)
+_THINK = re.compile(r"\A\s*+<think>\n?(.+?)\n?</think>\n{0,2}", re.DOTALL)
+
+
+class VisibleMessage(Struct, frozen=True, kw_only=True):
+    """A message as its visible form says it, and the parts it was read from."""
+
+    message: ChatMessage
+    body: str
+    context: str = ""
+    stamp: str = ""
+
+
+def opening_role(line: str) -> ChatRole | None:
+    """The role whose message this line begins; None if it begins none."""
+    found = _MARK.match(line)
+    if found is None:
+        return None
+    return "user" if found[1] == "user" else "ai"
+
+
+def render_message(message: ChatMessage, tz: tzinfo) -> str:
+    """The visible form of one message."""
+    text, fencing = _render_text(message), padding_of(message)
+    raw = message.extra.get("timestamp")
+    stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
+    lines = [
+        fencing.front + text + fencing.back + render_tail(message),
+        render_context(message.context),
+        f"[Timestamp: {stamp}]" if stamp else "",
+    ]
+    return _mark(message.role) + "\n".join([lines[0], *filter(None, lines[1:])])
+
+
+def padding_of(message: ChatMessage) -> FencePadding:
+    """What stands around the text of a message for the sake of its fences."""
+    return fence_padding(_mark(message.role), _render_text(message))
+
+
+def _render_text(message: ChatMessage) -> str:
+    thinking = f"<think>\n{message.thinking}\n</think>\n\n" if message.thinking else ""
+    return escape(thinking + message.text)
+
+
+def _mark(role: ChatRole) -> str:
+    return f"**{role}**: "
+
+
+def render_tail(message: ChatMessage) -> str:
+    """The lines behind the text that say what is not text: calls, and that it was interrupted."""
+    lines = [_call_line(call, message.results) for call in message.calls]
+    if message.interrupted:
+        lines.append(INTERRUPTED)
+    return "".join(f"\n{line}" for line in lines)
+
+
+def escape(text: str) -> str:
+    """Text that can stand in the visible body: one kind of line break, nothing that collides."""
+    return _COLLIDES.sub(r"\\", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def unescape(text: str) -> str:
+    return _ESCAPED.sub("", text)
+
+
+def read_message(
+    chunk: str,
+    role: ChatRole,
+    *,
+    tz: tzinfo,
+    shelf: NoteNames,
+    tail: str | None = None,
+    fencing: FencePadding = NO_PADDING,
+) -> VisibleMessage:
+    """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
+    lines behind the text, and that markers inside it are escaped; `fencing` is around it."""
+    mark = _MARK.match(chunk)
+    lines = chunk[mark.end() if mark else 0 :].split("\n")
+    while len(lines) > 1 and not lines[-1].strip():
+        lines.pop()
+    stamp = context_line = ""
+    context = ChatContext()
+    found = _STAMP.fullmatch(lines[-1]) if len(lines) > 1 else None
+    if found:
+        stamp = found[1]
+        lines.pop()
+    seen = read_context(lines[-1], shelf) if len(lines) > 1 else None
+    if seen is not None:
+        context, context_line = seen, lines.pop().rstrip()
+    body = text = "\n".join(lines)
+    if tail is not None:
+        text = text.removesuffix(tail).removesuffix(fencing.back).removeprefix(fencing.front)
+        text = unescape(text)
+    thinking = ""
+    thought = _THINK.match(text) if role == "ai" else None
+    if thought:
+        thinking, text = thought[1], text[thought.end() :]
+    at = read_moment(stamp, tz)
+    extra = {"timestamp": stamp} if at is None and stamp not in ("", "Unknown time") else {}
+    message = ChatMessage(
+        role=role, text=text, at=at, context=context, thinking=thinking, extra=extra
+    )
+    return VisibleMessage(message=message, body=body, context=context_line, stamp=stamp)
+
+
+def show_moment(at: float | None, tz: tzinfo) -> str:
+    """A time as the format writes it; empty if there is none that a calendar has."""
+    if at is None:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(at, tz)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    # Not strftime: it writes years before 1000 as the platform likes.
+    return (
+        f"{moment.year:04}/{moment.month:02}/{moment.day:02} "
+        f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
+    )
+
+
+def read_moment(shown: str, tz: tzinfo) -> float | None:
+    found = _MOMENT.fullmatch(shown.strip())
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = map(int, found.groups())
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=tz).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _call_line(call: ToolCall, messages: Sequence[ToolMessage]) -> str:
+    results = (block for message in messages for block in message.blocks)
+    texts = (
+        block.text
+        for block in results
+        if isinstance(block, ToolResult) and block.call_id == call.id
+    )
+    result = next(texts, None)
+    shown = "" if result is None else f" -> {_brief(result)}"
+    return f"[Tool: {_brief(call.name)} {_brief(call.arguments)}{shown}]"
+
+
+def _brief(text: str) -> str:
+    brief = show_line(" ".join(text[: 4 * SHOWN_CHARACTERS].split()))
+    return brief if len(brief) <= SHOWN_CHARACTERS else brief[: SHOWN_CHARACTERS - 1] + "…"

@@ -1,0 +1,365 @@
+"""Entries of ours from those of a foreign session, one by one.
+
+Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
+reported. Ids count up in the order of writing, and a message has the id of its entry. On every
+path calls and results are paired (see `pairing`): an entry that would break that gets what it lacks
+in front of it. What a foreign request carried for itself only is gone when the next turn begins,
+and at the end no turn is under way.
+"""
+
+import base64
+import binascii
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from lamina.codec import digest_bytes
+from lamina.errors import InvalidPatch, InvalidSetting, JournalError
+from lamina.formats.call_pairs import (
+    missing_results,
+    orphan_text,
+    results_of,
+    split_results,
+    waiting_calls,
+)
+from lamina.formats.imported_session import ImportedSession, ImportProblem
+from lamina.formats.json_lines import UnreadLine
+from lamina.journal import State, fold_entry, initial_state
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    CustomEntry,
+    Entry,
+    EntryBase,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    ModelEntry,
+    SessionEntry,
+)
+from lamina.values.envelope import SystemPart
+from lamina.values.item import Picture
+from lamina.values.message import Image, Message, ToolDefinition, ToolResult
+
+_REFUSED = (JournalError, InvalidPatch, InvalidSetting)
+
+
+class SessionBuilder:
+    """Places foreign entries in a tree of ours. Positions are ids of ours; foreign ids are only
+    looked up."""
+
+    def __init__(
+        self,
+        *,
+        session: str,
+        source: str,
+        at: float = 0.0,
+        system: tuple[SystemPart, ...] = (),
+        tools: tuple[ToolDefinition, ...] = (),
+        workspace: str = "",
+        forked_from: str = "",
+        extra: dict[str, Any] | None = None,
+        line: int | None = None,
+        problems: tuple[ImportProblem, ...] = (),
+    ) -> None:
+        header = SessionEntry(
+            id=f"{0:06x}", parent=None, at=at, session=session, system=system, tools=tools,
+            workspace=workspace, forked_from=forked_from, source=source,
+            extra={source: extra} if extra else {},
+        )  # fmt: skip
+        self.source = source
+        self.root = self.last = header.id
+        self._entries: list[Entry] = [header]
+        self._parents: dict[str, str] = {}
+        self._states: dict[str, State] = {header.id: initial_state(header)}
+        self._ids: dict[str, str] = {}
+        self._raws: dict[str, Any] = {}
+        # Where children of an entry go instead: behind what was put in line after it.
+        self._tails: dict[str, str] = {}
+        self._problems = list(problems)
+        self._lines: list[tuple[int, str]] = []
+        self._blobs: dict[str, bytes] = {}
+        self.account(line, header.id)
+
+    # -- placing ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        foreign_id: str | None,
+        foreign_parent: str | None,
+        kind: type[EntryBase],
+        /,
+        *,
+        at: float | None,
+        line: int | None = None,
+        raw: Any = None,
+        cut: bool = False,
+        nearest: str | None = None,
+        **fields: Any,
+    ) -> str:
+        """Writes an entry where the foreign session has it; `raw` is what it was there. A parent
+        of None is the header; one that is unknown, or `cut` out of a cycle, gives way to `nearest`
+        (by default the entry written last), which is reported."""
+        if (known := self.known(foreign_id, line, raw)) is not None:
+            return known
+        parent = self.find_parent(foreign_id, foreign_parent, line, cut=cut, nearest=nearest)
+        return self.put(parent, kind, at=at, line=line, raw=raw, foreign_id=foreign_id, **fields)
+
+    def known(self, foreign_id: str | None, line: int | None, raw: Any) -> str | None:
+        """The entry of a foreign id that was seen already with the same content; reported."""
+        if foreign_id is None or foreign_id not in self._ids:
+            return None
+        place = self._ids[foreign_id]
+        same = raw == self._raws.get(foreign_id)
+        detail = f"{foreign_id!r} stands in the file twice"
+        self.report(line, "duplicate", detail if same else f"{detail}, with different content")
+        if same:
+            self.account(line, place)
+        return place if same else None
+
+    def find_parent(
+        self,
+        foreign_id: str | None,
+        foreign_parent: str | None,
+        line: int | None,
+        *,
+        cut: bool = False,
+        nearest: str | None = None,
+    ) -> str:
+        if foreign_parent is None:
+            return self.tail(self.root)
+        if cut:
+            self.report(line, "cycle", f"{foreign_id!r} is its own ancestor; it was attached anew")
+        elif foreign_parent in self._ids:
+            return self.tail(self._ids[foreign_parent])
+        else:
+            detail = f"the parent {foreign_parent!r} of {foreign_id!r} is not in the file"
+            self.report(line, "missing_parent", detail)
+        return self.tail(nearest or self.last)
+
+    def put(
+        self,
+        parent: str,
+        kind: type[EntryBase],
+        /,
+        *,
+        at: float | None,
+        line: int | None = None,
+        raw: Any = None,
+        foreign_id: str | None = None,
+        inline: bool = False,
+        **fields: Any,
+    ) -> str:
+        """Writes an entry under `parent`, an id of ours, exactly. `inline`: whatever is attached to
+        `parent` later stands behind this one."""
+        when = self._time_of(parent) if at is None else at
+        if kind is MessageEntry:
+            place = self._message(parent, when, line, raw, fields)
+        elif kind is BranchSummaryEntry:
+            place = self._write(self._settle(parent, when, line), kind, when, line, raw, fields)
+        else:
+            place = self._write(parent, kind, when, line, raw, fields)
+        if inline:
+            self._tails[parent] = place
+        if foreign_id is not None:
+            self._raws.setdefault(foreign_id, raw)
+            self._ids.setdefault(foreign_id, place)
+        self.account(line, place)
+        return place
+
+    def keep(
+        self, kind: str, data: Any, *, at: float | None = None, line: int | None = None,
+        parent: str | None = None, foreign_id: str | None = None,
+    ) -> str:  # fmt: skip
+        """Keeps data that has no place in a context, in line behind `parent`."""
+        return self.put(
+            self.tail(parent or self.last), CustomEntry, at=at, line=line, raw=data, inline=True,
+            foreign_id=foreign_id, kind=f"{self.source}.{kind}", data=data,
+        )  # fmt: skip
+
+    def keep_unread(self, record: UnreadLine) -> str:
+        """Keeps a line that could not be read; its problem was reported by the reader."""
+        return self.keep("unreadable", record.data, line=record.number)
+
+    def use_model(self, parent: str, target: str, *, at: float | None, line: int | None) -> str:
+        """The position behind `parent` at which the session talks to `target`."""
+        if not target or self.state(parent).settings.target == target:
+            return parent
+        return self.put(parent, ModelEntry, at=at, line=line, target=target)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def find(self, foreign_id: str | None) -> str | None:
+        return None if foreign_id is None else self._ids.get(foreign_id)
+
+    def alias(self, foreign_id: str, place: str) -> None:
+        """Another foreign id of the same entry."""
+        self._ids.setdefault(foreign_id, place)
+
+    def tail(self, place: str) -> str:
+        """Where a child of `place` goes."""
+        end = place
+        while end in self._tails:
+            end = self._tails[end]
+        while place != end:  # a long run is walked once
+            self._tails[place], place = end, self._tails[place]
+        return end
+
+    def state(self, place: str) -> State:
+        return self._states[place]
+
+    def path(self, place: str) -> list[str]:
+        """The ids from `place` up to the header."""
+        found = [place]
+        while place in self._parents:
+            place = self._parents[place]
+            found.append(place)
+        return found
+
+    def cut_at(self, place: str, index: int) -> int:
+        """`index` in the messages at `place`, moved up so that no result loses its call."""
+        cached = self._states[place].envelope.cached
+        index = max(0, min(index, len(cached)))
+        while 0 < index < len(cached) and cached[index].role == "tool":
+            index -= 1
+        return index
+
+    # -- noting ----------------------------------------------------------------------------------
+
+    def report(self, line: int | None, what: str, detail: str) -> None:
+        self._problems.append(ImportProblem(line=line, what=what, detail=detail))
+
+    def account(self, line: int | None, place: str) -> None:
+        if line is not None:
+            self._lines.append((line, place))
+
+    def picture(self, data: Any, media_type: str, line: int | None) -> Image | None:
+        """An image of base64 text; its bytes are kept for the store."""
+        try:
+            packed = "".join(data.split()).rstrip("=") if isinstance(data, str) else ""
+            found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+        except (binascii.Error, ValueError) as error:
+            self.report(line, "image", f"its base64 is broken: {error}")
+            return None
+        if not found:
+            self.report(line, "image", "it has no data")
+            return None
+        digest = digest_bytes(found)
+        self._blobs[digest] = found
+        kind = media_type if media_type.startswith("image/") else "image/png"
+        return Image(Picture(digest=digest, media_type=kind))
+
+    def mint_call(self, index: int) -> str:
+        """An id for a call that came without one."""
+        return f"call-{len(self._entries):06x}-{index}"
+
+    def finish(self, leaf: str | None = None) -> ImportedSession:
+        """The whole session; it goes on at `leaf`, by default behind what was written last.
+
+        A turn that is under way there is ended: its request was not ours, and a question of ours
+        without a request would be taken for one that was never sent."""
+        place = self.tail(leaf or self.last)
+        place = self._settle(place, self._time_of(place), None)
+        state = self._states[place]
+        if state.turn_start is not None or state.envelope.uncached:
+            place = self._write(place, LeaveEntry, self._time_of(place), None, None, {})
+        if self._entries[-1].id != place:
+            self._write(place, LeafEntry, self._time_of(place), None, None, {})
+        return ImportedSession(
+            entries=tuple(self._entries),
+            problems=tuple(self._problems),
+            leaf=place,
+            blobs=tuple(self._blobs.values()),
+            lines=tuple(self._lines),
+        )
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _time_of(self, place: str) -> float:
+        return self._entries[int(place, 16)].at
+
+    def _write(
+        self,
+        parent: str,
+        kind: type[EntryBase],
+        at: float,
+        line: int | None,
+        raw: Any,
+        fields: dict[str, Any],
+    ) -> str:
+        place = f"{len(self._entries):06x}"
+        entry = cast(Entry, kind(id=place, parent=parent, at=at, **fields))
+        if isinstance(entry, MessageEntry):
+            entry = replace(entry, message=replace(entry.message, id=place))
+        try:
+            state = fold_entry(self._states[parent], entry)
+        except _REFUSED as error:
+            self.report(line, "refused", str(error))
+            entry = CustomEntry(
+                id=place, parent=parent, at=at, kind=f"{self.source}.unreadable", data=raw
+            )
+            state = fold_entry(self._states[parent], entry)
+        self._entries.append(entry)
+        self._states[place] = state
+        self._parents[place] = parent
+        self.last = place
+        return place
+
+    def _message(
+        self, parent: str, at: float, line: int | None, raw: Any, fields: dict[str, Any]
+    ) -> str:
+        message: Message = fields["message"]
+        if message.role == "tool":
+            return self._results(parent, at, line, raw, fields, message)
+        parent = self._settle(parent, at, line)
+        if message.role == "user" and self._states[parent].envelope.uncached:
+            parent = self._write(parent, LeaveEntry, at, None, None, {})
+        return self._write(parent, MessageEntry, at, line, raw, fields)
+
+    def _results(
+        self, parent: str, at: float, line: int | None, raw: Any, fields: dict[str, Any],
+        message: Message,
+    ) -> str:  # fmt: skip
+        waiting = waiting_calls(self._states[parent].envelope.cached)
+        fitting, orphans = split_results(results_of(message), waiting)
+        place = parent
+        if fitting:
+            answer = Message(role="tool", blocks=tuple(fitting))
+            place = self._write(parent, MessageEntry, at, line, raw, {**fields, "message": answer})
+            fields = {}
+        extra = fields.get("extra", {})
+        still_waiting = len(fitting) < len(waiting)
+        for orphan in orphans:
+            place = self._orphan(place, at, line, orphan, extra, told=not still_waiting)
+            extra = {}
+        return place
+
+    def _orphan(
+        self, parent: str, at: float, line: int | None, result: ToolResult, extra: dict[str, Any],
+        *, told: bool,
+    ) -> str:  # fmt: skip
+        kept = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
+        detail = f"the result of {result.call_id!r} has no call on its path"
+        if told:
+            self.report(line, "orphan_result", f"{detail}; it became a text")
+            told_as = Message(role="user", blocks=(orphan_text(result),))
+            note = {**extra, "lamina": {"orphan_result": kept}}
+            return self._write(
+                parent, MessageEntry, at, line, None, {"message": told_as, "extra": note}
+            )
+        # Between a call and its result there is no room for a text.
+        self.report(line, "orphan_result", f"{detail}; it is kept as data")
+        data = {**kept, "text": result.text}
+        fields = {"kind": f"{self.source}.orphan_result", "data": data, "extra": extra}
+        return self._write(parent, CustomEntry, at, line, None, fields)
+
+    def _settle(self, parent: str, at: float, line: int | None) -> str:
+        """The position behind `parent` at which no call waits for its result."""
+        waiting = waiting_calls(self._states[parent].envelope.cached)
+        if not waiting:
+            return parent
+        self.report(line, "missing_result", f"no result of {', '.join(waiting)}; one says so now")
+        message = Message(role="tool", blocks=missing_results(waiting))
+        extra = {"lamina": {"missing_result": True}}
+        return self._write(
+            parent, MessageEntry, at, line, None, {"message": message, "extra": extra}
+        )

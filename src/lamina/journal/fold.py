@@ -1,0 +1,466 @@
+"""From entries to a state.
+
+Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
+reads no file.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import InvalidPatch, JournalError
+from lamina.journal.laid_versions import LaidVersions, apply_lay_ops, find_laid_versions, lay_uses
+from lamina.journal.patches import apply_patch, laid_items, latest_in_force
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    CustomEntry,
+    DecisionEntry,
+    Entry,
+    EphemeralEntry,
+    ForgetEntry,
+    IncludeEntry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    LeaveEntry,
+    Membership,
+    MessageEntry,
+    ModelEntry,
+    OpeningEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    ResultEntry,
+    SessionEntry,
+    SettingsEntry,
+    TransformEntry,
+    UnknownEntry,
+)
+from lamina.values.envelope import Envelope
+from lamina.values.item import Item, ItemId, kind_of
+from lamina.values.lazy_list import FrozenMap
+from lamina.values.message import Message, Text, ToolResult, ToolText
+from lamina.values.patch import (
+    CompactionApply,
+    Patch,
+    PatchOp,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+    op_name,
+    op_reason,
+)
+from lamina.values.settings import Settings
+from lamina.values.usage import Usage
+
+# No request has more; a figure above it is a fault.
+MOST_TOKENS = 1 << 40
+# Who lets chosen tools join a list that was sent already.
+TOOLS_JOIN = "lamina.tools.join"
+BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
+
+
+class KnownItem(Struct, frozen=True, kw_only=True):
+    """What is remembered of an item once it was part of a turn."""
+
+    priority: int
+    essential: bool
+    added: int
+    named: int
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What a session amounts to at one entry of its tree."""
+
+    session: SessionEntry
+    settings: Settings
+    envelope: Envelope
+    items: FrozenMap[tuple[ItemId, str], Item]
+    # The entry that holds each of them.
+    item_entries: FrozenMap[tuple[ItemId, str], str]
+    standing: Mapping[ItemId, LaidVersions]
+    known: Mapping[ItemId, KnownItem]
+    # Each with the version it had when it was pinned, for when it can no longer be read.
+    pinned: Mapping[ItemId, str]
+    forgotten: frozenset[ItemId] = frozenset()
+    # Attached, but out for want of room; they stay out while they stay attached.
+    still_out: frozenset[ItemId] = frozenset()
+    # The rules and references that the latest list still standing names; None if none stands.
+    in_force: tuple[ItemId, ...] | None = None
+    turns: int = 0
+    # What was typed in the turn under way; it must survive a cut in the middle of it.
+    question: str = ""
+    # What the session set out from, and the files that compactions took out of sight.
+    goal: str = ""
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    # Whether any message or item has images, whose bytes a request then needs.
+    pictured: bool = False
+    # The id of that message while no request was made for it.
+    asked: str = ""
+    turn_start: int | None = None
+    # The request whose answer called for results that are not there yet.
+    called_by: str = ""
+    # Of the calls that wait: what has run already, and what was decided.
+    results: Mapping[str, ToolResult] = {}
+    decisions: Mapping[str, DecisionEntry] = {}
+    # Tools that run unasked in this session, with the digest of the definition that was allowed.
+    allowed: Mapping[ItemId, str] = {}
+    # Whether the provider refused a request of this turn as too long.
+    retried: bool = False
+    open_request: RequestEntry | None = None
+    # What had been recorded when that was prepared; the rest is for the next one to explain.
+    open_at: "tuple[int, int, int, Mapping[ItemId, LaidVersions]] | None" = None
+    last_sent: RequestEntry | None = None
+    # What the provider said it cost.
+    last_usage: Usage | None = None
+    # What the provider calls its answer.
+    last_reply: str = ""
+    # What stood when that was sent: whatever is gone since has to be reported.
+    sent_standing: Mapping[ItemId, LaidVersions] = {}
+    # Reasons recorded on this path since the last request that was sent, and the ops they are of.
+    reasons: tuple[str, ...] = ()
+    moved_by: tuple[str, ...] = ()
+    # How many messages gave way to a summary since then, with the reason.
+    cuts: tuple[tuple[str, int], ...] = ()
+    calibration: Mapping[str, float] = {}
+    # Digests of what was given otherwise when the session was opened again.
+    given: Mapping[str, str] = {}
+    # What applies to every turn.
+    always: tuple[tuple[ItemId, str], ...] = ()
+    # What a person added and took out, in order.
+    members: Mapping[ItemId, Membership] = {}
+    # How often chosen tools joined a list that had been sent.
+    tool_joins: int = 0
+    leaf: str = ""
+
+
+def initial_state(entry: SessionEntry) -> State:
+    state = State(
+        session=entry,
+        settings=entry.settings,
+        envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
+        items=FrozenMap(),
+        item_entries=FrozenMap(),
+        standing={},
+        known={},
+        pinned={},
+        leaf=entry.id,
+    )
+    return _always(state, entry.included, entry.id)
+
+
+def replay(entries: Iterable[Entry]) -> State:
+    """The state at the end of one path, which begins with its session header.
+
+    Raises:
+        JournalError: there is no header, or a later entry does not fit.
+    """
+    state: State | None = None
+    for entry in entries:
+        if state is None:
+            if not isinstance(entry, SessionEntry):
+                raise JournalError(f"a session begins with its header, not with {entry.id!r}")
+            state = initial_state(entry)
+        else:
+            state = fold_entry(state, entry)
+    if state is None:
+        raise JournalError("no entries: nothing to replay")
+    return state
+
+
+def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """The entries from the header to `leaf`.
+
+    Raises:
+        JournalError: a parent is missing, or parents form a cycle.
+    """
+    path: list[Entry] = []
+    seen: set[str] = set()
+    at: str | None = leaf
+    while at is not None:
+        if at in seen:
+            raise JournalError(f"entry {at!r} is its own ancestor")
+        if at not in entries:
+            raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
+        seen.add(at)
+        path.append(entries[at])
+        at = entries[at].parent
+    return tuple(reversed(path))
+
+
+def fold_entry(state: State, entry: Entry) -> State:
+    """The state after one more entry."""
+    match entry:
+        # The most frequent first; each of them writes down where it got to by itself.
+        case MessageEntry(message=message):
+            return _append(state, message, entry.id)
+        case RequestEntry():
+            return _request(state, entry)
+        case ReplyEntry():
+            return _reply(state, entry)
+        case SessionEntry():
+            raise JournalError(f"a second session header {entry.id!r} inside a session")
+        case ItemEntry(item=item):
+            state = _keep_item(state, item, entry.id)
+        case TransformEntry(transformer=transformer, patch=patch):
+            state = _transform(state, patch)
+            if transformer == TOOLS_JOIN and state.last_sent is not None:
+                state = replace(state, tool_joins=state.tool_joins + 1)
+        case EphemeralEntry(tool_texts=texts, messages=messages):
+            state = replace(state, envelope=_add_ephemeral(state.envelope, texts, messages))
+        case ResultEntry(result=result):
+            state = replace(state, results={**state.results, result.call_id: result})
+        case DecisionEntry():
+            state = _decide(state, entry)
+        case SettingsEntry(settings=settings):
+            # Other limits, another try for what had no room.
+            out = state.still_out if settings.window == state.settings.window else frozenset()
+            state = replace(state, settings=settings, still_out=out)
+        case PinEntry(item=item_id, pinned=True, version=version):
+            state = replace(
+                state,
+                pinned={**state.pinned, item_id: version},
+                forgotten=state.forgotten - {item_id},
+            )
+        case PinEntry(item=item_id):
+            pinned = {each: kept for each, kept in state.pinned.items() if each != item_id}
+            state = replace(state, pinned=pinned)
+        case LeaveEntry():
+            state = _end_turn(state)
+        case ModelEntry(target=target):
+            state = replace(state, settings=replace(state.settings, target=target))
+        case BranchSummaryEntry(id=entry_id, summary=summary):
+            told = Message(
+                role="user", blocks=(Text(f"{BRANCH_NOTICE}\n\n{summary}"),), id=entry_id
+            )
+            envelope = state.envelope
+            state = replace(
+                state, envelope=replace(envelope, cached=envelope.cached.extend((told,)))
+            )
+        case OpeningEntry():
+            state = _open_again(state, entry)
+        case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
+            pass
+        case IncludeEntry(item=item_id, membership=membership):
+            # Added again, it comes last.
+            others = {each: kept for each, kept in state.members.items() if each != item_id}
+            own: dict[ItemId, Membership] = {} if membership == "default" else {item_id: membership}
+            state = replace(state, members={**others, **own})
+        case ForgetEntry(item=item_id):
+            state = replace(state, forgotten=state.forgotten | {item_id})
+        case _:
+            assert_never(entry)
+    return replace(state, leaf=entry.id)
+
+
+def _decide(state: State, entry: DecisionEntry) -> State:
+    state = replace(state, decisions={**state.decisions, entry.call_id: entry})
+    if entry.decision != "allow_session":
+        return state
+    return replace(state, allowed={**state.allowed, entry.tool: entry.digest})
+
+
+def _open_again(state: State, entry: OpeningEntry) -> State:
+    state = replace(state, given={**state.given, **entry.given})
+    if entry.options is not None:
+        state = replace(state, envelope=replace(state.envelope, options=entry.options))
+    return state if entry.included is None else _always(state, entry.included, entry.id)
+
+
+def _always(state: State, items: tuple[Item, ...], entry: str) -> State:
+    for item in items:
+        if (item.id, item.version) not in state.items:
+            state = _keep_item(state, item, entry)
+    return replace(state, always=tuple((item.id, item.version) for item in items))
+
+
+def _keep_item(state: State, item: Item, entry: str) -> State:
+    key = (item.id, item.version)
+    return replace(
+        state,
+        pictured=state.pictured or bool(item.pictures),
+        items=state.items.added(key, item),
+        item_entries=state.item_entries.added(key, entry),
+    )
+
+
+def _append(state: State, message: Message, leaf: str) -> State:
+    cached = state.envelope.cached
+    grown = cached.extend((message,))
+    pictured = state.pictured or message.pictured
+    if state.results or state.decisions:
+        state = replace(state, results={}, decisions={})
+    if message.role != "user":
+        envelope = replace(state.envelope, cached=grown)
+        state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
+        # An answer that no request of ours waits for: it was imported, and ends its turn.
+        ends = message.role == "assistant" and state.open_request is None and not message.calls
+        return _end_turn(state) if ends else state
+    context, text = message.context, message.text
+    return replace(
+        state,
+        pictured=pictured,
+        envelope=replace(state.envelope, cached=grown, tool_texts=()),
+        standing=lay_uses(state.standing, context.uses) if context else state.standing,
+        in_force=state.in_force if not context or context.in_force is None else context.in_force,
+        turns=state.turns + 1,
+        question=text,
+        goal=state.goal or text,
+        asked=message.id,
+        retried=False,
+        called_by="",
+        turn_start=len(cached),
+        leaf=leaf,
+    )
+
+
+def _request(state: State, entry: RequestEntry) -> State:
+    context = entry.context
+    known, pinned, forgotten = state.known, state.pinned, state.forgotten
+    if context.items:
+        known = dict(known)
+        for item in context.items:
+            before = known.get(item.item)
+            known[item.item] = KnownItem(
+                priority=item.priority,
+                essential=item.essential,
+                added=before.added if before else len(known),
+                named=state.turns,
+            )
+        versions = {item.item: item.version for item in context.items}
+        # A pinned file that goes away stays as it last was.
+        pinned = {item: versions.get(item, version) for item, version in pinned.items()}
+        forgotten -= frozenset(versions)
+    out = frozenset(
+        [
+            ItemId(omission.what)
+            for omission in context.left_out
+            if omission.reason in ("window", "still_out")
+        ]
+    )
+    return replace(
+        state,
+        known=known,
+        still_out=out,
+        pinned=pinned,
+        forgotten=forgotten,
+        asked="",
+        retried=state.retried or entry.retry,
+        open_request=entry,
+        open_at=(len(state.reasons), len(state.moved_by), len(state.cuts), state.standing),
+        leaf=entry.id,
+    )
+
+
+def _reply(state: State, entry: ReplyEntry) -> State:
+    request = state.open_request
+    if request is None or request.id != entry.request:
+        raise JournalError(
+            f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
+        )
+    reasons, moved_by, cuts, standing = state.open_at or (0, 0, 0, {})
+    state = replace(
+        state,
+        envelope=replace(state.envelope, uncached=()),
+        open_request=None,
+        open_at=None,
+        last_sent=request,
+        last_usage=entry.usage,
+        last_reply=entry.provider_id,
+        sent_standing=standing,
+        reasons=state.reasons[reasons:],
+        moved_by=state.moved_by[moved_by:],
+        cuts=state.cuts[cuts:],
+        leaf=entry.id,
+    )
+    if entry.usage.input and request.tokens:
+        ratio = min(entry.usage.input, MOST_TOKENS) / request.tokens
+        before = state.calibration.get(request.target)
+        # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
+        factor = ratio if before is None else (before + ratio) / 2
+        bounded = min(3.0, max(0.3, factor))
+        state = replace(state, calibration={**state.calibration, request.target: bounded})
+    if awaits_results(state):
+        return replace(state, called_by=request.id)
+    return _end_turn(state)
+
+
+def _add_ephemeral(
+    envelope: Envelope, texts: tuple[ToolText, ...], messages: tuple[Message, ...]
+) -> Envelope:
+    """The envelope with text for one request; results of planned tools stay for their turn."""
+    return replace(
+        envelope, tool_texts=texts or envelope.tool_texts, uncached=envelope.uncached + messages
+    )
+
+
+def _end_turn(state: State) -> State:
+    envelope = replace(state.envelope, tool_texts=(), uncached=())
+    return replace(state, turn_start=None, envelope=envelope)
+
+
+def awaits_results(state: State) -> bool:
+    """Whether the last message calls tools whose results are not there yet."""
+    cached = state.envelope.cached
+    return bool(len(cached) and cached[-1].calls)
+
+
+def _transform(state: State, patch: Patch) -> State:
+    for op in patch.ops:
+        for item, version in laid_items(op):
+            if (item, version) not in state.items:
+                problem = f"no content is kept of {item!r}, version {version[:8]!r}"
+                raise InvalidPatch(op_name(op), problem)
+    envelope, start = apply_patch(
+        state.envelope, patch, state.turn_start, state.last_sent is not None
+    )
+    standing, in_force = state.standing, state.in_force
+    if envelope.cached is not state.envelope.cached:
+        in_force = latest_in_force(envelope.cached)
+    if (
+        envelope.library is not state.envelope.library
+        or envelope.cached is not state.envelope.cached
+    ):
+        standing = find_laid_versions(envelope, standing)
+    for op in patch.ops:
+        if isinstance(op, CompactionApply):
+            gone = min(op.first_kept, len(state.envelope.cached)) - max(0, op.after)
+            cuts = (*state.cuts, (op.reason, gone)) if gone > 0 else state.cuts
+            state = replace(state, cuts=cuts)
+            if op.read or op.modified:
+                state = replace(state, read_files=op.read, modified_files=op.modified)
+    reasons = tuple(filter(None, map(op_reason, patch.ops)))
+    moved_by = tuple(
+        op_name(op) for op in patch.ops if op.needs_reason and _moves(op, state.envelope, envelope)
+    )
+    return replace(
+        state,
+        envelope=envelope,
+        standing=apply_lay_ops(standing, patch),
+        in_force=in_force,
+        turn_start=start,
+        reasons=state.reasons + reasons,
+        moved_by=state.moved_by + moved_by,
+    )
+
+
+def _moves(op: PatchOp, before: Envelope, after: Envelope) -> bool:
+    """Whether an op moved what it is about: setting a part to what it is moves nothing."""
+    match op:
+        case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
+            return before.system != after.system
+        case ToolsReplace() | ToolsRemove():
+            return before.tools != after.tools
+        case _:
+            return True
+
+
+def is_guidance(item: ItemId) -> bool:
+    """Rules and references: named as a set in force, not turn by turn."""
+    return kind_of(item) in ("rule", "reference")

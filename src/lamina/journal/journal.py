@@ -1,0 +1,278 @@
+"""From the bytes of a journal to its tree.
+
+Laws: reading never raises because of damage; what proves itself is kept, what does not is reported
+with its place. A parent stands before its children, so a tree has no cycles: an entry whose parent
+is not there is put behind the entry that stood before it, which in a journal nearly always is its
+grandparent, and that is said.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
+from lamina.journal.lines import Line, entry_number, mint_id, read_lines
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry, SessionEntry, UnknownEntry
+
+
+class Journal(Struct, frozen=True, kw_only=True):
+    """A journal as it was read: its entries in order of writing, and what is wrong with it."""
+
+    entries: Mapping[str, Entry]
+    # The position at which the session goes on: the entry that was written last.
+    leaf: str
+    damage: tuple[Damage, ...] = ()
+    # The highest number an id has so far, and how many more may have been given out by writes of
+    # which nothing can be read.
+    last: int = -1
+    lost: int = 0
+    # Whether the next write begins a line of its own by itself.
+    ends_line: bool = True
+    # What an index said of the engine's state at its end, and the entries behind that.
+    state: bytes = b""
+    indexed: int = 0
+    since: tuple[Entry, ...] = ()
+    # Where the lines stand, if all of them are sound.
+    places: LinePlaces | None = None
+
+
+def read_journal(data: bytes, session: str = "", index: LineIndex | None = None) -> Journal:
+    """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
+    that fits saves reading what it covers."""
+    if index is not None and index.fits(data):
+        journal = _read_behind(data, index)
+        if journal is not None:
+            return journal
+    reader = _Reader()
+    for found in read_lines(data):
+        reader.take(found)
+    reader.finish(session)
+    return Journal(
+        entries=reader.entries,
+        leaf=next(reversed(reader.entries)),
+        damage=tuple(reader.damage),
+        last=reader.last,
+        lost=reader.lost + reader.awaited,
+        ends_line=not data or data.endswith(b"\n"),
+        places=_places(data, reader),
+    )
+
+
+def journal_of(entries: Iterable[Entry]) -> Journal:
+    """The journal that holds these entries; they are sound."""
+    kept = {entry.id: entry for entry in entries}
+    last = max((entry_number(each) or 0 for each in kept), default=-1)
+    return Journal(entries=kept, leaf=next(reversed(kept)), last=last)
+
+
+def _places(data: bytes, reader: "_Reader") -> LinePlaces | None:
+    if reader.damage:
+        return None
+    places = LinePlaces()
+    places.add(tuple(reader.entries.values()), data)
+    return places if places.sound else None
+
+
+def _read_behind(data: bytes, index: LineIndex) -> Journal | None:
+    """The journal, of which only what stands behind the index is read; None if that is damaged:
+    then everything is looked at."""
+    places = LinePlaces.of(index)
+    entries = IndexedEntries(data, places)
+    reader = _Reader()
+    reader.entries = _Known(entries)
+    reader.last = last = places.numbers[-1]
+    tail = data[index.covered :]
+    for found in read_lines(tail, offset=index.covered):
+        reader.take(found)
+    since = tuple(reader.entries.values())
+    places.add(since, tail)
+    if reader.damage or reader.awaited or not places.sound:
+        return None
+    entries.update(reader.entries)
+    return Journal(
+        entries=entries,
+        leaf=since[-1].id if since else mint_id(last),
+        last=reader.last,
+        state=index.state,
+        indexed=index.covered,
+        since=since,
+        places=places,
+    )
+
+
+class _Known(dict[str, Entry]):
+    """New entries, with older ones known to be there."""
+
+    def __init__(self, older: IndexedEntries) -> None:
+        super().__init__()
+        self._older = older
+
+    def __contains__(self, entry_id: object) -> bool:
+        return super().__contains__(entry_id) or entry_id in self._older
+
+    def __missing__(self, entry_id: str) -> Entry:
+        return self._older[entry_id]
+
+    def __bool__(self) -> bool:
+        return True
+
+
+# Damage of which nothing is left that has an id.
+_LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
+
+
+class _Reader:
+    """Puts lines into the tree, one after the other."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.damage: list[Damage] = []
+        self.last = -1
+        self.awaited = 0
+        self.lost = 0
+        self._before: Line | None = None
+        self._goes_on = False
+        # Whether the write under way is the copy of a session: it has gaps in its ids.
+        self._copies = False
+        self._leaf: str | None = None
+
+    def take(self, found: Line | Damage) -> None:
+        if isinstance(found, Damage):
+            self.damage.append(found)
+            self.lost += found.kind in _LOSSES
+            return
+        self._check_write(found)
+        entry = found.entry
+        if not self.entries and not isinstance(entry, SessionEntry):
+            self.entries["000000"] = _stand_in(entry)
+            self._leaf = "000000"
+        if isinstance(entry, SessionEntry):
+            self._take_header(found, entry)
+            return
+        if entry.id in self.entries:
+            self._report_twin(found)
+            return
+        self._check_number(found)
+        if isinstance(entry, UnknownEntry):
+            detail = f"entry {entry.id!r} is of a type that is not known here: {entry.kind!r}"
+            self._report("unknown_type", found, detail)
+        if entry.parent is None or entry.parent not in self.entries:
+            entry = self._bridge(found)
+        self.entries[entry.id] = entry
+        self._leaf = entry.id
+
+    def _take_header(self, found: Line, entry: SessionEntry) -> None:
+        if entry.parent is not None:
+            self._report(
+                "bad_header", found, f"the session's header names a parent {entry.parent!r}"
+            )
+            entry = replace(entry, parent=None)
+        first = next(iter(self.entries.values()), None)
+        if first is None:
+            self._check_number(found)
+            self.entries[entry.id] = entry
+            self._leaf = entry.id
+        elif isinstance(first, SessionEntry) and not first.session:
+            # It stands behind others, but it is the header all the same.
+            self._report("conflict", found, "the session's header stands behind other entries")
+            self.entries[first.id] = replace(entry, id=first.id)
+        elif entry.id in self.entries:
+            self._report_twin(found)
+        else:
+            self._check_number(found)
+            detail = f"a second session header {entry.id!r} inside the session"
+            self._report("conflict", found, detail)
+
+    def finish(self, session: str) -> None:
+        if self.awaited and self._before:
+            self._report(
+                "incomplete_write",
+                self._before,
+                f"the last write is not whole: {self.awaited} more entries were to follow",
+            )
+        if not self.entries:
+            self.entries["000000"] = SessionEntry(id="000000", parent=None, at=0.0, session=session)
+            self.last = max(self.last, 0)
+            self.damage.insert(
+                0, Damage(kind="bad_header", detail="no line of the journal can be read")
+            )
+            return
+        first = next(iter(self.entries.values()))
+        if isinstance(first, SessionEntry) and not first.session:
+            self.entries[first.id] = replace(first, session=session)
+            self.damage.insert(
+                0,
+                Damage(
+                    kind="bad_header",
+                    detail="the session's header cannot be read: its system prompt, tools and "
+                    "settings are lost; the conversation is kept",
+                ),
+            )
+        self.last = max(self.last, 0)
+
+    def _check_write(self, found: Line) -> None:
+        before = self._before
+        follows = self._copies or before is None or _follows(found.entry.id, before.entry.id)
+        fits = not found.skip and found.more == self.awaited - 1
+        self._goes_on = bool(self.awaited and fits and follows)
+        if not self._goes_on:
+            self._copies = len(self.entries) <= 1
+        if self.awaited and before and not self._goes_on:
+            detail = f"a write ended early: {self.awaited} more entries were to follow"
+            self._report("incomplete_write", before, detail)
+        self.awaited = found.more
+        self.lost = 0
+        self._before = found
+
+    def _check_number(self, found: Line) -> None:
+        number = entry_number(found.entry.id)
+        if number is None:
+            return
+        missing = number - self.last - 1 - found.skip
+        # Ids may be left out inside of a copy: that of one path has those of that path only.
+        if missing > 0 and not self._goes_on:
+            first, end = self.last + 1, number - found.skip - 1
+            which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
+            self._report("missing_entries", found, f"in front of it is missing: {which}")
+        self.last = max(self.last, number)
+
+    def _bridge(self, found: Line) -> Entry:
+        entry, behind = found.entry, self._leaf
+        detail = (
+            f"the parent {entry.parent!r} of entry {entry.id!r} is missing; put behind {behind!r}"
+        )
+        self._report("missing_parent", found, detail)
+        return replace(entry, parent=behind)
+
+    def _report_twin(self, found: Line) -> None:
+        entry = found.entry
+        # An entry that was bridged differs from its own twin by the parent alone.
+        known = self.entries[entry.id]
+        if replace(known, parent=entry.parent) == entry:
+            self._report("duplicate", found, f"entry {entry.id!r} stands there twice")
+        else:
+            detail = f"another entry {entry.id!r} stands before it; the first one holds"
+            self._report("conflict", found, detail)
+
+    def _report(self, kind: str, found: Line, detail: str) -> None:
+        self.damage.append(
+            Damage(
+                kind=kind,  # type: ignore[arg-type]
+                detail=detail,
+                line=found.number,
+                offset=found.offset,
+                length=found.length,
+            )
+        )
+
+
+def _stand_in(entry: Entry) -> SessionEntry:
+    """A header for a session whose own was lost; its id is filled in at the end."""
+    return SessionEntry(id="000000", parent=None, at=entry.at, session="")
+
+
+def _follows(entry: str, before: str) -> bool:
+    number, last = entry_number(entry), entry_number(before)
+    return number is None or last is None or number == last + 1

@@ -1,0 +1,142 @@
+"""An index of a journal: where its lines stand, so that they need not all be read.
+
+Laws: an index is only believed of bytes that it was made of, which their checksum proves; without
+it, or where it does not fit, everything is read from the lines themselves.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+from zlib import crc32
+
+from msgspec import Struct
+
+from lamina.codec import decode_entry
+from lamina.journal.lines import entry_number, mint_id
+from lamina.values.entry import Entry
+
+
+class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
+    """The first `covered` bytes of a sound journal: the number of each id and where its line is,
+    as arrays of machine words. `state` is what the engine made of them, for the engine alone."""
+
+    covered: int
+    checksum: int
+    numbers: bytes
+    offsets: bytes
+    lengths: bytes
+    state: bytes = b""
+
+    def fits(self, data: bytes) -> bool:
+        """Whether `data` begins with the bytes that this is an index of."""
+        if not 0 < self.covered <= len(data):
+            return False
+        return crc32(memoryview(data)[: self.covered]) == self.checksum
+
+
+class LinePlaces:
+    """Where the lines of a journal stand; it grows as lines are written."""
+
+    def __init__(self) -> None:
+        self.numbers = array("Q")
+        self.offsets = array("Q")
+        self.lengths = array("Q")
+        self.covered = 0
+        self.checksum = 0
+        # Ids that are no numbers, or not in order, cannot be looked up this way.
+        self.sound = True
+
+    @classmethod
+    def of(cls, index: LineIndex) -> "LinePlaces":
+        places = cls()
+        for name in ("numbers", "offsets", "lengths"):
+            getattr(places, name).frombytes(getattr(index, name))
+        places.covered, places.checksum = index.covered, index.checksum
+        return places
+
+    def add(self, entries: Sequence[Entry], data: bytes) -> None:
+        """Takes in what was written behind the rest; `data` is its lines."""
+        at, start = self.covered, 0
+        for entry in entries:
+            end = data.find(b"\n", start)
+            number = entry_number(entry.id)
+            if number is None or end < 0 or mint_id(number) != entry.id:
+                self.sound = False
+                return
+            if self.numbers and number <= self.numbers[-1]:
+                self.sound = False
+                return
+            self.numbers.append(number)
+            self.offsets.append(at + start)
+            self.lengths.append(end - start)
+            start = end + 1
+        self.covered += len(data)
+        self.checksum = crc32(data, self.checksum)
+        self.sound &= start == len(data)
+
+    def index(self, state: bytes) -> LineIndex:
+        return LineIndex(
+            covered=self.covered,
+            checksum=self.checksum,
+            numbers=self.numbers.tobytes(),
+            offsets=self.offsets.tobytes(),
+            lengths=self.lengths.tobytes(),
+            state=state,
+        )
+
+    def find(self, entry_id: str) -> int | None:
+        """The position of an entry in the file, by its id."""
+        number = entry_number(entry_id)
+        if number is None:
+            return None
+        place = bisect_left(self.numbers, number)
+        found = place < len(self.numbers) and self.numbers[place] == number
+        return place if found and mint_id(number) == entry_id else None
+
+
+class IndexedEntries(Mapping[str, Entry]):
+    """The entries of a journal in order of writing; those that an index covers are decoded when
+    they are looked at."""
+
+    def __init__(self, data: bytes, places: LinePlaces) -> None:
+        self._data = data
+        self._places = places
+        self._base = len(places.numbers)
+        self._decoded: dict[str, Entry] = {}
+        self._added: dict[str, Entry] = {}
+
+    def at(self, place: int) -> Entry:
+        """The entry at a position of the covered part."""
+        entry_id = mint_id(self._places.numbers[place])
+        if (known := self._decoded.get(entry_id)) is not None:
+            return known
+        start = self._places.offsets[place]
+        line = self._data[start : start + self._places.lengths[place]]
+        entry = self._decoded[entry_id] = decode_entry(line)
+        return entry
+
+    def update(self, entries: Mapping[str, Entry]) -> None:
+        self._added.update(entries)
+
+    def __getitem__(self, entry_id: str) -> Entry:
+        if (added := self._added.get(entry_id)) is not None:
+            return added
+        place = self._places.find(entry_id)
+        if place is None or place >= self._base:
+            raise KeyError(entry_id)
+        return self.at(place)
+
+    def __contains__(self, entry_id: object) -> bool:
+        if entry_id in self._added:
+            return True
+        place = self._places.find(cast(str, entry_id))
+        return place is not None and place < self._base
+
+    def __iter__(self) -> Iterator[str]:
+        for place in range(self._base):
+            yield mint_id(self._places.numbers[place])
+        yield from tuple(self._added)
+
+    def __len__(self) -> int:
+        return self._base + len(self._added)

@@ -1,0 +1,349 @@
+"""Applying patches to an envelope.
+
+Laws: a patch applies whole or raises and changes nothing. No patch parts a tool call from its
+result.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from lamina.errors import InvalidPatch, InvalidSetting
+from lamina.values.chain import Chain
+from lamina.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
+from lamina.values.item import ItemId
+from lamina.values.message import Context, Message, Text, ToolCall, ToolResult, Use
+from lamina.values.patch import (
+    CompactionApply,
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OptionsSet,
+    Patch,
+    PatchOp,
+    ResultsReplace,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+    op_name,
+    op_reason,
+)
+
+# The id of the message that stands for what a compaction removed.
+SUMMARY_ID = "summary"
+
+_OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
+
+
+def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
+    """The item versions that an op lays down, whose contents have to be there."""
+    match op:
+        case ItemLay(item=item, version=version):
+            return [(item, version)]
+        case LibraryConsolidate(items=items):
+            return [(laid.item, laid.version) for laid in items]
+        case MessagesCachedReplace(messages=messages) | MessagesUncachedAppend(messages=messages):
+            contexts = [message.context for message in messages]
+            uses = [use for context in contexts if context for use in context.uses]
+            return [(use.item, use.version) for use in uses if use.form == "full"]
+        case _:
+            return []
+
+
+def apply_patch(
+    envelope: Envelope, patch: Patch, turn_start: int | None = None, sent: bool = False
+) -> tuple[Envelope, int | None]:
+    """The envelope after every op of `patch`, and where the turn under way now starts.
+
+    Raises:
+        InvalidPatch: an op needs a reason and has none, or cannot be applied.
+    """
+    for op in patch.ops:
+        if op.needs_reason and not op_reason(op):
+            raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
+    for op in patch.ops:
+        envelope, turn_start = _apply(envelope, op, turn_start, sent)
+    return envelope, turn_start
+
+
+def _apply(
+    envelope: Envelope, op: PatchOp, start: int | None, sent: bool
+) -> tuple[Envelope, int | None]:
+    match op:
+        case SystemPartSet(name=name, text=text):
+            envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
+        case SystemPartRemove(name=name):
+            _check_name(op, name)
+            kept = tuple(part for part in envelope.system if part.name != name)
+            envelope = replace(envelope, system=kept)
+        case SystemPartsReplace(parts=parts):
+            for part in parts:
+                _check_name(op, part.name)
+            envelope = replace(envelope, system=parts)
+        case ToolsReplace(tools=tools):
+            names = [tool.name for tool in tools]
+            if len(set(names)) != len(names):
+                raise InvalidPatch(op_name(op), f"tool names are not unique: {sorted(names)!r}")
+            envelope = replace(envelope, tools=tools)
+        case ToolsRemove(names=gone):
+            kept_tools = tuple(tool for tool in envelope.tools if tool.name not in gone)
+            envelope = replace(envelope, tools=kept_tools)
+        case MessagesCachedReplace(messages=messages):
+            _check_replaced(op, envelope.cached, messages)
+            envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
+            start = None if start is None else min(start, len(messages))
+        case ResultsReplace():
+            envelope = replace(envelope, cached=_replace_results(envelope.cached, op))
+        case MessagesUncachedAppend(messages=messages):
+            added = _with_ids(messages, "uncached", len(envelope.uncached))
+            envelope = replace(envelope, uncached=envelope.uncached + added)
+        case OptionsSet():
+            said = {name: getattr(op, name) for name in _OPTIONS}
+            changes = {name: value for name, value in said.items() if value is not None}
+            try:
+                envelope = replace(envelope, options=replace(envelope.options, **changes))
+            except InvalidSetting as error:
+                raise InvalidPatch(op_name(op), str(error)) from error
+        case CompactionApply():
+            envelope, start = _compact(envelope, op, start)
+        case ItemLay(item=item, version=version):
+            envelope = _lay(envelope, item, version, sent)
+        case ItemSupersede():
+            pass
+        case LibraryConsolidate():
+            envelope = _consolidate(envelope, op, start)
+        case _:
+            assert_never(op)
+    return envelope, start
+
+
+def _compact(
+    envelope: Envelope, op: CompactionApply, start: int | None
+) -> tuple[Envelope, int | None]:
+    cached = envelope.cached
+    cut = max(0, min(op.first_kept, len(cached)))
+    after = max(0, min(op.after, cut))
+    _check_cut(op, cached, range(after, cut))
+    head = cached.until(after)
+    behind = list(map(_without_names, cached.since(cut)) if after else cached.since(cut))
+    split = start is not None and after <= start < cut
+    in_force = latest_in_force(cached.since(after)[: cut - after])
+    middle: list[Message] = []
+    there = {laid.item for laid in envelope.library} | _brought_by((*head, *behind))
+    if op.summary:
+        context = cached[start].context if split and start is not None else None
+        kept = _naming(context, there, in_force) if split else None
+        middle = [
+            _with_context(Message(role="user", blocks=(Text(op.summary),), id=SUMMARY_ID), kept)
+        ]
+    if start is not None and start >= cut:
+        place = start - cut
+        if in_force is not None and latest_in_force(behind[: place + 1]) is None:
+            # They were named in what goes; the question under way names them instead.
+            for asked in behind[place : place + 1]:
+                context = asked.context or Context()
+                named = replace(context, in_force=_standing_of(in_force, there))
+                behind[place] = _with_context(asked, named)
+        start += after + len(middle) - cut
+    elif split:
+        # A turn cut in the middle begins with the summary, which holds its question.
+        start = after
+    return replace(envelope, cached=head.extend((*middle, *behind))), start
+
+
+def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int]]:
+    """Every result by its call's id: where the call stands (None if no call in front of it waits
+    for one), and where the result does. Ids may be used again."""
+    waiting: dict[str, list[int]] = {}
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            match block:
+                case ToolCall(id=call):
+                    # An earlier call of this id is answered no more; one beside it is.
+                    beside = [each for each in waiting.get(call, ()) if each == index]
+                    waiting[call] = [*beside, index]
+                case ToolResult(call_id=call):
+                    calls = waiting.get(call)
+                    yield call, calls.pop() if calls else None, index
+                case _:
+                    pass
+
+
+def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> None:
+    if not gone and (not op.summary or not gone.start):
+        return
+    for call, asked, answered in _answers(cached):
+        # A result that had no call in front of it before is none of this op's doing.
+        if asked is None or _side_of(asked, gone) == _side_of(answered, gone):
+            continue
+        parted = f"the call {call!r} (message {asked}) from its result (message {answered})"
+        raise InvalidPatch(
+            op_name(op), f"a cut from {gone.start} to {gone.stop} would part {parted}"
+        )
+
+
+def _side_of(index: int, gone: range) -> int:
+    """In front of what goes, in it, or behind it."""
+    return (index >= gone.start) + (index >= gone.stop)
+
+
+def _check_replaced(
+    op: MessagesCachedReplace, before: Iterable[Message], messages: tuple[Message, ...]
+) -> None:
+    """Results need their calls in front of them, and calls that were answered keep their results,
+    except at the end. What was amiss before may stay so."""
+    earlier, now = list(_answers(before)), list(_answers(messages))
+    lost = {call for call, asked, _ in now if asked is None}
+    if lost := lost - {call for call, asked, _ in earlier if asked is None}:
+        problem = "would stand without its call in front of it"
+        raise InvalidPatch(op_name(op), f"the result of call {min(lost)!r} {problem}")
+    answered = {call for call, asked, _ in earlier if asked is not None}
+    answered -= {call for call, _, _ in now}
+    for message in messages[:-1]:
+        for each in message.calls:
+            if each.id in answered:
+                problem = "would stay without the result it has; drop both, or keep both"
+                raise InvalidPatch(op_name(op), f"the call {each.id!r} {problem}")
+
+
+def _check_answers(op: ResultsReplace, before: ToolResult, after: ToolResult) -> None:
+    if before.name != after.name:
+        problem = f"call {before.call_id!r} is one of {before.name!r}, not of {after.name!r}"
+        raise InvalidPatch(op_name(op), problem)
+
+
+def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
+    messages = list(cached)
+    place = next((i for i, message in enumerate(messages) if message.id == op.message), None)
+    if place is None:
+        raise InvalidPatch(op_name(op), f"no message {op.message!r} in history")
+    given = {result.call_id: result for result in op.results}
+    if not given or len(given) < len(op.results):
+        raise InvalidPatch(op_name(op), "needs one result for each call that it is about")
+    for block in messages[place].blocks:
+        if isinstance(block, ToolResult) and block.call_id in given:
+            _check_answers(op, block, given[block.call_id])
+    blocks = tuple(
+        given.pop(block.call_id, block) if isinstance(block, ToolResult) else block
+        for block in messages[place].blocks
+    )
+    if given:
+        problem = f"message {op.message!r} has no result of call {min(given)!r}"
+        raise InvalidPatch(op_name(op), problem)
+    messages[place] = replace(messages[place], blocks=blocks)
+    return Chain(messages)
+
+
+def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) -> Envelope:
+    there = {laid.item for laid in op.items}
+    in_force = latest_in_force(envelope.cached)
+    cached = []
+    for index, message in enumerate(envelope.cached):
+        kept = None
+        if index == start:
+            kept = _naming(message.context, there, in_force, op.in_place)
+        cached.append(_with_context(message, kept))
+    return replace(envelope, library=op.items, cached=Chain(cached))
+
+
+def _naming(
+    context: Context | None,
+    there: set[ItemId],
+    in_force: tuple[ItemId, ...] | None,
+    in_place: tuple[ItemId, ...] = (),
+) -> Context | None:
+    """What a question under way goes on saying: the names of what stands, and what is in force."""
+    uses = []
+    for use in context.uses if context else ():
+        if use.item in in_place:
+            uses.append(use)
+        elif use.item in there:
+            uses.append(Use(item=use.item, version=use.version, form="named", shape=use.shape))
+    uses.sort(key=lambda use: use.form != "named")
+    absent = context.absent if context else ()
+    kept = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
+    return kept if kept != Context() else None
+
+
+def _standing_of(
+    in_force: tuple[ItemId, ...] | None, there: set[ItemId]
+) -> tuple[ItemId, ...] | None:
+    return None if in_force is None else tuple(item for item in in_force if item in there)
+
+
+def latest_in_force(messages: Iterable[Message]) -> tuple[ItemId, ...] | None:
+    """The latest list of rules in force in these messages; None if there is none."""
+    lists = [message.context.in_force for message in messages if message.context]
+    return next((each for each in reversed(lists) if each is not None), None)
+
+
+def _brought_by(messages: Iterable[Message]) -> set[ItemId]:
+    contexts = (message.context for message in messages)
+    return {u.item for context in contexts if context for u in context.uses if u.form == "full"}
+
+
+def _with_ids(messages: tuple[Message, ...], stem: str, start: int) -> tuple[Message, ...]:
+    """Messages with ids: neighbours without one would become one message on the wire."""
+    return tuple(
+        message if message.id else replace(message, id=f"{stem}:{index}")
+        for index, message in enumerate(messages, start)
+    )
+
+
+def _check_name(op: PatchOp, name: str) -> None:
+    if name == LIBRARY:
+        raise InvalidPatch(
+            op_name(op), f"the part {LIBRARY!r} is reserved; use library_consolidate"
+        )
+    if not name.strip():
+        raise InvalidPatch(op_name(op), "a system part needs a name")
+
+
+def _set_part(
+    parts: tuple[SystemPart, ...], op: PatchOp, name: str, text: str
+) -> tuple[SystemPart, ...]:
+    _check_name(op, name)
+    new = SystemPart(name=name, text=text)
+    for index, part in enumerate(parts):
+        if part.name == name:
+            return (*parts[:index], new, *parts[index + 1 :])
+    return (*parts, new)
+
+
+def _lay(envelope: Envelope, item: ItemId, version: str, sent: bool) -> Envelope:
+    if not sent:
+        kept = tuple(laid for laid in envelope.library if laid.item != item)
+        return replace(envelope, library=(*kept, LaidItem(item=item, version=version)))
+    if len(envelope.cached) and envelope.cached[-1].calls:
+        raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
+    stood = {laid.item for laid in envelope.library} | _brought_by(envelope.cached)
+    use = Use(item=item, version=version, form="full", replaces=item in stood)
+    message = Message(
+        role="user", blocks=(Context(uses=(use,)),), id=f"lay:{len(envelope.cached)}:{item}"
+    )
+    return replace(envelope, cached=envelope.cached.extend((message,)))
+
+
+def _with_context(message: Message, context: Context | None) -> Message:
+    """The message with this context instead of its own; itself if that is none as well."""
+    if context is None and message.context is None:
+        return message
+    others = tuple(block for block in message.blocks if not isinstance(block, Context))
+    return replace(message, blocks=(context, *others) if context else others)
+
+
+def _without_names(message: Message) -> Message:
+    """The message with the items it brought, but not the names of those that stood elsewhere."""
+    context = message.context
+    if context is None:
+        return message
+    full = tuple(use for use in context.uses if use.form == "full")
+    if full == context.uses and not context.absent:
+        return message
+    kept = Context(uses=full, in_force=context.in_force)
+    return _with_context(message, kept if kept != Context() else None)

@@ -1,0 +1,203 @@
+"""Replaying a path that may have holes.
+
+Law: a journal that lost lines still gives a state that can be sent: an entry that no longer
+applies is left out and reported, and no call stands without its result or the other way round.
+For a sound path this is `replay`.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from lamina.errors import JournalError, LaminaError
+from lamina.journal.fold import State, awaits_results, fold_entry, initial_state
+from lamina.text import label_of
+from lamina.values.damage import Damage
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    MessageEntry,
+    PinEntry,
+    ReplyEntry,
+    SessionEntry,
+)
+from lamina.values.message import AbsentAttachment, Context, Message, Text, ToolResult
+from lamina.values.usage import Usage
+
+LOST_QUESTION = "[What was asked here was lost: the journal is damaged.]"
+LOST_RESULT = "The result of this call was lost: the journal is damaged here."
+
+
+def replay_repaired(
+    path: Iterable[Entry], state: State | None = None
+) -> tuple[State, list[Damage]]:
+    """The state at the end of `path`, from `state` on if it is given, and what had to be left out.
+
+    Raises:
+        JournalError: the path does not begin with a header.
+    """
+    damage: list[Damage] = []
+    for entry in path:
+        state = (
+            require_initial_state(entry) if state is None else fold_repaired(state, entry, damage)
+        )
+    if state is None:
+        raise JournalError("no entries: nothing to replay")
+    return state, damage
+
+
+def require_initial_state(entry: Entry) -> State:
+    """The state at a session's header.
+
+    Raises:
+        JournalError: it is no header.
+    """
+    if not isinstance(entry, SessionEntry):
+        raise JournalError(f"a session begins with its header, not with {entry.id!r}")
+    return initial_state(entry)
+
+
+def fold_repaired(state: State, entry: Entry, damage: list[Damage]) -> State:
+    """The state after one more entry, or without it if it does not apply."""
+    if not isinstance(entry, ReplyEntry) and is_answered(state):
+        damage.append(
+            Damage(kind="lost_reply", detail=f"what came before {entry.id!r} cost is lost")
+        )
+        state = close_answered_request(state)
+    if awaits_results(state) and _needs_results(entry):
+        calls = state.envelope.cached[-1].calls
+        detail = f"the results of {len(calls)} calls before {entry.id!r} are lost"
+        damage.append(Damage(kind="lost_results", detail=detail))
+        state = fold_entry(state, lost_results(state, f"{entry.id}:lost", entry.at))
+    if _lost_question(state, entry):
+        detail = f"the question that {entry.id!r} answers is lost"
+        damage.append(Damage(kind="lost_question", detail=detail))
+        asked = Message(role="user", blocks=(Text(LOST_QUESTION),), id=f"{entry.id}:lost")
+        stand_in = MessageEntry(id=asked.id, parent=state.leaf, at=entry.at, message=asked)
+        state = replace(fold_entry(state, stand_in), asked="")
+    mended = _mend_entry(state, entry, damage)
+    if mended is None:
+        return replace(state, leaf=entry.id)
+    try:
+        return fold_entry(state, mended)
+    except LaminaError as error:
+        detail = f"entry {entry.id!r} no longer applies: {error}"
+        damage.append(Damage(kind="not_applicable", detail=detail))
+        return replace(state, leaf=entry.id)
+
+
+def is_answered(state: State) -> bool:
+    """Whether the open request has its answer, but not what closes it: that line is lost."""
+    cached = state.envelope.cached
+    return state.open_request is not None and bool(len(cached)) and cached[-1].role == "assistant"
+
+
+def close_answered_request(state: State) -> State:
+    """The state with a request closed whose answer is there and whose closing is lost."""
+    if state.open_request is None or not is_answered(state):
+        return state
+    closing = ReplyEntry(
+        id=state.leaf,
+        parent=state.leaf,
+        at=state.open_request.at,
+        request=state.open_request.id,
+        usage=Usage(cache_reported=False),
+        stop="lost",
+    )
+    return fold_entry(state, closing)
+
+
+def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
+    """Results that say they are lost, in the place of those that are."""
+    calls = state.envelope.cached[-1].calls
+    blocks = tuple(
+        ToolResult(call_id=call.id, name=call.name, text=LOST_RESULT, is_error=True)
+        for call in calls
+    )
+    message = Message(role="tool", blocks=blocks, id=entry_id)
+    return MessageEntry(id=entry_id, parent=state.leaf, at=at, message=message)
+
+
+def _lost_question(state: State, entry: Entry) -> bool:
+    """Whether an answer would be the first message of all, which no vendor takes."""
+    if not isinstance(entry, MessageEntry) or state.open_request is None:
+        return False
+    return entry.message.role == "assistant" and not len(state.envelope.cached)
+
+
+def _needs_results(entry: Entry) -> bool:
+    """Whether calls cannot wait any longer when this entry comes."""
+    if isinstance(entry, MessageEntry):
+        return entry.message.role != "tool"
+    return isinstance(entry, BranchSummaryEntry)
+
+
+def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
+    """The entry without what it cannot stand on any more; None if nothing is left of it."""
+    match entry:
+        case MessageEntry(message=message) if message.role == "tool":
+            paired = _pair(state, message)
+            if paired is message:
+                return entry
+            detail = f"results in {entry.id!r} belong to calls that are lost; left out"
+            damage.append(Damage(kind="lost_results", detail=detail))
+            return replace(entry, message=paired) if paired.blocks else None
+        case MessageEntry(message=message) if message.context:
+            kept = _without_lost(state, message)
+            if kept is not message:
+                detail = f"the content of items that {entry.id!r} attached is lost"
+                damage.append(Damage(kind="lost_item", detail=detail))
+            return replace(entry, message=kept)
+        case PinEntry(item=item, version=version, pinned=True):
+            if (item, version) not in state.items:
+                detail = f"{item!r}, which was pinned, is lost"
+                damage.append(Damage(kind="lost_item", detail=detail))
+                return None
+            return entry
+        case _:
+            return entry
+
+
+def _without_lost(state: State, message: Message) -> Message:
+    """The message without the items whose content is lost; the model is told of them."""
+    context = message.context
+    if context is None:
+        return message
+    lost = [use for use in context.uses if (use.item, use.version) not in state.items]
+    if not lost:
+        return message
+    kept = replace(
+        context,
+        uses=tuple(use for use in context.uses if use not in lost),
+        absent=(
+            *context.absent,
+            *(
+                AbsentAttachment(label=label_of(use.item), why="lost")
+                for use in lost
+                if use.form == "full"
+            ),
+        ),
+    )
+    blocks = tuple(kept if isinstance(block, Context) else block for block in message.blocks)
+    return replace(message, blocks=blocks)
+
+
+def _pair(state: State, message: Message) -> Message:
+    """The message with those results only whose calls wait right before it."""
+    cached = state.envelope.cached
+    answered: set[str] = set()
+    at = len(cached) - 1
+    while at >= 0 and cached[at].role == "tool":
+        answered |= _answered(cached[at])
+        at -= 1
+    open_calls = {call.id for call in cached[at].calls} - answered if at >= 0 else set()
+    kept = tuple(
+        block
+        for block in message.blocks
+        if not isinstance(block, ToolResult) or block.call_id in open_calls
+    )
+    return message if kept == message.blocks else replace(message, blocks=kept)
+
+
+def _answered(message: Message) -> set[str]:
+    return {block.call_id for block in message.blocks if isinstance(block, ToolResult)}

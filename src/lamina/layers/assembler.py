@@ -1,0 +1,397 @@
+"""L1-L5 to a `Prompt` of segments in wire order.
+
+Laws: the same envelope gives the same segments, whether assembled from nothing or by extending
+the prompt before it. In `lazy` a message in history has the bytes it was sent with, less what was
+uncached; in `eager` history holds bare questions and answers. Separators stand at the head of the
+segment they introduce, so that growth never touches an earlier one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina import text as render
+from lamina.codec import canonical_bytes, digest_texts
+from lamina.layers.strands import Strand, StrandRecord, link_segments
+from lamina.values.chain import Chain
+from lamina.values.envelope import Envelope
+from lamina.values.item import Item, ItemId, Picture
+from lamina.values.message import (
+    Context,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolText,
+)
+from lamina.values.prompt import (
+    LAYERS,
+    Content,
+    Layer,
+    LayerSize,
+    Prompt,
+    Segment,
+    SegmentLink,
+    WireRole,
+)
+from lamina.values.settings import Promotion
+
+# Where a message stands: before this turn, as its question, or as a step taken since.
+Region = Literal["history", "asked", "steps"]
+ItemVersions = Mapping[tuple[ItemId, str], Item]
+Count = Callable[[str], int]
+
+# What chat templates add around every message; providers differ by a token or two.
+MESSAGE_TOKENS = 4
+CALL_TOKENS = 8
+# An image whose size is unknown; vendors charge 260 to 1,600 for one that fills a screen.
+IMAGE_TOKENS = 1_200
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """What decides how an envelope is laid out, besides the envelope."""
+
+    promotion: Promotion = "lazy"
+    # Thinking is only sent back to the vendor that signed it.
+    wire: str = "openai"
+
+
+class Assembler:
+    """Assembles prompts and remembers the last one's parts, so that a turn costs what it adds."""
+
+    def __init__(self, count: Count, layout: Layout) -> None:
+        self._count = count
+        self.layout = layout
+        self._blocks: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._front_key: tuple[object, object, object] | None = None
+        self._front: Chain[SegmentLink] = Chain()
+        self._history = Strand()
+        self._steps = Strand()
+        # The last question that stands in history as it was asked, but for its layer.
+        self._asked: tuple[Message | None, list[Segment]] = (None, [])
+
+    def assemble(self, envelope: Envelope, items: ItemVersions, turn_start: int) -> Prompt:
+        """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
+        cached = envelope.cached
+
+        def render_message(message: Message) -> list[Segment]:
+            known, segments = self._asked
+            if message is known:
+                # Counting it again would take as long as it is.
+                return [replace(segment, layer="L4") for segment in segments]
+            return self._message_segments(message, items, "history")
+
+        def render_step(message: Message) -> list[Segment]:
+            return self._message_segments(message, items, "steps")
+
+        front = self._assemble_front(envelope, items)
+        history = self._history.follow(cached.until(turn_start), 0, render_message)
+        asked: list[Segment] = []
+        behind = turn_start
+        if turn_start < len(cached) and (first := cached[turn_start]).role == "user":
+            known, asked = self._asked
+            if first is not known or envelope.tool_texts:
+                asked = self._message_segments(first, items, "asked", envelope.tool_texts)
+                bare = not (first.context or envelope.tool_texts)
+                self._asked = (first, asked) if bare else (None, [])
+            behind += 1
+        tail = [
+            replace(segment, layer="L3", cached=False)
+            for message in envelope.uncached
+            for segment in render_message(message)
+        ]
+        return Prompt(
+            front=front,
+            history=history,
+            asked=tuple(asked),
+            steps=self._steps.follow(cached, behind, render_step),
+            tail=tuple(tail),
+        )
+
+    def block(self, item: Item, shape: str) -> tuple[str, int]:
+        """The rendered block of an item version and its tokens, made once per version."""
+        key = (item.id, item.version, shape, item.title, item.ctime, item.mtime)
+        known = self._blocks.get(key)
+        if known is None:
+            bare = render.render_bare(item) if shape == "bare" else None
+            rendered = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
+            known = self._blocks[key] = (rendered, self._count(rendered))
+        return known
+
+    def item_tokens(self, item: Item) -> int:
+        return self.block(item, "attached")[1] + sum(map(picture_tokens, item.pictures))
+
+    def count_text(self, text: str) -> int:
+        return self._count(text)
+
+    def message_sizes(
+        self, messages: Sequence[Message], items: ItemVersions | None = None
+    ) -> list[int]:
+        """Tokens of each message as history has it or, without `items`, as a boundary leaves it:
+        bare, without what was attached."""
+        sizes = []
+        for message in messages:
+            if items is None and message.context:
+                bare = tuple(block for block in message.blocks if not isinstance(block, Context))
+                message = replace(message, blocks=bare)
+            segments = self._message_segments(message, items or {}, "history")
+            sizes.append(sum(segment.tokens for segment in segments))
+        return sizes
+
+    # -- caches that outlive the process -----------------------------------------------------------
+
+    def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
+        """The totals of history so far, if they are those of the first of `messages`."""
+        return self._history.freeze(messages)
+
+    def thaw(self, record: StrandRecord, messages: Chain[Message], items: ItemVersions) -> None:
+        """Takes up totals that were kept for `messages`; segments are rendered when looked at."""
+        # Their tokens are known: nothing is counted again.
+        quiet = Assembler(lambda _: 0, self.layout)
+
+        def render_message(message: Message) -> list[Segment]:
+            return quiet._message_segments(message, items, "history")
+
+        self._history = Strand.thaw(record, messages, render_message)
+
+    # -- front: tools, L1, library ---------------------------------------------------------------
+
+    def _assemble_front(self, envelope: Envelope, items: ItemVersions) -> Chain[SegmentLink]:
+        tools, system, library = self._front_key or (None, None, None)
+        if not (
+            tools is envelope.tools and system is envelope.system and library is envelope.library
+        ):
+            self._front = link_segments(Chain(), self._front_segments(envelope, items))
+            self._front_key = (envelope.tools, envelope.system, envelope.library)
+        return self._front
+
+    def _front_segments(self, envelope: Envelope, items: ItemVersions) -> Iterator[Segment]:
+        for tool in envelope.tools:
+            yield self._segment("tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True)
+        glue = ""
+        for part in envelope.system:
+            trimmed = part.text.strip()
+            if trimmed:
+                yield self._system("L1", glue + trimmed, f"system:{part.name}", opens=not glue)
+                glue = "\n\n"
+        if envelope.library:
+            yield self._system("L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue)
+            glue = ""
+            for laid in envelope.library:
+                rendered, tokens = self.block(items[laid.item, laid.version], "attached")
+                source = f"{laid.item}@{laid.version[:8]}"
+                yield self._system("L2", glue + rendered, source, tokens=tokens + bool(glue))
+                glue = "\n\n"
+
+    def _system(
+        self,
+        layer: Layer,
+        text: str,
+        source: str,
+        *,
+        opens: bool = False,
+        tokens: int | None = None,
+    ) -> Segment:
+        return self._segment(
+            layer, "system", "system", Text(text), source, opens=opens, tokens=tokens
+        )
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _message_segments(
+        self,
+        message: Message,
+        items: ItemVersions,
+        region: Region,
+        tool_texts: Sequence[ToolText] = (),
+    ) -> list[Segment]:
+        segments: list[Segment] = []
+        role, layout = message.role, self.layout
+        typed: Layer = "L4"
+        strips = False
+        if role == "user":
+            typed = "L5" if region == "asked" else "L4"
+            strips = layout.promotion == "eager"
+            context = message.context
+            bare = strips and region == "history"
+            if (context or tool_texts) and not bare:
+                segments += self._context_segments(message, context, items, region, tool_texts)
+        source = f"message:{message.id}"
+        for block in message.blocks:
+            # Not by `match`: nearly all blocks are texts, and all of history comes by here.
+            if isinstance(block, Text):
+                text = block.text
+                if not text or text.isspace():
+                    continue
+                if strips:
+                    block = Text(text.strip())
+            elif isinstance(block, Context) or (
+                isinstance(block, Thinking)
+                and (block.provider != layout.wire or not (block.signature or block.redacted))
+            ):
+                continue
+            segments.append(
+                self._segment(typed, role, message.id, block, source, opens=not segments)
+            )
+        return segments
+
+    def _context_segments(
+        self,
+        message: Message,
+        context: Context | None,
+        items: ItemVersions,
+        region: Region,
+        tool_texts: Sequence[ToolText],
+    ) -> Iterator[Segment]:
+        """L3 of one user message, in front of what was typed. What is uncached stands in front of
+        L3 in eager, where all of it is gone next turn, and behind it in lazy."""
+        eager = self.layout.promotion == "eager"
+        pieces = list(self._context_pieces(message, context, items)) if context else []
+        asks = bool(message.text.strip())
+        has_context = bool(pieces)
+        framed = asks and (has_context or not eager)
+        if tool_texts:
+            extra = _Piece(text=render.render_tool_texts(tool_texts), source="tool_texts")
+            pieces.insert(0 if eager else len(pieces), extra)
+        before: _Piece | None = None
+        for piece in pieces:
+            # Glue stands at the head: a line break in front of text keeps its tokens whatever
+            # follows, one behind it does not. The original joins blocks with a single one.
+            glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
+            tail = "\n\n" if asks and not framed and piece is pieces[-1] else ""
+            layer = _context_layer(piece, region)
+            cached = not (eager and region == "asked") and piece.source != "tool_texts"
+            yield self._segment(
+                layer, "user", message.id, Text(f"{glue}{piece.text}{tail}"), piece.source,
+                opens=before is None, tokens=piece.tokens and piece.tokens + bool(glue),
+                cached=cached,
+            )  # fmt: skip
+            for picture in piece.pictures:
+                yield self._segment(
+                    layer, "user", message.id, Image(picture), piece.source, cached=cached
+                )
+            before = piece
+        if framed and pieces:
+            yield self._segment(
+                "L4" if region == "history" else "L3", "user", message.id,
+                Text(f"\n\n{render.QUERY_FRAME}"), f"frame:{message.id}",
+                cached=has_context and not (eager and region == "asked"),
+            )  # fmt: skip
+
+    def _context_pieces(
+        self, message: Message, context: Context, items: ItemVersions
+    ) -> Iterator["_Piece"]:
+        eager = self.layout.promotion == "eager"
+        names = render.render_names(context, in_library=eager)
+        if names:
+            yield _Piece(text=names, source=f"names:{message.id}")
+        for use in context.uses:
+            if use.form == "full":
+                item = items[use.item, use.version]
+                shape = "bare" if eager and use.shape == "attached" else use.shape
+                rendered, tokens = self.block(item, shape)
+                yield _Piece(
+                    text=rendered,
+                    source=f"{use.item}@{use.version[:8]}",
+                    tokens=tokens,
+                    pictures=item.pictures,
+                    is_block=True,
+                )
+
+    # -- segments --------------------------------------------------------------------------------
+
+    def _segment(
+        self,
+        layer: Layer,
+        role: WireRole,
+        message: str,
+        content: Content,
+        source: str,
+        *,
+        opens: bool = False,
+        tokens: int | None = None,
+        cached: bool = True,
+    ) -> Segment:
+        if tokens is None:
+            tokens = self._content_tokens(content)
+        if opens:
+            tokens += MESSAGE_TOKENS
+        return Segment(
+            layer=layer,
+            role=role,
+            message=message,
+            content=content,
+            source=source,
+            digest=segment_digest(role, content, opens=opens),
+            tokens=tokens,
+            cached=cached,
+        )
+
+    def _content_tokens(self, content: Content) -> int:
+        match content:
+            case Text(text=text):
+                return self._count(text)
+            case ToolCall(name=name, arguments=arguments):
+                return self._count(name) + self._count(arguments) + CALL_TOKENS
+            case ToolResult(text=text):
+                return self._count(text) + CALL_TOKENS
+            case Thinking(text=text):
+                return self._count(text)
+            case Image(picture=picture):
+                return picture_tokens(picture)
+            case ToolDefinition():
+                return self._count(canonical_bytes(content).decode()) + CALL_TOKENS
+
+
+class _Piece(Struct, frozen=True, kw_only=True):
+    """A run of L3 text before it is joined to its neighbours."""
+
+    text: str
+    source: str
+    tokens: int | None = None
+    pictures: tuple[Picture, ...] = ()
+    is_block: bool = False
+
+
+def _context_layer(piece: _Piece, region: Region) -> Layer:
+    if region != "history":
+        return "L3"
+    return "L2" if piece.is_block else "L4"
+
+
+def picture_tokens(picture: Picture) -> int:
+    if picture.width and picture.height:
+        return max(85, min(1_600, picture.width * picture.height // 750))
+    return IMAGE_TOKENS
+
+
+def segment_digest(role: str, content: Content, *, opens: bool) -> str:
+    """What is on the wire of a segment: its role, whether it opens a message, its content."""
+    first = "1" if opens else "0"
+    if isinstance(content, Text):
+        told = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
+    else:
+        told = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
+    return sha256(told).hexdigest()
+
+
+def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
+    """Tokens, segments and digest of each layer, tools included."""
+    grouped: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
+    for segment in prompt:
+        grouped[segment.layer].append(segment)
+    return tuple(
+        LayerSize(
+            layer=layer,
+            tokens=sum(segment.tokens for segment in segments),
+            segments=len(segments),
+            digest=digest_texts(segment.digest for segment in segments),
+        )
+        for layer, segments in grouped.items()
+    )

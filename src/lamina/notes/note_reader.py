@@ -1,0 +1,222 @@
+"""A note's bytes to what is known of it.
+
+Laws: every note loads; what is wrong with it is named in its problems. What stands in code is no
+tag, link or heading. Time is in proportion to the size, whatever the note holds.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from lamina.notes.frontmatter import (
+    MOST_HEAD,
+    is_unclosed,
+    read_properties,
+    split_frontmatter,
+)
+from lamina.notes.names import NOTE_SUFFIX
+from lamina.notes.outline import CodeBlock, read_outline
+from lamina.notes.passages import cut_passages
+from lamina.text.pictures import PICTURE_SUFFIXES, decode_target, find_destination, mask_code
+from lamina.values.note import Note
+
+__all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
+
+# Counts up when the same bytes give another note, so that what was kept of one is read again.
+READER_VERSION = 2
+
+QUERY_INFOS = ("lamina-query",)
+_MOST_PROBLEMS = 10
+
+# What ends a tag: white space, marks of ASCII but `-`, `_` and `/`, and those of other scripts. The
+# joiner U+200D and the selectors stay: emoji are made with them.
+_TAG = re.compile(
+    "#([^\\s\\0#!\"$%&'()*+,.:;<=>?@^`{|}~\\[\\]\\\\"
+    "\\u2000-\\u200c\\u200e-\\u206f\\u2e00-\\u2e7f\\u3000-\\u3020\\uff01-\\uff0f\\uff1a-\\uff20]+)"
+)
+_SEPARATORS = re.compile(r"[,\s]+")
+_WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
+# What looks like a tag in a link is a heading of its note.
+_TAG_IN_LINK = re.compile(r"\[\[[^\[\]\n]*\s#")
+# Most targets hold nothing that has to be decoded; others are read with care.
+_LINK = re.compile(r"\](?:\((?:([^\s()<>\\&%]*+)\))?|:[ \t]+(\S++))")
+_SCHEME = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]{1,30}+:")
+
+
+def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0) -> Note:
+    """What is known of the note with this path and these bytes."""
+    text, undecodable = decode_note(data)
+    title = path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX)
+    head, body, first_line = split_frontmatter(text)
+    properties, problems = _read_head(head, text)
+    lines = body.split("\n")
+    outline = read_outline(lines)
+    inline, links, embeds = _read_inline(body)
+    return Note(
+        path=path,
+        title=title,
+        digest=hashlib.sha256(data).hexdigest(),
+        ctime=ctime,
+        mtime=mtime,
+        size=len(data),
+        aliases=_find_aliases(properties) if properties else (),
+        tags=_distinct([*(_find_tags(properties) if properties else ()), *inline]),
+        links=links,
+        embeds=embeds,
+        headings=tuple([heading.text for heading in outline.headings if heading.text]),
+        queries=_find_queries(lines, outline.blocks) if outline.blocks else (),
+        properties=properties,
+        passages=cut_passages(title, head, lines, first_line, outline.headings, outline.blocks),
+        problems=_shown((*undecodable, *problems)),
+    )
+
+
+def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of a note without a byte order mark, and what is wrong with its bytes. Lines of it
+    are what is between its `\\n`."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff"), ()
+    except UnicodeDecodeError as error:
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        line = data.count(b"\n", 0, error.start) + 1
+        spelled = data[error.start : error.end].hex(" ")
+        said = f"line {line}: the byte {spelled} is not UTF-8; it and others are shown as U+FFFD"
+        return text, (said,)
+
+
+def _read_head(head: str | None, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    if head is not None:
+        return read_properties(head)
+    if text.startswith("---") and is_unclosed(text):
+        problem = "line 1: the frontmatter has no end; it is taken for a part of the text"
+        if len(text) > MOST_HEAD:
+            problem = f"{problem} (a head may have {MOST_HEAD:,} characters)"
+        return {}, (problem,)
+    return {}, ()
+
+
+def _shown(problems: tuple[str, ...]) -> tuple[str, ...]:
+    if len(problems) <= _MOST_PROBLEMS:
+        return problems
+    return (*problems[:_MOST_PROBLEMS], f"and {len(problems) - _MOST_PROBLEMS:,} more problems")
+
+
+def _find_aliases(properties: dict[str, Any]) -> tuple[str, ...]:
+    names: list[str] = []
+    for value in _values_of(properties, ("aliases", "alias")):
+        names += value.split(",") if isinstance(value, str) else map(str, value)
+    return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
+
+
+def _find_tags(properties: dict[str, Any]) -> Iterator[str]:
+    for value in _values_of(properties, ("tags", "tag")):
+        tags = _SEPARATORS.split(value) if isinstance(value, str) else map(str, value)
+        for tag in tags:
+            if kept := tag.strip().removeprefix("#").strip("/ "):
+                yield kept
+
+
+def _values_of(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str | list[str]]:
+    """A text, or the texts of a list; numbers are names, too."""
+    for key, value in properties.items():
+        if key.lower() not in keys or value is None:
+            continue
+        if isinstance(value, list):
+            yield [str(each) for each in value if isinstance(each, str | int | float)]
+        elif isinstance(value, str | int | float):
+            yield str(value)
+
+
+def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
+    """The tags, links and embeds of the text."""
+    has_tags = next(_inline_tags(body), None) is not None
+    # A single character is found far faster than two, and many notes have none.
+    has_brackets = "]" in body
+    has_wikilinks = has_brackets and "[[" in body
+    has_links = has_brackets and ("](" in body or "]:" in body)
+    has_links = has_links and (NOTE_SUFFIX in body or NOTE_SUFFIX in body.lower())
+    if not (has_tags or has_wikilinks or has_links):
+        return [], (), ()
+    masked = body
+    if "`" in body or ("~" in body and "~~~" in body):
+        masked, _ = mask_code(body)
+    links: list[tuple[int, str]] = list(_find_links(masked, body)) if has_links else []
+    embeds: list[str] = []
+    if has_wikilinks:
+        for start, target in _find_wikilinks(masked, body):
+            if not start or body[start - 1] != "!":
+                links.append((start, target))
+            elif not target.partition("#")[0].lower().endswith(PICTURE_SUFFIXES):
+                embeds.append(target)
+    if has_tags and has_wikilinks and _TAG_IN_LINK.search(body):
+        masked = _WIKILINK.sub(_blank_out, masked)
+    tags = list(_inline_tags(masked)) if has_tags else []
+    links.sort(key=lambda link: link[0])
+    return tags, tuple(dict.fromkeys([link for _, link in links])), tuple(dict.fromkeys(embeds))
+
+
+def _find_wikilinks(masked: str, body: str) -> Iterator[tuple[int, str]]:
+    """Where links with double brackets stand, and their targets without labels."""
+    for found in _WIKILINK.finditer(masked):
+        target = body[found.start(1) : found.end(1)].partition("|")[0].removesuffix("\\").strip()
+        # Code in a link is only its spelling, but one that is all code is none.
+        if target and not found[1].startswith("\0"):
+            yield found.start(), target
+
+
+def _blank_out(found: re.Match[str]) -> str:
+    return "\0" * (found.end() - found.start())
+
+
+def _inline_tags(masked: str) -> Iterator[str]:
+    for found in _TAG.finditer(masked):
+        start = found.start()
+        if start and not masked[start - 1].isspace():
+            continue
+        tag = found[1].strip("/")
+        if not tag.replace("/", "").isdigit() and any(map(_says_something, tag)):
+            yield tag
+
+
+def _says_something(character: str) -> bool:
+    return character.isalnum() or not character.isascii()
+
+
+def _find_links(masked: str, body: str) -> Iterator[tuple[int, str]]:
+    """Where Markdown links to notes stand, and their targets, decoded."""
+    for found in _LINK.finditer(masked):
+        at = found.start()
+        if found.lastindex:
+            start, end = found.span(found.lastindex)
+        elif inside := find_destination(masked, at + 1):
+            start, end, _ = inside
+        else:
+            continue
+        target = body[start:end].strip()
+        if NOTE_SUFFIX not in target.lower():
+            continue
+        target = target if found.lastindex == 1 else decode_target(target)
+        path, mark, anchor = target.partition("#")
+        if path.lower().endswith(NOTE_SUFFIX) and not _SCHEME.match(path):
+            yield at, path + mark + unquote(anchor)
+
+
+def _find_queries(lines: list[str], blocks: list[CodeBlock]) -> tuple[str, ...]:
+    """What stands in the query blocks of a note, as it is spelled."""
+    return tuple(
+        "\n".join(lines[block.line + 1 : block.end - block.is_closed])
+        for block in blocks
+        if block.info.lower() in QUERY_INFOS
+    )
+
+
+def _distinct(tags: list[str]) -> tuple[str, ...]:
+    """Each tag once, as it is spelled first: `Draft` and `draft` are the same."""
+    if len(tags) < 2:
+        return tuple(tags)
+    first: dict[str, str] = {}
+    for tag in tags:
+        first.setdefault(tag.casefold(), tag)
+    return tuple(first.values())

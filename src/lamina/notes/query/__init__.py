@@ -1,0 +1,1 @@
+"""A small query language over notes: scanned, parsed, evaluated and rendered, without a clock."""

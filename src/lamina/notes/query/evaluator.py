@@ -1,0 +1,393 @@
+"""A query over notes: which of them it means, and what it shows of each.
+
+Laws: the same query over the same notes gives the same result; there is no clock. What a note does
+not have is null and no error. Ties go by path. A query is made into functions once and these are
+asked note by note, so the time is that of the notes.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
+from operator import ge, gt, le, lt
+from typing import Any, Literal, assert_never
+
+from msgspec import Struct
+
+from lamina.notes.names import NOTE_SUFFIX, NoteNames, is_in_folder, split_link, tag_matches
+from lamina.notes.query.syntax import (
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Expression,
+    FileField,
+    FileProperty,
+    FolderSource,
+    FunctionName,
+    LinkSource,
+    ListLiteral,
+    Negation,
+    ParsedQuery,
+    Property,
+    QueryCall,
+    QuerySource,
+    SortKey,
+    SourceConjunction,
+    SourceDisjunction,
+    SourceNegation,
+    TagSource,
+    Value,
+)
+from lamina.notes.query.value_order import (
+    NULL_KEY,
+    ValueKey,
+    find_property,
+    fold_case,
+    is_truthy,
+    key_of,
+    moment_of,
+    normalize_text,
+    same_kind,
+)
+from lamina.values.note import Note
+
+# As many notes are shown if the query does not say how many.
+MOST_SHOWN = 200
+_Ask = Callable[[Note], Any]
+_Test = Callable[[Note], bool]
+
+
+class QueryRow(Struct, frozen=True):
+    """A note that the query means, and what is shown of it, column by column."""
+
+    path: str
+    cells: tuple[Any, ...]
+
+
+class QueryGroup(Struct, frozen=True, kw_only=True):
+    """Notes that have one value in common. `size` counts those that are not shown, too."""
+
+    key: Any = None
+    size: int
+    rows: tuple[QueryRow, ...]
+
+
+class QueryResult(Struct, frozen=True, kw_only=True):
+    """What a query came to. `heads` are the columns' names, without that of the group; without
+    GROUP BY all is one group. `fits` counts all notes that the query means."""
+
+    shape: Literal["list", "table"]
+    with_id: bool
+    heads: tuple[str, ...]
+    group_head: str | None = None
+    groups: tuple[QueryGroup, ...] = ()
+    fits: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def run_query(parsed: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryResult:
+    """What the query means, if it stands in the note `at`."""
+    holding = _Holding(notes, at)
+    found: Iterable[Note] = sorted(notes, key=lambda note: note.path)
+    if parsed.source is not None:
+        found = filter(holding.source(parsed.source), found)
+    if parsed.where is not None:
+        asked = holding.ask(parsed.where)
+        found = (note for note in found if is_truthy(asked(note)))
+    ordered = list(found)
+    for sort_key in reversed(parsed.sort):
+        ordered = _sort(ordered, sort_key, holding)
+    grouped = _group(ordered, parsed, holding)
+    columns = tuple(holding.ask(column.shown) for column in parsed.columns)
+    return QueryResult(
+        shape=parsed.shape,
+        with_id=parsed.with_id,
+        heads=tuple(column.head for column in parsed.columns),
+        group_head=None if parsed.group is None else parsed.group.head,
+        groups=_fill(grouped, columns, MOST_SHOWN if parsed.limit is None else parsed.limit),
+        fits=len(ordered),
+        warnings=tuple(dict.fromkeys(holding.warnings)),
+    )
+
+
+def _sort(notes: list[Note], sort_key: SortKey, holding: "_Holding") -> list[Note]:
+    """Ordered by one key, else as they were; null comes last in both directions."""
+    keyed_by = holding.key(sort_key.by)
+    keyed = [(keyed_by(note), note) for note in notes]
+    some = [pair for pair in keyed if pair[0] != NULL_KEY]
+    # A reversed sort keeps equal ones in their order, too.
+    some.sort(key=lambda pair: pair[0], reverse=sort_key.descending)
+    return [note for _, note in some] + [note for key, note in keyed if key == NULL_KEY]
+
+
+def _group(
+    notes: list[Note], parsed: ParsedQuery, holding: "_Holding"
+) -> list[tuple[Any, list[Note]]]:
+    """Notes by what they have in common, with the value as the first of them spells it."""
+    if parsed.group is None:
+        return [(None, notes)]
+    asked = holding.ask(parsed.group.shown)
+    groups: dict[ValueKey, tuple[Any, list[Note]]] = {}
+    for note in notes:
+        value = asked(note)
+        groups.setdefault(key_of(value), (value, []))[1].append(note)
+    return [groups[key] for key in sorted(groups, key=lambda key: (key == NULL_KEY, key))]
+
+
+def _fill(
+    grouped: list[tuple[Any, list[Note]]], columns: tuple[_Ask, ...], most: int
+) -> tuple[QueryGroup, ...]:
+    groups = []
+    for key, notes in grouped:
+        shown = notes[: max(most, 0)]
+        most -= len(shown)
+        if shown:
+            rows = tuple(QueryRow(note.path, tuple(ask(note) for ask in columns)) for note in shown)
+            groups.append(QueryGroup(key=key, size=len(notes), rows=rows))
+    return tuple(groups)
+
+
+class _Holding:
+    """Where a query stands and what it is asked of; makes its parts into functions of a note."""
+
+    def __init__(self, notes: Sequence[Note], at: str) -> None:
+        self._notes = notes
+        self._at = at
+        self.warnings: list[str] = []
+
+    @cached_property
+    def _this(self) -> Note | None:
+        return next((note for note in self._notes if note.path == self._at), None)
+
+    @cached_property
+    def _shelf(self) -> NoteNames:
+        aliases = {note.path: note.aliases for note in self._notes if note.aliases}
+        return NoteNames((note.path for note in self._notes), aliases)
+
+    # -- where notes come from -------------------------------------------------------------------
+
+    def source(self, source: QuerySource) -> _Test:
+        match source:
+            case TagSource(wanted):
+                # Tags are few and notes are many.
+                matches = lru_cache(maxsize=10_000)(lambda tag: tag_matches(tag, wanted))
+                return lambda note: any(map(matches, note.tags))
+            case FolderSource(folder):
+                paths = (folder, folder + NOTE_SUFFIX)
+                return lambda note: is_in_folder(note.path, folder) or note.path in paths
+            case LinkSource(name):
+                return self._links_to(name)
+            case SourceNegation(part):
+                test = self.source(part)
+                return lambda note: not test(note)
+            case SourceConjunction(parts):
+                tests = tuple(map(self.source, parts))
+                return lambda note: all(test(note) for test in tests)
+            case SourceDisjunction(parts):
+                tests = tuple(map(self.source, parts))
+                return lambda note: any(test(note) for test in tests)
+            case _:
+                assert_never(source)
+
+    def _links_to(self, name: str) -> _Test:
+        """By the note that a link means. A name that means none is looked for as it is spelled."""
+        resolved = self._shelf.resolve(name, beside=self._at) if name.strip() else None
+        path = self._at if resolved is None else resolved.path
+        if path is None:
+            if resolved is not None and resolved.how == "ambiguous":
+                listed = ", ".join(resolved.matches[:5]) + (", …" * (len(resolved.matches) > 5))
+                self.warnings.append(
+                    f"[[{name}]] may mean any of {listed}; links spelled like it were taken"
+                )
+            spelled = _stems(name)
+            return lambda note: any(
+                not spelled.isdisjoint(_stems(link)) for link in _links_near(note, spelled)
+            )
+        target = next((note for note in self._notes if note.path == path), None)
+        # Only a link that holds the note's name or an alias of it can mean it; all others need no
+        # resolving.
+        names = {
+            *_stems(path),
+            *(fold_case(alias.strip()) for alias in (target.aliases if target else ())),
+        }
+        return lambda note: any(
+            self._shelf.resolve(link, beside=note.path).path == path
+            for link in _links_near(note, names)
+        )
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def ask(self, expression: Expression) -> _Ask:
+        """A function that gives the expression's value for a note."""
+        match expression:
+            case Value(value):
+                return lambda _: value
+            case ListLiteral(members):
+                asks = tuple(map(self.ask, members))
+                return lambda note: tuple(ask(note) for ask in asks)
+            case Property() | FileProperty():
+                return self._ask_field(expression)
+            case QueryCall(function, arguments):
+                call = _FUNCTIONS[function]
+                asks = tuple(map(self.ask, arguments))
+                return lambda note: call(*(ask(note) for ask in asks))
+            case Comparison():
+                return self._ask_comparison(expression)
+            case Negation(part):
+                negated = self.ask(part)
+                return lambda note: not is_truthy(negated(note))
+            case Conjunction(parts):
+                asks = tuple(map(self.ask, parts))
+                return lambda note: all(is_truthy(ask(note)) for ask in asks)
+            case Disjunction(parts):
+                asks = tuple(map(self.ask, parts))
+                return lambda note: any(is_truthy(ask(note)) for ask in asks)
+            case _:
+                assert_never(expression)
+
+    def key(self, expression: Expression) -> Callable[[Note], ValueKey]:
+        """As `ask`, but gives what the value is compared by."""
+        if isinstance(expression, Value):
+            always = key_of(expression.value)
+            return lambda _: always
+        asked = self.ask(expression)
+        return lambda note: key_of(asked(note))
+
+    def _ask_field(self, field: Property | FileProperty) -> _Ask:
+        ask = (
+            _FILE_FIELDS[field.field] if isinstance(field, FileProperty) else _property(field.names)
+        )
+        if not field.of_this:
+            return ask
+        always = None if self._this is None else ask(self._this)
+        return lambda _: always
+
+    def _ask_comparison(self, compared: Comparison) -> _Ask:
+        left, right = self.key(compared.left), self.key(compared.right)
+        match compared.operator:
+            case "=":
+                return lambda note: left(note) == right(note)
+            case "!=":
+                return lambda note: left(note) != right(note)
+            case "in":
+                member, whole = self.ask(compared.left), self.ask(compared.right)
+                return lambda note: _contains(whole(note), member(note))
+            case operator:
+                order = {"<": lt, "<=": le, ">": gt, ">=": ge}[operator]
+
+        def compare(note: Note) -> bool:
+            one, other = left(note), right(note)
+            return same_kind(one, other) and order(one, other)
+
+        return compare
+
+
+# -- fields --------------------------------------------------------------------------------------
+
+_FILE_FIELDS: dict[FileField, _Ask] = {
+    "name": lambda note: note.path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX),
+    "path": lambda note: note.path,
+    "folder": lambda note: note.path.rpartition("/")[0],
+    "tags": lambda note: note.tags,
+    "aliases": lambda note: note.aliases,
+    "links": lambda note: note.links,
+    "embeds": lambda note: note.embeds,
+    "headings": lambda note: note.headings,
+    "ctime": lambda note: moment_of(note.ctime),
+    "mtime": lambda note: moment_of(note.mtime),
+    "size": lambda note: note.size,
+}
+
+
+def _property(names: tuple[str, ...]) -> _Ask:
+    steps = tuple((name, fold_case(name)) for name in names)
+    return lambda note: _follow(note.properties, steps)
+
+
+def _follow(value: Any, steps: tuple[tuple[str, str], ...]) -> Any:
+    """What stands under names that follow one another. Of a list: what its objects have there."""
+    for name, folded in steps:
+        if isinstance(value, dict):
+            value = find_property(value, name, folded)
+        elif isinstance(value, list | tuple):
+            objects = (member for member in value if isinstance(member, dict))
+            found = (find_property(member, name, folded) for member in objects)
+            value = tuple(each for each in found if each is not None)
+        else:
+            return None
+    return value
+
+
+def _links_near(note: Note, names: set[str]) -> Iterable[str]:
+    """Targets of links and embeds that hold one of the names; not those within the note."""
+    for link in note.links + note.embeds:
+        folded = fold_case(link)
+        if not folded.startswith("#") and any(name in folded for name in names):
+            yield link
+
+
+def _stems(link: str) -> set[str]:
+    """The last part of a link's target, with `#` as part of the name and without."""
+    return {
+        fold_case(spelled).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
+        for spelled in (link, split_link(link).name)
+    }
+
+
+# -- functions -----------------------------------------------------------------------------------
+
+
+def _contains(whole: Any, part: Any) -> bool:
+    match whole:
+        case str():
+            return isinstance(part, str) and normalize_text(part) in normalize_text(whole)
+        case list() | tuple() | dict():
+            wanted = key_of(part)
+            return any(key_of(member) == wanted for member in whole)
+    return False
+
+
+def _contains_folded(whole: Any, part: Any) -> bool:
+    return _contains(_fold_texts(whole, fold_case), _fold_texts(part, fold_case))
+
+
+def _fold_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A text changed, or the texts among a list's members or an object's names."""
+    match value:
+        case str():
+            return change(value)
+        case list() | tuple() | dict():
+            return tuple(change(each) if isinstance(each, str) else each for each in value)
+    return value
+
+
+def _change_case(change: Callable[[str], str]) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, dict) else _fold_texts(value, change)
+
+
+def _length(value: Any) -> int | None:
+    if value is None:
+        return 0
+    return len(value) if isinstance(value, str | list | tuple | dict) else None
+
+
+def _begins(whole: Any, part: Any) -> bool:
+    return _are_texts(whole, part) and normalize_text(whole).startswith(normalize_text(part))
+
+
+def _ends(whole: Any, part: Any) -> bool:
+    return _are_texts(whole, part) and normalize_text(whole).endswith(normalize_text(part))
+
+
+def _are_texts(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+_FUNCTIONS: dict[FunctionName, Callable[..., Any]] = {
+    "contains": _contains,
+    "icontains": _contains_folded,
+    "startswith": _begins,
+    "endswith": _ends,
+    "length": _length,
+    "lower": _change_case(str.lower),
+    "upper": _change_case(str.upper),
+    "default": lambda value, otherwise: otherwise if value is None else value,
+}

@@ -1,0 +1,277 @@
+"""A query over notes as it was understood: what to show of which notes, in which order.
+
+Law: what a query means is in these values alone. Two spellings of one query are equal here, and
+`spell_query` writes down one that is read as the same value again.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from lamina.notes.query.scanner import is_name, is_word
+
+# What a query writes down itself. Times are in UTC and carry no zone.
+Constant: TypeAlias = bool | int | float | str | datetime | None
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+FunctionName = Literal[
+    "contains", "icontains", "startswith", "endswith", "length", "lower", "upper", "default",
+]  # fmt: skip
+FileField = Literal[
+    "name", "path", "folder", "tags", "aliases", "links", "embeds", "headings",
+    "ctime", "mtime", "size",
+]  # fmt: skip
+# How many arguments each takes.
+ARGUMENT_COUNTS: dict[FunctionName, int] = {
+    "contains": 2, "icontains": 2, "startswith": 2, "endswith": 2,
+    "length": 1, "lower": 1, "upper": 1, "default": 2,
+}  # fmt: skip
+
+
+class Value(Struct, frozen=True, tag=True):
+    value: Constant
+
+
+class ListLiteral(Struct, frozen=True, tag=True):
+    """A list that is written down: `["draft", "done"]`."""
+
+    members: "tuple[Expression, ...]"
+
+
+class Property(Struct, frozen=True, tag=True):
+    """A property by its names from the outside in; `of_this`: of the note that holds the query."""
+
+    names: tuple[str, ...]
+    of_this: bool = False
+
+
+class FileProperty(Struct, frozen=True, tag=True):
+    field: FileField
+    of_this: bool = False
+
+
+class QueryCall(Struct, frozen=True, tag=True):
+    function: FunctionName
+    arguments: "tuple[Expression, ...]"
+
+
+class Comparison(Struct, frozen=True, tag=True):
+    operator: Operator
+    left: "Expression"
+    right: "Expression"
+
+
+class Negation(Struct, frozen=True, tag=True):
+    part: "Expression"
+
+
+class Conjunction(Struct, frozen=True, tag=True):
+    """Parts with `and` between them."""
+
+    parts: "tuple[Expression, ...]"
+
+
+class Disjunction(Struct, frozen=True, tag=True):
+    """Parts with `or` between them."""
+
+    parts: "tuple[Expression, ...]"
+
+
+Expression: TypeAlias = (
+    Value
+    | ListLiteral
+    | Property
+    | FileProperty
+    | QueryCall
+    | Comparison
+    | Negation
+    | Conjunction
+    | Disjunction
+)
+
+
+class TagSource(Struct, frozen=True, tag=True):
+    tag: str
+
+
+class FolderSource(Struct, frozen=True, tag=True):
+    folder: str
+
+
+class LinkSource(Struct, frozen=True, tag=True):
+    """Empty: to the note that holds the query."""
+
+    name: str
+
+
+class SourceNegation(Struct, frozen=True, tag=True):
+    part: "QuerySource"
+
+
+class SourceConjunction(Struct, frozen=True, tag=True):
+    parts: "tuple[QuerySource, ...]"
+
+
+class SourceDisjunction(Struct, frozen=True, tag=True):
+    parts: "tuple[QuerySource, ...]"
+
+
+QuerySource: TypeAlias = (
+    TagSource | FolderSource | LinkSource | SourceNegation | SourceConjunction | SourceDisjunction
+)
+
+
+class Column(Struct, frozen=True):
+    """What is shown, and what stands above it if the query says so."""
+
+    shown: Expression
+    name: str | None = None
+
+    @property
+    def head(self) -> str:
+        return spell(self.shown) if self.name is None else self.name
+
+
+class SortKey(Struct, frozen=True):
+    by: Expression
+    descending: bool = False
+
+
+class ParsedQuery(Struct, frozen=True, kw_only=True):
+    """A whole query. `with_id`: the note's path stands in front of what is shown of it."""
+
+    shape: Literal["list", "table"]
+    with_id: bool = True
+    columns: tuple[Column, ...] = ()
+    source: QuerySource | None = None
+    where: Expression | None = None
+    group: Column | None = None
+    sort: tuple[SortKey, ...] = ()
+    limit: int | None = None
+
+
+# -- spelling ------------------------------------------------------------------------------------
+
+# How tightly a thing holds together: what is looser than its surroundings needs parentheses.
+_OR, _AND, _NOT, _COMPARED, _ALONE = range(5)
+
+
+def spell_query(query: ParsedQuery) -> str:
+    """The query in one line, as it would be read again."""
+    words = [query.shape.upper()]
+    if not query.with_id:
+        words.append("WITHOUT ID")
+    if query.columns:
+        words.append(", ".join(map(_spell_column, query.columns)))
+    if query.source is not None:
+        words.append(f"FROM {_spell_source(query.source)}")
+    if query.where is not None:
+        words.append(f"WHERE {spell(query.where)}")
+    if query.group is not None:
+        words.append(f"GROUP BY {_spell_column(query.group)}")
+    if query.sort:
+        keys = (spell(key.by) + (" DESC" if key.descending else "") for key in query.sort)
+        words.append(f"SORT {', '.join(keys)}")
+    if query.limit is not None:
+        words.append(f"LIMIT {query.limit}")
+    return " ".join(words)
+
+
+def spell(expression: Expression, inside: int = _OR) -> str:
+    """An expression in one line; in parentheses if it is looser than what it stands in."""
+    text, tightness = _spell_bare(expression)
+    return text if tightness >= inside else f"({text})"
+
+
+def _spell_bare(expression: Expression) -> tuple[str, int]:
+    match expression:
+        case Value():
+            return _spell_constant(expression.value), _ALONE
+        case ListLiteral():
+            return f"[{_spell_all(expression.members)}]", _ALONE
+        case Property():
+            return _spell_property(expression), _ALONE
+        case FileProperty():
+            return f"{'this.' if expression.of_this else ''}file.{expression.field}", _ALONE
+        case QueryCall():
+            return f"{expression.function}({_spell_all(expression.arguments)})", _ALONE
+        case Comparison():
+            sides = (spell(side, _ALONE) for side in (expression.left, expression.right))
+            return f" {expression.operator} ".join(sides), _COMPARED
+        case Negation():
+            return f"not {spell(expression.part, _NOT)}", _NOT
+        case Conjunction():
+            return " and ".join(spell(part, _NOT) for part in expression.parts), _AND
+        case Disjunction():
+            return " or ".join(spell(part, _AND) for part in expression.parts), _OR
+        case _:
+            assert_never(expression)
+
+
+def _spell_all(expressions: tuple[Expression, ...]) -> str:
+    return ", ".join(map(spell, expressions))
+
+
+def _spell_constant(value: Constant) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quote(value)
+        case datetime():
+            return f"date({value.isoformat().removesuffix('T00:00:00')})"
+        case float():
+            # Never with an exponent, which a query cannot write.
+            return format(Decimal(repr(value)), "f")
+        case _:
+            return str(value)
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _spell_property(field: Property) -> str:
+    first, *inner = field.names
+    if field.of_this:
+        # `this.file` is something else.
+        spelled = "this" + _spell_step(first, plain=first.lower() != "file")
+    else:
+        spelled = first if is_name(first) else "row" + _spell_step(first)
+    return spelled + "".join(map(_spell_step, inner))
+
+
+def _spell_step(name: str, plain: bool = True) -> str:
+    return f".{name}" if plain and is_word(name) else f"[{_quote(name)}]"
+
+
+def _spell_column(column: Column) -> str:
+    name = "" if column.name is None else f" AS {_quote(column.name)}"
+    return spell(column.shown) + name
+
+
+def _spell_source(source: QuerySource, inside: int = _OR) -> str:
+    text, tightness = _spell_bare_source(source)
+    return text if tightness >= inside else f"({text})"
+
+
+def _spell_bare_source(source: QuerySource) -> tuple[str, int]:
+    match source:
+        case TagSource():
+            return f"#{source.tag}", _ALONE
+        case FolderSource():
+            return _quote(source.folder), _ALONE
+        case LinkSource():
+            return f"[[{source.name}]]", _ALONE
+        case SourceNegation():
+            return f"not {_spell_source(source.part, _NOT)}", _NOT
+        case SourceConjunction():
+            return " and ".join(_spell_source(part, _NOT) for part in source.parts), _AND
+        case SourceDisjunction():
+            return " or ".join(_spell_source(part, _AND) for part in source.parts), _OR
+        case _:
+            assert_never(source)

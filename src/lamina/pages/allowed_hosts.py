@@ -1,0 +1,199 @@
+"""What rules allow.
+
+Law: a host is judged by its name before it is looked up, and by every address it has before one of
+them is connected to. What no rule allows is refused, and the refusal says which rule would.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.pages.addresses import DEFAULT_PORTS, Address, read_host
+from lamina.pages.networks import Ip, Zone, classify_address, parse_ip
+from lamina.values.web import UnfetchedResource, WebRules
+
+# Which addresses a host may have: anybody's, this machine's, or all that are not closed for good.
+Reach = Literal["public", "loopback", "private"]
+
+# Names that clouds serve their secrets under; some have public addresses.
+_SECRET_NAMES = frozenset({
+    "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
+    "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.platformequinix.com",
+    "metadata.packet.net", "rancher-metadata",
+})  # fmt: skip
+# Names that stand for something near, whoever answers for them.
+_NEAR = ("localhost", "localdomain", "local", "internal", "home.arpa", "onion")
+# Above the ports that only an administrator serves, those of services that are not the web. Some
+# of them take a request for commands.
+_OTHER_SERVICES = frozenset({
+    1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432,
+    5900, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017,
+})  # fmt: skip
+_FIRST_FREE_PORT = 1024
+_ENTRY = re.compile(r"(private:)?(\*\.)?(\[[^\]]*\]|[^:\[\]*/@]+)(?::([0-9]{1,5}))?")
+_PRIVATE = "private:"
+
+
+class AllowedHost(Struct, frozen=True, kw_only=True):
+    """One listed host. Without a port it means every port of the web."""
+
+    host: str
+    port: int | None = None
+    ip: Ip | None = None
+    below: bool = False
+    private: bool = False
+
+    def names(self, address: Address) -> bool:
+        if self.port not in (None, address.port):
+            return False
+        if self.below:
+            return address.ip is None and address.host.endswith(f".{self.host}")
+        return address.host == self.host
+
+
+def read_allowed_host(text: str) -> AllowedHost | None:
+    """An entry of `allow_hosts`; None if it is not one."""
+    plain = text.strip().lower()
+    # An IPv6 address may be listed without brackets, as it has none outside of a URL.
+    bare = plain.removeprefix(_PRIVATE)
+    if bare.count(":") > 1 and not bare.startswith("["):
+        plain = plain.replace(bare, f"[{bare}]")
+    found = _ENTRY.fullmatch(plain)
+    if found is None:
+        return None
+    host = read_host(found[3])
+    if isinstance(host, UnfetchedResource):
+        return None
+    ip = parse_ip(host)
+    port = int(found[4]) if found[4] else None
+    if (found[2] and ip is not None) or (port is not None and not 0 < port < 65_536):
+        return None
+    return AllowedHost(host=host, port=port, ip=ip, below=bool(found[2]), private=bool(found[1]))
+
+
+def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
+    """What addresses the host may have, or why nothing of it is fetched."""
+    if rules.access == "off":
+        return _refused(
+            f"fetching from the web is off; {address.host} is fetched with the setting web: listed "
+            f"and {_listing(address)} in allow_hosts, or with web: public if it is a public host"
+        )
+    if address.host in _SECRET_NAMES:
+        return _refused(f"{address.host} serves the secrets of a cloud; it is never fetched")
+    if address.ip is not None and (standing := classify_address(address.ip)).zone == "never":
+        return _refused(f"{address.host} is {standing.what}; it is never fetched")
+    entries = [entry for entry in map(read_allowed_host, rules.allow_hosts) if entry is not None]
+    listed = [entry for entry in entries if entry.names(address)]
+    if not any(entry.port for entry in listed) and not _is_web_port(address.port):
+        return _refused(
+            f"port {address.port} is not one of the web; list {_listing(address)} in allow_hosts "
+            f"if it is meant"
+        )
+    if listed:
+        return _reach(address, listed)
+    if rules.access == "listed":
+        return _refused(
+            f"{address.host} is not among the allowed hosts; list {_listing(address)} in "
+            f"allow_hosts{_misread(rules)}"
+        )
+    if near := _nearness(address):
+        return _refused(
+            f"{address.host} is {near}; list {_listing(address)} in allow_hosts if it is meant"
+            f"{_misread(rules)}"
+        )
+    return "public"
+
+
+def judge_addresses(
+    address: Address, reach: Reach, found: Sequence[str]
+) -> Zone | UnfetchedResource:
+    """The zone that the host is in. One address that it may not have is enough to refuse it:
+    nobody can tell which of them would be connected to."""
+    zones: set[Zone] = set()
+    for text in found:
+        ip = parse_ip(text)
+        if ip is None:
+            return _refused(f"{address.host} has the address {text!r}, which is not used")
+        standing = classify_address(ip)
+        zones.add(standing.zone)
+        if standing.zone == "never":
+            return _refused(f"{address.host} has {text}, {standing.what}; it is never fetched")
+        if not _reaches(reach, standing.zone):
+            hint = f"; list {_listing(address, _PRIVATE)} in allow_hosts if it is meant"
+            return _refused(
+                f"{address.host} has {text}, {standing.what}"
+                f"{hint if reach == 'public' and address.ip is None else ''}"
+            )
+    if not zones:
+        return UnfetchedResource(reason="unreadable", detail=f"{address.host} has no address")
+    return "public" if zones == {"public"} else "private"
+
+
+def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
+    """Why a redirect is not followed, if it is not, as far as the addresses say."""
+    if before.scheme == "https" and after.scheme == "http":
+        return _refused(f"{before.host} redirects to {after.host} without encryption")
+    return None
+
+
+def judge_redirect_zones(
+    before: Address, zone: Zone, after: Address, next_zone: Zone
+) -> UnfetchedResource | None:
+    """Why a redirect is not followed: the web does not send anybody into a private network, also
+    where a person may go there."""
+    if zone == "public" and next_zone != "public":
+        return _refused(
+            f"{before.host} redirects to {after.host}, which is not public; attach that address "
+            f"itself if it is meant"
+        )
+    return None
+
+
+def _reach(address: Address, listed: Sequence[AllowedHost]) -> Reach:
+    if address.ip is not None or any(entry.private for entry in listed):
+        return "private"
+    return "loopback" if _is_below(address.host, "localhost") else "public"
+
+
+def _reaches(reach: Reach, zone: Zone) -> bool:
+    if reach == "loopback":
+        return zone == "loopback"
+    return zone == "public" or reach == "private"
+
+
+def _nearness(address: Address) -> str:
+    """Why a host is not a public one, as far as its name says; empty if it does not."""
+    if address.ip is not None:
+        standing = classify_address(address.ip)
+        return "" if standing.zone == "public" else standing.what
+    if any(_is_below(address.host, near) for near in _NEAR):
+        return "a name of this machine or network"
+    return "" if "." in address.host else "a name without a domain"
+
+
+def _is_below(host: str, name: str) -> bool:
+    return host == name or host.endswith(f".{name}")
+
+
+def _is_web_port(port: int) -> bool:
+    if port < _FIRST_FREE_PORT:
+        return port in DEFAULT_PORTS.values()
+    return port not in _OTHER_SERVICES
+
+
+def _listing(address: Address, prefix: str = "") -> str:
+    return repr(f"{prefix}{address.place}")
+
+
+def _misread(rules: WebRules) -> str:
+    """Entries that mean nothing are said where somebody wonders why they do not work."""
+    wrong = [repr(entry) for entry in rules.allow_hosts if read_allowed_host(entry) is None]
+    if not wrong:
+        return ""
+    return f" (not hosts: {', '.join(wrong)}; an entry is a name, name:port or an address)"
+
+
+def _refused(detail: str) -> UnfetchedResource:
+    return UnfetchedResource(reason="refused", detail=detail)

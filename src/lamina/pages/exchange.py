@@ -1,0 +1,201 @@
+"""One request to one server.
+
+Law: the connection goes to an address that was judged, and to no other; the name is only said: in
+the Host header, to TLS and to the check of the certificate. No proxy, cookie, login or variable of
+the environment has a say in where it goes.
+"""
+
+import ssl
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpcore2
+from anyio import CancelScope
+from msgspec import Struct
+
+from lamina.pages.addresses import Address
+from lamina.pages.answers import FetchAnswer, fetch_failure
+from lamina.pages.unpacker import ACCEPTED_ENCODINGS, find_unpacker
+
+# Opens a connection to an address, never a name, and a port, within so many seconds.
+Connect = Callable[[str, int, float], Awaitable[httpcore2.AsyncNetworkStream]]
+
+_AGENT = "Lamina (a person attached this page)"
+_MEGABYTE = 1_000_000
+
+
+class FetchRequest(Struct, frozen=True, kw_only=True):
+    """What is asked for: a body up to `limit` bytes, if its type is `wanted`."""
+
+    accept: str
+    limit: int
+    wanted: Callable[[str], bool]
+    headers: Mapping[bytes | str, bytes | str] = {}
+    connect_s: float
+    read_s: float
+
+
+async def connect_tcp(ip: str, port: int, within: float) -> httpcore2.AsyncNetworkStream:
+    return await httpcore2.AnyIOBackend().connect_tcp(ip, port, timeout=within)
+
+
+async def exchange(
+    address: Address,
+    ips: Sequence[str],
+    ask: FetchRequest,
+    *,
+    connect: Connect,
+    context: ssl.SSLContext | None,
+) -> FetchAnswer:
+    """Asks the server at one of `ips`, the first that can be reached, for `address`.
+
+    Raises:
+        Stopped: it did not answer as it should, or with more than was asked for.
+    """
+    with _translated(address):
+        async with _response(address, _Pinned(ips, connect), ask, context) as response:
+            headers = _headers(response.headers)
+            answer = FetchAnswer(address=address, status=response.status, headers=headers)
+            if not answer.is_whole or not ask.wanted(answer.media_type):
+                return answer
+            data = await _body(answer, response, ask.limit)
+            return FetchAnswer(address=address, status=response.status, headers=headers, data=data)
+
+
+class _Pinned(httpcore2.AsyncNetworkBackend):
+    """Goes to the addresses it was made with, whatever host it is asked for."""
+
+    def __init__(self, ips: Sequence[str], connect: Connect) -> None:
+        self._ips = ips
+        self._connect = connect
+
+    async def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+    ) -> httpcore2.AsyncNetworkStream:
+        failure: Exception = httpcore2.ConnectError("no address")
+        for ip in self._ips:
+            try:
+                return await self._connect(ip, port, timeout or 0.0)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+@asynccontextmanager
+async def _response(
+    address: Address, backend: _Pinned, ask: FetchRequest, context: ssl.SSLContext | None
+) -> AsyncIterator[httpcore2.Response]:
+    scheme, host = address.scheme.encode(), address.host.encode()
+    connection = httpcore2.AsyncHTTPConnection(
+        httpcore2.Origin(scheme, host, address.port), ssl_context=context, network_backend=backend
+    )
+    request = httpcore2.Request(
+        "GET",
+        httpcore2.URL(
+            scheme=scheme, host=host, port=address.port, target=address.target.encode("ascii")
+        ),
+        headers={
+            "Host": address.place,
+            "User-Agent": _AGENT,
+            "Accept": ask.accept,
+            "Accept-Encoding": ACCEPTED_ENCODINGS,
+            "Connection": "close",
+            **ask.headers,
+        },
+        extensions={"timeout": {"connect": ask.connect_s, "read": ask.read_s, "write": ask.read_s}},
+    )
+    try:
+        response = await connection.handle_async_request(request)
+        try:
+            yield response
+        finally:
+            with CancelScope(shield=True):
+                await response.aclose()
+    finally:
+        with CancelScope(shield=True):
+            await connection.aclose()
+
+
+async def _body(answer: FetchAnswer, response: httpcore2.Response, limit: int) -> bytes:
+    host = answer.address.host
+    length = answer.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > limit:
+        raise _too_large(host, limit)
+    unpack = find_unpacker(answer.headers.get("content-encoding", ""), limit, host)
+    received, size = 0, 0
+    parts = []
+    async for chunk in response.aiter_stream():
+        received += len(chunk)
+        parts.append(unpack.feed(chunk))
+        size += len(parts[-1])
+        if max(received, size) > limit:
+            raise _too_large(host, limit)
+    unpack.end()
+    return b"".join(parts)
+
+
+def _too_large(host: str, limit: int) -> Exception:
+    return fetch_failure("unreadable", f"{host} sends more than {limit / _MEGABYTE:g} MB")
+
+
+def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By their names in lower case. The first of several counts, but encodings add up."""
+    found: dict[str, str] = {}
+    for name, value in raw:
+        key = name.decode("ascii", "replace").lower()
+        text = value.decode("utf-8", "replace")
+        if key == "content-encoding" and key in found:
+            found[key] += f", {text}"
+        found.setdefault(key, text)
+    return found
+
+
+@contextmanager
+def _translated(address: Address) -> Iterator[None]:
+    host = address.host
+    try:
+        yield
+    except httpcore2.ConnectTimeout as error:
+        raise fetch_failure("unreadable", f"{host} could not be reached in time") from error
+    except httpcore2.TimeoutException as error:
+        raise fetch_failure("unreadable", f"{host} stopped answering") from error
+    except httpcore2.ConnectError as error:
+        raise fetch_failure("unreadable", _connect_problem(address, error)) from error
+    except httpcore2.NetworkError as error:
+        raise fetch_failure("unreadable", f"the connection to {host} broke off") from error
+    except httpcore2.ProtocolError as error:
+        raise fetch_failure(
+            "unreadable", f"{host} did not answer as a web server does, or broke off"
+        ) from error
+
+
+def _connect_problem(address: Address, error: BaseException) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the certificate of {address.host} is not valid: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"{address.host} could not be reached with encryption: {cause.reason}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"nothing answers at {address.host}, port {address.port}"
+        cause = cause.__cause__ or cause.__context__
+    return f"{address.host} could not be reached"
+
+
+def trusted_certificates() -> ssl.SSLContext:
+    """Whose certificates this machine believes."""
+    return httpcore2.default_ssl_context()

@@ -1,0 +1,311 @@
+"""Pages and pictures of the web.
+
+Law: every step of a fetch, and of every redirect, is judged before anything is sent: the address,
+the name, all that the name resolves to. What was judged is what is connected to. No address is
+repeated in an error beyond its host, as the rest may hold a secret.
+"""
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+from anyio.to_thread import run_sync
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.pages.addresses import MAX_URL, Address, read_address, refuse_odd_url
+from lamina.pages.allowed_hosts import Reach, judge_addresses, judge_name, judge_redirect_zones
+from lamina.pages.answers import (
+    REDIRECTS,
+    UNCHANGED,
+    FetchAnswer,
+    FetchFailure,
+    Validators,
+    fetch_failure,
+    judge_status,
+    next_address,
+    validators_of,
+)
+from lamina.pages.networks import Zone
+from lamina.pages.page_cache import CachedFetch, PageCache
+from lamina.pages.page_reader import ACCEPTED_PAGES, ReadPdf, is_page, is_picture, read_page
+from lamina.values.item import Item, ItemId, LoadedItem, canonical_url, url_id
+from lamina.values.request import LeftOut
+from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
+
+if TYPE_CHECKING:
+    from lamina.pages.exchange import Connect, FetchRequest
+
+# All addresses of a name, for a port.
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+T = TypeVar("T")
+
+MEGABYTE = 1_000_000
+_USER = re.compile(r"//[^/?#]*@")
+# Not every system tells a name without addresses from one that does not exist.
+_NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+_PAGES, _PICTURES = 128, 64
+_ON_SHELF = 64 * MEGABYTE
+
+
+class WebLimits(Struct, frozen=True, kw_only=True):
+    """How long a fetch may take and how much it may bring. What was fetched is good for `keep_s`;
+    if it cannot be had again after that, it is tried again after `retry_s`."""
+
+    total_s: float = 20.0
+    connect_s: float = 5.0
+    read_s: float = 10.0
+    redirects: int = 5
+    page_bytes: int = 5 * MEGABYTE
+    text_characters: int = 200_000
+    keep_s: float = 600.0
+    retry_s: float = 30.0
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """What the system says are the addresses of a name."""
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class WebFetcher:
+    """The web as a source of pages and pictures."""
+
+    def __init__(
+        self,
+        *,
+        read_pdf: ReadPdf | None = None,
+        limits: WebLimits | None = None,
+        resolve: Resolve = resolve,
+        connect: "Connect | None" = None,
+        context: ssl.SSLContext | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read_pdf = read_pdf
+        self._limits = limits or WebLimits()
+        self._resolve = resolve
+        self._connect = connect
+        self._context = context
+        self._seconds = seconds
+        self._pages: PageCache[LoadedItem] = PageCache(_PAGES, _ON_SHELF)
+        self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _ON_SHELF)
+
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
+        """The page as an item. Its identity is the address that a person gave: neither a redirect
+        nor what a page says of itself makes it another."""
+
+        async def renew(old: CachedFetch[LoadedItem] | None) -> CachedFetch[LoadedItem]:
+            return await self._renewed(old, lambda: self._fetch_page(url, rules, old))
+
+        try:
+            self._address(url, rules)
+            kept = await self._pages.get((canonical_url(url), rules), self._seconds(), renew)
+        except FetchFailure as stop:
+            return LeftOut(what=_shown(url), reason=stop.why.reason, detail=stop.why.detail)
+        if not kept.problem:
+            return kept.value
+        return replace(kept.value, warnings=(*kept.value.warnings, kept.problem))
+
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
+        """The bytes of a picture as they came, up to `limit`."""
+
+        async def renew(old: CachedFetch[FetchedResource] | None) -> CachedFetch[FetchedResource]:
+            return await self._renewed(old, lambda: self._fetch_picture(url, rules, limit, old))
+
+        try:
+            self._address(url, rules)
+            key = (canonical_url(url), rules, limit)
+            return (await self._pictures.get(key, self._seconds(), renew)).value
+        except FetchFailure as stop:
+            return stop.why
+
+    def _address(self, url: str, rules: WebRules) -> Address:
+        """Where `url` leads, judged as far as that goes without looking it up."""
+        if odd := refuse_odd_url(url.strip()):
+            raise FetchFailure(odd)
+        address = _sure(read_address(canonical_url(url)))
+        _sure(judge_name(address, rules))
+        return address
+
+    async def _renewed(
+        self, old: CachedFetch[T] | None, fetch: Callable[[], Awaitable[CachedFetch[T]]]
+    ) -> CachedFetch[T]:
+        """What is there now; what was there before, if the server cannot be had."""
+        try:
+            return await fetch()
+        except FetchFailure as stop:
+            if old is None or stop.why.reason != "unreadable":
+                raise
+            until = self._seconds() + self._limits.retry_s
+            problem = f"it is as it was fetched earlier: {stop.why.detail}"
+            return replace(old, until=until, problem=problem)
+
+    async def _fetch_page(
+        self, url: str, rules: WebRules, old: CachedFetch[LoadedItem] | None
+    ) -> CachedFetch[LoadedItem]:
+        limit = self._limits.page_bytes
+        answer = await self._fetch(url, rules, ACCEPTED_PAGES, is_page, limit, old)
+        if old is not None and answer.status == UNCHANGED:
+            return self._unchanged(old)
+        judge_status(answer)
+        if not is_page(answer.media_type):
+            raise _wrong_type(answer, "text")
+        reading = await self._read(url, answer)
+        return self._kept(reading, answer, len(reading.item.content))
+
+    async def _fetch_picture(
+        self, url: str, rules: WebRules, limit: int, old: CachedFetch[FetchedResource] | None
+    ) -> CachedFetch[FetchedResource]:
+        answer = await self._fetch(url, rules, "image/*", is_picture, limit, old)
+        if old is not None and answer.status == UNCHANGED:
+            return self._unchanged(old)
+        judge_status(answer)
+        if not is_picture(answer.media_type):
+            raise _wrong_type(answer, "a picture")
+        fetched = FetchedResource(
+            url=answer.address.url,
+            media_type=answer.media_type,
+            data=answer.data,
+            charset=answer.charset,
+        )
+        return self._kept(fetched, answer, len(answer.data))
+
+    def _kept(self, value: T, answer: FetchAnswer, size: int) -> CachedFetch[T]:
+        return CachedFetch(
+            value=value,
+            validators=validators_of(answer),
+            size=size,
+            until=self._seconds() + self._limits.keep_s,
+        )
+
+    def _unchanged(self, old: CachedFetch[T]) -> CachedFetch[T]:
+        return replace(old, until=self._seconds() + self._limits.keep_s, problem="")
+
+    async def _read(self, url: str, answer: FetchAnswer) -> LoadedItem:
+        """The item that an answer makes."""
+
+        def read() -> LoadedItem:
+            page = read_page(
+                answer.data,
+                answer.media_type,
+                answer.charset,
+                read_pdf=self._read_pdf,
+                limit=self._limits.text_characters,
+            )
+            item = Item(id=url_id(url), content=page.text, title=page.title)
+            return LoadedItem(item=item, warnings=page.warnings)
+
+        try:
+            with anyio.fail_after(self._limits.total_s):
+                return await run_sync(read, abandon_on_cancel=True)
+        except TimeoutError:
+            seconds = self._limits.total_s
+            raise fetch_failure(
+                "unreadable", f"its text was not found within {seconds:g} s"
+            ) from None
+        except ModuleNotFoundError as error:
+            raise _not_installed(error) from error
+
+    async def _fetch(
+        self,
+        url: str,
+        rules: WebRules,
+        accept: str,
+        wanted: Callable[[str], bool],
+        limit: int,
+        old: CachedFetch[T] | None,
+    ) -> FetchAnswer:
+        try:
+            from lamina.pages.exchange import FetchRequest
+        except ModuleNotFoundError as error:
+            raise _not_installed(error) from error
+
+        limits = self._limits
+        ask = FetchRequest(
+            accept=accept,
+            wanted=wanted,
+            limit=limit,
+            connect_s=limits.connect_s,
+            read_s=limits.read_s,
+        )
+        address = self._address(url, rules)
+        try:
+            with anyio.fail_after(limits.total_s):
+                return await self._follow(address, rules, ask, old.validators if old else None)
+        except TimeoutError:
+            detail = f"{address.host} took longer than {limits.total_s:g} s"
+            raise fetch_failure("unreadable", detail) from None
+
+    async def _follow(
+        self, address: Address, rules: WebRules, ask: "FetchRequest", validators: Validators | None
+    ) -> FetchAnswer:
+        """The answer at the end of all redirects, each of which is judged as the first address."""
+        before: tuple[Address, Zone] | None = None
+        for _ in range(self._limits.redirects + 1):
+            reach: Reach = _sure(judge_name(address, rules))
+            ips = await self._addresses(address)
+            zone: Zone = _sure(judge_addresses(address, reach, ips))
+            if before and (why := judge_redirect_zones(*before, address, zone)):
+                raise FetchFailure(why)
+            headers = validators.headers(address) if validators else {}
+            answer = await self._exchange(address, ips, replace(ask, headers=headers))
+            if answer.status not in REDIRECTS:
+                return answer
+            before, address = (address, zone), next_address(answer)
+        most = self._limits.redirects
+        raise fetch_failure(
+            "unreadable", f"{address.host}: more than {most} redirects were not followed"
+        )
+
+    async def _addresses(self, address: Address) -> Sequence[str]:
+        if address.ip is not None:
+            return (str(address.ip),)
+        try:
+            found = await self._resolve(address.host, address.port)
+        except (OSError, UnicodeError) as error:
+            unknown = getattr(error, "errno", None) in _NO_NAME
+            detail = "there is no such host" if unknown else "it could not be looked up"
+            raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
+        # Where IPv6 does not lead anywhere, it often does not say so for seconds.
+        return sorted(found, key=lambda ip: ":" in ip)
+
+    async def _exchange(
+        self, address: Address, ips: Sequence[str], ask: "FetchRequest"
+    ) -> FetchAnswer:
+        from lamina.pages.exchange import connect_tcp, exchange, trusted_certificates
+
+        if address.scheme == "https" and self._context is None:
+            self._context = await run_sync(trusted_certificates)
+        return await exchange(
+            address, ips, ask, connect=self._connect or connect_tcp, context=self._context
+        )
+
+
+def _sure(judged: T | UnfetchedResource) -> T:
+    if isinstance(judged, UnfetchedResource):
+        raise FetchFailure(judged)
+    return judged
+
+
+def _shown(url: str) -> ItemId:
+    """The item's id, without what must not be kept or cannot be."""
+    plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
+    return ItemId(_USER.sub("//", url_id(plain), count=1))
+
+
+def _wrong_type(answer: FetchAnswer, wanted: str) -> FetchFailure:
+    kind = answer.media_type or "something without a type"
+    return fetch_failure("unreadable", f"{answer.address.host} sends {kind}, which is not {wanted}")
+
+
+def _not_installed(error: ModuleNotFoundError) -> FetchFailure:
+    return fetch_failure(
+        "unreadable",
+        f"reading the web needs the package {error.name!r}: pip install 'lamina[workspace]'",
+    )

@@ -1,0 +1,88 @@
+"""Bodies that come compressed.
+
+Law: no more is unpacked than was asked for, however small what came is.
+"""
+
+import zlib
+from typing import Protocol
+
+from lamina.pages.answers import fetch_failure
+
+# What is asked for; brotli and the like would need packages of their own.
+ACCEPTED_ENCODINGS = "gzip, deflate"
+_GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+
+
+class Unpacker(Protocol):
+    def feed(self, data: bytes) -> bytes: ...
+
+    def end(self) -> None:
+        """Nothing more comes.
+
+        Raises:
+            Stopped: something is missing.
+        """
+        ...
+
+
+def find_unpacker(coding: str, limit: int, host: str) -> Unpacker:
+    """What unpacks up to a byte more than `limit`, by which the caller sees that it was more.
+
+    Raises:
+        Stopped: nobody here can unpack `coding`.
+    """
+    match coding.strip().lower():
+        case "" | "identity":
+            return _Plain()
+        case "gzip" | "x-gzip":
+            return _Packed(_GZIP, limit, host)
+        case "deflate":
+            return _Packed(_ZLIB, limit, host)
+        case other:
+            raise fetch_failure(
+                "unreadable", f"{host} sends the encoding {other!r}, not {ACCEPTED_ENCODINGS}"
+            )
+
+
+class _Plain:
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def end(self) -> None:
+        """It ends where it ends."""
+
+
+class _Packed:
+    def __init__(self, bits: int, limit: int, host: str) -> None:
+        self._bits, self._host = bits, host
+        self._left = limit + 1
+        self._began = False
+        self._stream = zlib.decompressobj(bits)
+
+    def feed(self, data: bytes) -> bytes:
+        out = []
+        while data and self._left > 0:
+            part = self._step(data)
+            out.append(part)
+            self._left -= len(part)
+            # gzip may go on with another member; what follows deflate is nobody's.
+            data = self._stream.unused_data if self._bits == _GZIP else b""
+            if data:
+                self._stream = zlib.decompressobj(_GZIP)
+        return b"".join(out)
+
+    def _step(self, data: bytes) -> bytes:
+        try:
+            part = self._stream.decompress(data, self._left)
+        except zlib.error:
+            if self._began or self._bits != _ZLIB:
+                raise fetch_failure("unreadable", f"{self._host} sent a broken body") from None
+            # Some servers take deflate for what zlib wraps.
+            self._bits, self._stream = _RAW, zlib.decompressobj(_RAW)
+            return self._step(data)
+        self._began = True
+        return part
+
+    def end(self) -> None:
+        if self._began and self._left > 0 and not self._stream.eof:
+            raise fetch_failure("unreadable", f"the body from {self._host} broke off")

@@ -1,0 +1,1 @@
+"""Anthropic's wire and prefix cache on the loopback."""

@@ -1,0 +1,393 @@
+"""What Anthropic's API refuses, and in which words.
+
+Law: a request that passes here is one that the API takes; what it would not say, this does not
+require.
+"""
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from lamina.providers.emulators.anthropic.cache import as_blocks
+from lamina.values.settings import Target
+
+JSON = Mapping[str, Any]
+MAX_MARKERS = 4
+_ORDER = (
+    "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that "
+    "blocks are processed in the following order: `tools`, `system`, `messages`."
+)
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_TOP = {
+    "model", "max_tokens", "messages", "system", "tools", "tool_choice", "cache_control",
+    "diagnostics", "output_config", "temperature", "top_p", "top_k", "stop_sequences", "stream",
+    "thinking", "metadata", "service_tier", "container", "inference_geo", "speed",
+}  # fmt: skip
+# What `count_tokens` takes.
+COUNTED_FIELDS = {
+    "model", "messages", "system", "tools", "tool_choice", "cache_control", "output_config",
+    "thinking", "speed",
+}  # fmt: skip
+_TOOL = {
+    "name", "description", "input_schema", "cache_control", "type", "strict", "defer_loading",
+    "allowed_callers", "eager_input_streaming", "input_examples",
+}  # fmt: skip
+_FIELDS: dict[str, set[str]] = {
+    "text": {"text", "citations", "cache_control"},
+    "image": {"source", "cache_control"},
+    "tool_use": {"id", "name", "input", "cache_control", "caller"},
+    "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
+    "thinking": {"thinking", "signature"},
+    "redacted_thinking": {"data"},
+}
+_OF_ROLE = {
+    "system": {"text"},
+    "user": {"text", "image", "tool_result"},
+    "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
+    "tool_result": {"text", "image"},
+}
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_CHOICES = ("auto", "any", "tool", "none")
+_MEDIA = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
+
+
+class AnthropicRefusal(Exception):
+    """What the API's refusal says."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, kind: str = "invalid_request_error"
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
+def refuse_unless(condition: object, problem: str) -> None:
+    if not condition:
+        raise AnthropicRefusal(problem)
+
+
+def sign_thought(thought: str) -> str:
+    """The server's signature of a thought: one that was touched is refused."""
+    return sha256(f"thought\x1f{thought}".encode()).hexdigest()[:40]
+
+
+def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
+    """Refuses what the API refuses.
+
+    Raises:
+        Refused: with the API's words.
+    """
+    for name in ("model", "messages") if counting else ("model", "max_tokens", "messages"):
+        refuse_unless(name in body, f"{name}: Field required")
+    for name in body:
+        known = COUNTED_FIELDS if counting else _TOP
+        refuse_unless(name in known, f"{name}: Extra inputs are not permitted")
+    if not counting:
+        _check_limits(body, target)
+    names = _check_tools(body.get("tools") or ())
+    _check_choice(body.get("tool_choice"), names)
+    for index, block in enumerate(as_blocks(body.get("system") or ())):
+        _check_block(block, "system", f"system.{index}")
+    messages = body["messages"]
+    refuse_unless(isinstance(messages, list), "messages: Input should be a valid list")
+    refuse_unless(messages, "messages: at least one message is required")
+    for index, message in enumerate(messages):
+        _check_message(index, message, last=index == len(messages) - 1)
+    refuse_unless(messages[0]["role"] == "user", 'messages: first message must use the "user" role')
+    _check_pairs(messages)
+    _check_prefill(messages[-1])
+    _check_markers(body)
+
+
+def _check_limits(body: JSON, target: Target) -> None:
+    limit = body["max_tokens"]
+    refuse_unless(
+        isinstance(limit, int) and limit >= 0, "max_tokens: Input should be a valid integer"
+    )
+    refuse_unless(
+        limit <= target.max_output,
+        f"max_tokens: {limit} > {target.max_output}, which is the maximum allowed number of output "
+        f"tokens for {target.model}",
+    )
+    heat = body.get("temperature")
+    refuse_unless(heat is None or 0 <= heat <= 1, "temperature: range: 0..1")
+    config = body.get("output_config") or {}
+    for name in config:
+        refuse_unless(
+            name in ("effort", "format"), f"output_config.{name}: Extra inputs are not permitted"
+        )
+    effort = config.get("effort")
+    refuse_unless(
+        effort is None or effort in _EFFORTS,
+        "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'",
+    )
+    wanted = config.get("format")
+    if wanted is not None:
+        refuse_unless(
+            wanted.get("type") == "json_schema" and isinstance(wanted.get("schema"), dict),
+            "output_config.format.schema: Field required",
+        )
+    diagnostics = body.get("diagnostics")
+    refuse_unless(
+        diagnostics is None or set(diagnostics) <= {"previous_message_id"},
+        "diagnostics: Extra inputs are not permitted",
+    )
+
+
+def _check_tools(tools: Sequence[JSON]) -> set[str]:
+    names: set[str] = set()
+    for index, tool in enumerate(tools):
+        at = f"tools.{index}.custom"
+        extra = sorted(set(tool) - _TOOL)
+        refuse_unless(not extra, f"{at}.{''.join(extra[:1])}: Extra inputs are not permitted")
+        name = tool.get("name")
+        refuse_unless(
+            isinstance(name, str) and _NAME.fullmatch(name),
+            f"{at}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'",
+        )
+        refuse_unless(name not in names, "tools: Tool names must be unique.")
+        names.add(str(name))
+        schema = tool.get("input_schema")
+        refuse_unless(isinstance(schema, dict), f"{at}.input_schema: Field required")
+        assert isinstance(schema, dict)
+        refuse_unless(
+            schema.get("type") == "object", f"{at}.input_schema.type: Input should be 'object'"
+        )
+        _check_control(tool, at)
+    return names
+
+
+def _check_choice(choice: Any, names: set[str]) -> None:
+    if choice is None:
+        return
+    refuse_unless(
+        choice.get("type") in _CHOICES, "tool_choice: Input tag is not one of the expected"
+    )
+    refuse_unless(names or choice["type"] == "none", "tool_choice may only be specified with tools")
+    if choice["type"] == "tool":
+        refuse_unless(
+            choice.get("name") in names, f"Tool '{choice.get('name')}' not found in tools"
+        )
+
+
+def _check_message(index: int, message: JSON, *, last: bool) -> None:
+    at = f"messages.{index}"
+    refuse_unless(isinstance(message, dict), f"{at}: Input should be a valid dictionary")
+    role = message.get("role")
+    refuse_unless(
+        role in ("user", "assistant"), f"{at}.role: Input should be 'user' or 'assistant'"
+    )
+    extra = sorted(set(message) - {"role", "content"})
+    refuse_unless(not extra, f"{at}.{''.join(extra[:1])}: Extra inputs are not permitted")
+    content = message.get("content")
+    refuse_unless(content is not None, f"{at}.content: Field required")
+    empty_end = last and role == "assistant"
+    refuse_unless(
+        content or empty_end,
+        f"{at}: all messages must have non-empty content except for the optional final assistant "
+        f"message",
+    )
+    for place, block in enumerate(as_blocks(content)):
+        _check_block(block, str(role), f"{at}.content.{place}")
+
+
+def _check_block(block: JSON, role: str, at: str) -> None:
+    refuse_unless(isinstance(block, dict), f"{at}: Input should be a valid dictionary")
+    kind = block.get("type")
+    refuse_unless(
+        kind in _OF_ROLE[role],
+        f"{at}: Input tag '{kind}' found using 'type' does not match any of the expected tags: "
+        + ", ".join(repr(each) for each in sorted(_OF_ROLE[role])),
+    )
+    extra = sorted(set(block) - _FIELDS[str(kind)] - {"type"})
+    refuse_unless(not extra, f"{at}.{kind}.{''.join(extra[:1])}: Extra inputs are not permitted")
+    _check_control(block, at)
+    match kind:
+        case "text":
+            _check_text(block, at)
+        case "image":
+            _check_picture(block.get("source") or {}, at)
+        case "tool_use":
+            ids = f"{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            refuse_unless(_NAME.fullmatch(str(block.get("id", ""))), ids)
+            refuse_unless(
+                isinstance(block.get("input"), dict),
+                f"{at}.tool_use.input: Input should be a valid dictionary",
+            )
+        case "tool_result":
+            content = block.get("content")
+            refuse_unless(
+                content or not block.get("is_error"),
+                f"{at}.tool_result: content cannot be empty if `is_error` is true",
+            )
+            for place, inside in enumerate(as_blocks(content or ())):
+                _check_block(inside, "tool_result", f"{at}.tool_result.content.{place}")
+        case "thinking":
+            refuse_unless(
+                block.get("signature") == sign_thought(str(block.get("thinking", ""))),
+                f"{at}: Invalid `signature` in `thinking` block",
+            )
+        case _:
+            pass
+
+
+def _check_text(block: JSON, at: str) -> None:
+    said = block.get("text")
+    refuse_unless(isinstance(said, str), f"{at}.text.text: Field required")
+    if not said:
+        refuse_unless(
+            "cache_control" not in block,
+            f"{at}.text: cache_control cannot be set for empty text blocks",
+        )
+        raise AnthropicRefusal("messages: text content blocks must be non-empty")
+    refuse_unless(
+        str(said).strip(), "messages: text content blocks must contain non-whitespace text"
+    )
+
+
+def _check_picture(source: JSON, at: str) -> None:
+    refuse_unless(source.get("type") == "base64", f"{at}.image.source: Input tag is not 'base64'")
+    media = str(source.get("media_type"))
+    refuse_unless(
+        media in _MEDIA,
+        f"{at}.image.source.base64.media_type: Input should be "
+        + ", ".join(repr(each) for each in _MEDIA),
+    )
+    try:
+        data = b64decode(str(source.get("data", "")), validate=True)
+    except NotBase64:
+        raise AnthropicRefusal(f"{at}.image.source.base64.data: Invalid base64 data") from None
+    refuse_unless(data.startswith(_MEDIA[media]), "Could not process image")
+
+
+def _check_pairs(messages: Sequence[JSON]) -> None:
+    """Every call has its result in the message right behind it, in front of what else that says."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for index, message in enumerate(_merged(messages)):
+        blocks = list(as_blocks(message["content"]))
+        results = [str(block["tool_use_id"]) for block in blocks if block["type"] == "tool_result"]
+        unknown = [result for result in results if result not in waiting]
+        refuse_unless(
+            not unknown,
+            f"messages.{index}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: "
+            f"{', '.join(unknown)}. Each `tool_result` block must have a corresponding `tool_use` "
+            f"block in the previous message.",
+        )
+        missing = [each for each in waiting if each not in results]
+        refuse_unless(
+            not missing,
+            f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks "
+            f"immediately after: {', '.join(missing)}. Each `tool_use` block must have a "
+            f"corresponding `tool_result` block in the next message.",
+        )
+        refuse_unless(
+            len(set(results)) == len(results),
+            f"messages.{index}: each tool_use must have a single result. Found multiple "
+            f"`tool_result` blocks",
+        )
+        heads = [block["type"] for block in blocks[: len(results)]]
+        refuse_unless(
+            all(kind == "tool_result" for kind in heads),
+            f"messages.{index}: `tool_result` blocks must come first in the content",
+        )
+        waiting = [str(block["id"]) for block in blocks if block["type"] == "tool_use"]
+        twice = len(set(waiting)) < len(waiting) or bool(seen & set(waiting))
+        refuse_unless(not twice, f"messages.{index}: `tool_use` ids must be unique")
+        seen |= set(waiting)
+    refuse_unless(
+        not waiting,
+        f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks "
+        f"immediately after: {', '.join(waiting)}. Each `tool_use` block must have a corresponding "
+        f"`tool_result` block in the next message.",
+    )
+
+
+def _merged(messages: Sequence[JSON]) -> Iterator[JSON]:
+    """Neighbours of one role as one message, as the API takes them."""
+    merged: dict[str, Any] = {}
+    for message in messages:
+        if merged and merged["role"] == message["role"]:
+            merged["content"] += list(as_blocks(message["content"]))
+            continue
+        if merged:
+            yield merged
+        merged = {"role": message["role"], "content": list(as_blocks(message["content"]))}
+    if merged:
+        yield merged
+
+
+def _check_prefill(message: JSON) -> None:
+    blocks = list(as_blocks(message["content"]))
+    if message["role"] == "assistant" and blocks and blocks[-1]["type"] == "text":
+        said = blocks[-1]["text"]
+        refuse_unless(
+            said == said.rstrip(),
+            "messages: final assistant content cannot end with trailing whitespace",
+        )
+
+
+# -- markers -------------------------------------------------------------------------------------
+
+
+def _check_control(block: JSON, at: str) -> None:
+    control = block.get("cache_control")
+    if control is None:
+        return
+    refuse_unless(
+        isinstance(control, dict) and control.get("type") == "ephemeral",
+        f"{at}.cache_control.type: Input should be 'ephemeral'",
+    )
+    extra = sorted(set(control) - {"type", "ttl"})
+    refuse_unless(
+        not extra, f"{at}.cache_control.{''.join(extra[:1])}: Extra inputs are not permitted"
+    )
+    refuse_unless(
+        control.get("ttl", "5m") in ("5m", "1h"),
+        f"{at}.cache_control.ttl: Input should be '5m' or '1h'",
+    )
+
+
+def _check_markers(body: JSON) -> None:
+    marked = list(_markers(body))
+    refuse_unless(
+        len(marked) <= MAX_MARKERS,
+        f"A maximum of {MAX_MARKERS} blocks with cache_control may be provided. Found "
+        f"{len(marked)}.",
+    )
+    short = False
+    for at, ttl in marked:
+        refuse_unless(not (short and ttl == "1h"), f"{at}.cache_control.ttl: {_ORDER}")
+        short = short or ttl == "5m"
+
+
+def _markers(body: JSON) -> Iterator[tuple[str, str]]:
+    """Where markers stand, in the order of the prefix, and their lifetimes; the automatic one is
+    the last."""
+
+    def mark(block: JSON, at: str) -> Iterator[tuple[str, str]]:
+        if control := block.get("cache_control"):
+            yield at, control.get("ttl", "5m")
+        if block.get("type") == "tool_result":
+            for place, inside in enumerate(as_blocks(block.get("content") or ())):
+                yield from mark(inside, f"{at}.tool_result.content.{place}")
+
+    for index, tool in enumerate(body.get("tools") or ()):
+        yield from mark(tool, f"tools.{index}")
+    for index, block in enumerate(as_blocks(body.get("system") or ())):
+        yield from mark(block, f"system.{index}")
+    for index, message in enumerate(body["messages"]):
+        for place, block in enumerate(as_blocks(message["content"])):
+            yield from mark(block, f"messages.{index}.content.{place}")
+    if control := body.get("cache_control"):
+        _check_control(body, "")
+        yield "cache_control", control.get("ttl", "5m")

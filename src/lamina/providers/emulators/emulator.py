@@ -1,0 +1,141 @@
+"""What the emulators share: a clock that can be moved, faults, answers, a report, and serving."""
+
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+import anyio
+import msgspec
+
+from lamina.errors import LaminaError, UsageError
+from lamina.ports import TargetBook
+from lamina.providers.emulators.answers import AnswerSource, EchoAnswers
+from lamina.providers.emulators.cost_report import CostReport
+from lamina.providers.emulators.faults import EmulatedFault, FaultQueue, parse_fault
+from lamina.providers.model_book import load_book
+from lamina.runners.error_groups import single_errors
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+BAD_GATEWAY_HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+class MovableClock:
+    """The time of day, and what it was moved by: caches live for minutes, tests do not."""
+
+    def __init__(self) -> None:
+        self._moved = 0.0
+
+    def now(self) -> float:
+        return time.time() + self._moved
+
+    def move(self, seconds: float) -> None:
+        if seconds < 0:
+            raise UsageError(f"a clock is moved ahead, not by {seconds!r} s")
+        self._moved += seconds
+
+
+class Emulator(ABC):
+    """A vendor's server. Subclasses give its routes; this gives `/report` (`?format=text`), and to
+    POST `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`)."""
+
+    vendor: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        answers: AnswerSource | None = None,
+        faults: Iterable[EmulatedFault] = (),
+        clock: MovableClock | None = None,
+        book: TargetBook | None = None,
+    ) -> None:
+        self.answers: AnswerSource = answers or EchoAnswers()
+        self.faults = FaultQueue(faults)
+        self.clock = clock or MovableClock()
+        self.book = book or load_book()
+        self.report = CostReport()
+
+    @abstractmethod
+    def routes(self) -> "Sequence[Route]":
+        """The routes of the vendor's own API."""
+
+    def app(self) -> "Starlette":
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        return Starlette(
+            routes=[
+                *self.routes(),
+                Route("/report", self._report),
+                Route("/emulator/clock", self._clock, methods=["GET", "POST"]),
+                Route("/emulator/fault", self._fault, methods=["POST"]),
+            ]
+        )
+
+    async def _report(self, request: "Request") -> "Response":
+        from starlette.responses import PlainTextResponse, Response
+
+        if request.query_params.get("format") == "text":
+            return PlainTextResponse(self.report.as_text() + "\n")
+        return Response(self.report.as_json(), media_type="application/json")
+
+    async def _clock(self, request: "Request") -> "Response":
+        from starlette.responses import JSONResponse
+
+        if request.method == "POST":
+            try:
+                given = msgspec.json.decode(await request.body(), type=dict[str, float])
+                self.clock.move(given["move"])
+            except (msgspec.MsgspecError, KeyError, LaminaError) as error:
+                return JSONResponse({"error": f'POST {{"move": seconds}}: {error}'}, 400)
+        return JSONResponse({"now": self.clock.now()})
+
+    async def _fault(self, request: "Request") -> "Response":
+        from starlette.responses import JSONResponse
+
+        try:
+            given = msgspec.json.decode(await request.body(), type=dict[str, str])
+            self.faults.add(parse_fault(given["fault"]))
+        except (msgspec.MsgspecError, KeyError, LaminaError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse({"ok": True})
+
+
+@asynccontextmanager
+async def serve_emulator(
+    emulator: Emulator, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """Serves an emulator while the block runs; gives its address.
+
+    Raises:
+        UsageError: the port is taken.
+    """
+    import uvicorn
+
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    config = uvicorn.Config(emulator.app(), log_level="error", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    # Whoever serves decides what a signal means.
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    with bound, single_errors():
+        async with anyio.create_task_group() as group:
+            group.start_soon(server._serve, [bound])
+            try:
+                while not server.started:  # noqa: ASYNC110 - it tells in no other way
+                    await anyio.sleep(0.01)
+                yield f"http://{host}:{bound.getsockname()[1]}"
+            finally:
+                server.should_exit = server.force_exit = True

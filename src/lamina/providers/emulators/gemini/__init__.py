@@ -1,0 +1,1 @@
+"""Gemini's wire and caches on the loopback."""

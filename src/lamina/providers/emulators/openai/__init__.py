@@ -1,0 +1,1 @@
+"""OpenAI's wire and prompt cache on the loopback."""

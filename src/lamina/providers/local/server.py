@@ -1,0 +1,132 @@
+"""A GGUF model that runs inside this process, behind llama.cpp's own server on the loopback.
+
+Laws: a model is loaded once per process and settings. Nothing leaves the machine: the server
+listens on the loopback under a key that only this process knows, and proxies are not asked.
+"""
+
+import os
+import re
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from lamina.errors import ModelMissing, ProviderError
+from lamina.providers.local.gguf import read_metadata
+from lamina.providers.local.slot_files import SlotFiles
+from lamina.providers.local.slots import Slots
+
+# A request can be stopped between batches: small ones, or stopping takes ten seconds.
+BATCH_TOKENS = 512
+CONTROL_TOKEN_TYPE = 3  # token type in GGUF
+
+
+class LlamaServerConfig(Struct, frozen=True, kw_only=True):
+    """How a model is to be run. The window is each slot's own."""
+
+    path: Path
+    window: int
+    slots: int = 4
+    # Where what was read of sessions is kept between turns and processes; None: nowhere.
+    memory: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ProviderError(f"a model needs at least one slot, not {self.slots}")
+
+
+class LlamaServer(Struct, frozen=True, kw_only=True):
+    """A model that is running."""
+
+    server: Any
+    address: str
+    key: str
+    slots: Slots
+    control: re.Pattern[str] | None
+    memory: SlotFiles | None = None
+
+
+_loaded: dict[LlamaServerConfig, LlamaServer] = {}
+_loading = anyio.Lock()
+
+
+async def start_server(serving: LlamaServerConfig) -> LlamaServer:
+    """The model, running; loaded at the first call.
+
+    Raises:
+        ModelMissing: the runtime is not installed.
+        ProviderError: the file cannot be loaded.
+    """
+    async with _loading:
+        if serving not in _loaded:
+            _loaded[serving] = await anyio.to_thread.run_sync(partial(_load, serving))
+        return _loaded[serving]
+
+
+def _load(serving: LlamaServerConfig) -> LlamaServer:
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise ModelMissing(
+            "the runtime of the embedded model is not installed: pip install 'lamina[local]'"
+        ) from error
+    control = _control_tokens(serving.path)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(serving.path)
+    params.n_ctx = serving.window * serving.slots
+    params.n_parallel = serving.slots
+    params.n_batch = params.n_ubatch = BATCH_TOKENS
+    params.verbosity = -1
+    params.warmup = False
+    # A slot is its session's: nothing is shifted out of it, nothing restored into it.
+    params.ctx_shift = False
+    params.n_cache_reuse = 0
+    params.cache_ram_mib = 0
+    memory = SlotFiles(serving.memory, serving.path) if serving.memory else None
+    if memory:
+        params.slot_save_path = f"{memory.folder}{os.sep}"
+        params.endpoint_slots = True
+    key = token_hex(16)
+    params.api_keys = [key]
+    threads = os.environ.get("LAMINA_THREADS")
+    if threads and threads.isdigit():
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
+    try:
+        server = xllamacpp.Server(params)
+    except (RuntimeError, ValueError) as error:
+        raise ProviderError(
+            f"llama.cpp cannot load {str(serving.path)!r}: {error}; is it a chat model in GGUF?"
+        ) from error
+    return LlamaServer(
+        server=server,
+        address=server.listening_address,
+        key=key,
+        slots=Slots(serving.slots),
+        control=control,
+        memory=memory,
+    )
+
+
+def _control_tokens(path: Path) -> re.Pattern[str] | None:
+    """The tokens that steer this model: text that spells one must not pass for it."""
+    keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type")
+    found = read_metadata(path, keys)
+    tokens, types = (found.get(key) or () for key in keys)
+    spelled = [
+        token
+        for token, kind in zip(tokens, types, strict=False)
+        if kind == CONTROL_TOKEN_TYPE and token
+    ]
+    if not spelled:
+        return None
+    return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+
+
+def defuse_control_tokens(text: str, control: re.Pattern[str] | None) -> str:
+    """`text` with the model's control tokens spelled so that they are plain text."""
+    if control is None:
+        return text
+    return control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)

@@ -1,0 +1,59 @@
+"""What a model has read of a session, kept on disk between its turns and between processes.
+
+Laws: losing it loses nothing but time. It is only used with the very model file it was made with,
+and only its owner can read it: it holds what was said. The least used goes first.
+"""
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+SUFFIX = ".slot"
+# A token takes some 23 KB with the smallest model, and a few times that with larger ones.
+MAX_BYTES = 2 << 30
+MAX_FILES = 32
+
+
+class SlotFiles:
+    """A folder with one file a session."""
+
+    def __init__(self, folder: Path, model: Path) -> None:
+        self.folder = folder
+        facts = model.stat()
+        self._model = f"{model.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}"
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+
+    def name_of(self, session: str) -> str:
+        """The name of a session's file, which says nothing of either."""
+        digest = hashlib.sha256(f"{self._model}\0{session}".encode("utf-8", "surrogatepass"))
+        return f"{digest.hexdigest()[:40]}{SUFFIX}"
+
+    def has(self, session: str) -> bool:
+        return (self.folder / self.name_of(session)).is_file()
+
+    def drop(self, session: str) -> None:
+        """Forgets a session: its file turned out to be of no use."""
+        with contextlib.suppress(OSError):
+            (self.folder / self.name_of(session)).unlink()
+
+    def tidy(self) -> None:
+        """Makes room: what was not used for longest goes."""
+        trim_slot_files(self.folder)
+
+
+def trim_slot_files(folder: Path, most_bytes: int = MAX_BYTES, most_files: int = MAX_FILES) -> int:
+    """Leaves at most so much of what models remember; gives the number of files that went."""
+    found = []
+    for path in folder.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            facts = path.stat()
+            found.append((facts.st_mtime, facts.st_size, path))
+    gone = size = 0
+    for count, (_, length, path) in enumerate(sorted(found, reverse=True), 1):
+        size += length
+        if size > most_bytes or count > most_files:
+            with contextlib.suppress(OSError):
+                path.unlink()
+                gone += 1
+    return gone

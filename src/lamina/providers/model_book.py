@@ -1,0 +1,298 @@
+"""What is known of providers and models, read once from a data file."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from lamina.errors import InvalidSetting, ModelMissing, UnknownModel, UnknownTarget
+from lamina.ports import TokenCounter, Wire
+from lamina.providers.tokens import counter_for
+from lamina.values.settings import CacheRules, Target
+
+DEFAULT_TARGET = "local:smollm2-135m"
+LOCAL = "local"
+
+
+class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the book says of the models that fit `match`; the file explains the fields."""
+
+    match: str
+    wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
+    encoding: str
+    window: Annotated[int, Meta(gt=0)]
+    max_output: Annotated[int, Meta(gt=0)]
+    minimum: Annotated[int, Meta(ge=0)]
+    step: Annotated[int, Meta(gt=0)]
+    read: float
+    write: float
+    input: float
+    output: float
+    exact_tokens: bool = False
+    token_factor: Annotated[float, Meta(gt=0)] = 1.0
+    lifetime_s: float | None = None
+    long_lifetime_s: float | None = None
+    long_write: float = 1.0
+    explicit: bool = False
+    storage: Annotated[float, Meta(ge=0)] = 0.0
+    keeps_answers: bool = False
+    restricts_tools: bool = False
+    max_tools: Annotated[int, Meta(ge=0)] = 0
+    base_url: str = ""
+    key_env: str = ""
+
+
+class _File(Struct):
+    """The form of a file, before a model's gaps are filled in from its provider."""
+
+    providers: dict[str, dict[str, Any]] = {}
+    date: str = ""
+
+
+class _Here(Struct, frozen=True, kw_only=True):
+    """A model file on this machine, and what it makes of its target."""
+
+    path: str
+    stamp: tuple[int, int]
+    target: Target
+    counter: Any
+
+
+class ModelBook:
+    """Targets by name, `provider:model`; an unknown model takes what its provider has in common."""
+
+    def __init__(self, facts: Mapping[str, tuple[ModelFacts, ...]], date: str = "") -> None:
+        self.date = date
+        self._facts = facts
+        self._found: dict[str, Target] = {}
+        # By model, and by where models are looked for.
+        self._here: dict[tuple[str, str | None], _Here] = {}
+
+    def find(self, name: str) -> Target:
+        """The target of that name.
+
+        A model file that is gone has a target all the same: journals name it.
+
+        Raises:
+            UnknownTarget: no such provider, or no model named.
+        """
+        if found := self._found.get(name):
+            return self._as_here(found) if found.provider == LOCAL else found
+        provider, _, model = name.partition(":")
+        if provider not in self._facts or not model.strip():
+            raise UnknownTarget(name, tuple(self._facts), self._meant(name))
+        # A pattern may be asked for by itself, as `names` gives it.
+        facts = next(
+            fact
+            for fact in self._facts[provider]
+            if model == fact.match or fnmatchcase(model, fact.match)
+        )
+        if provider == LOCAL and facts.match == "*" != model:
+            _check_local(name, model)
+        found = self._found[name] = Target(
+            provider=provider,
+            model=model,
+            wire=facts.wire,
+            base_url=facts.base_url,
+            key_env=facts.key_env,
+            input_price=facts.input,
+            output_price=facts.output,
+            window=facts.window,
+            max_output=facts.max_output,
+            encoding=facts.encoding,
+            exact_tokens=facts.exact_tokens,
+            token_factor=facts.token_factor,
+            restricts_tools=facts.restricts_tools,
+            max_tools=facts.max_tools,
+            cache=CacheRules(
+                minimum=facts.minimum,
+                step=facts.step,
+                lifetime_s=facts.lifetime_s,
+                explicit=facts.explicit,
+                keeps_answers=facts.keeps_answers,
+                read_price=facts.read,
+                write_price=facts.write,
+                long_lifetime_s=facts.long_lifetime_s,
+                long_write_price=facts.long_write,
+                storage_price=facts.storage,
+            ),
+        )
+        return self._as_here(found) if provider == LOCAL else found
+
+    def _meant(self, model: str) -> str:
+        """The target that somebody means who gives a model alone."""
+        from lamina.providers.local.models import LOCAL_MODELS
+
+        if model in LOCAL_MODELS:
+            return f"{LOCAL}:{model}"
+        for provider, facts in self._facts.items():
+            if any(fact.match != "*" and fnmatchcase(model, fact.match) for fact in facts):
+                return f"{provider}:{model}"
+        return ""
+
+    def names(self) -> list[str]:
+        """Every provider and model pattern of the book, as targets."""
+        return [
+            f"{provider}:{fact.match}"
+            for provider, facts in self._facts.items()
+            for fact in (facts[-1], *facts[:-1])
+        ]
+
+    def counter(self, target: Target) -> TokenCounter:
+        """Counts as the target does: exactly, if its vocabulary is on this machine."""
+        if target.provider != LOCAL:
+            return counter_for(target)
+        here = self._look(target)
+        # A target that counted exactly may have lost its file since.
+        found = here.counter if here else _file_counter(_find_file(target.model))
+        return found or counter_for(replace(target, exact_tokens=False))
+
+    def _as_here(self, target: Target) -> Target:
+        here = self._look(target)
+        return here.target if here else _as_here(target)
+
+    def _look(self, target: Target) -> "_Here | None":
+        """The model's file as it was found, while it is there and the same: a turn asks several
+        times, and one look at the disk is enough. None if it is not on this machine."""
+        key = (target.model, os.environ.get("LAMINA_CACHE"))
+        known = self._here.get(key)
+        if known and _stamp(known.path) == known.stamp:
+            return known
+        self._here.pop(key, None)
+        path = _find_file(target.model)
+        stamp = _stamp(str(path)) if path else None
+        if path is None or stamp is None:
+            return None
+        found = _Here(
+            path=str(path), stamp=stamp, target=_as_here(target), counter=_file_counter(path)
+        )
+        self._here[key] = found
+        return found
+
+    def wire(self, target: Target) -> Wire:
+        """The encoder of the target's wire, imported when it is first needed."""
+        return _wire(target.wire)
+
+
+@cache
+def _wire(name: str) -> Wire:
+    return cast(Wire, import_module(f"lamina.providers.wires.{name}"))
+
+
+def _check_local(name: str, model: str) -> None:
+    from lamina.providers.local.models import LOCAL_MODELS, is_model_path
+
+    if model not in LOCAL_MODELS and not is_model_path(model):
+        raise UnknownModel(name, tuple(LOCAL_MODELS))
+
+
+def _as_here(target: Target) -> Target:
+    """The target with what the model's own file says, if it is on this machine."""
+    from lamina.providers.local.gguf import context_length
+    from lamina.providers.local.models import LOCAL_MODELS
+
+    path = _find_file(target.model)
+    known = LOCAL_MODELS.get(target.model)
+    context = (context_length(path) if path else None) or (known.context if known else None)
+    window = min(target.window, context or target.window)
+    return replace(
+        target,
+        window=window,
+        max_output=min(target.max_output, max(1, window // 2)),
+        # Encoding and factor stay those of the estimate, for when the file is gone.
+        exact_tokens=_file_counter(path) is not None,
+    )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of its name; None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _find_file(model: str) -> Path | None:
+    from lamina.providers.local.models import find_model_file
+
+    try:
+        return find_model_file(model)
+    except ModelMissing:
+        return None
+
+
+def _file_counter(path: Path | None) -> TokenCounter | None:
+    from lamina.providers.local.vocabulary import counter_for_model
+
+    return counter_for_model(path) if path else None
+
+
+def load_book(override: str | None = None) -> ModelBook:
+    """The packaged book, with the user's file (LAMINA_MODELS) merged over it.
+
+    Raises:
+        InvalidSetting: the user's file cannot be read, or says something that cannot be.
+    """
+    return _load(override or os.environ.get("LAMINA_MODELS") or "")
+
+
+@cache
+def _load(path: str) -> ModelBook:
+    packaged = files("lamina.providers").joinpath("models.toml").read_text("utf-8")
+    book = msgspec.convert(tomllib.loads(packaged), _File)
+    try:
+        over = _read(path) if path else _File()
+        providers = _merge(book.providers, over.providers)
+        facts = {name: _fill_in(name, fields) for name, fields in providers.items()}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidSetting("LAMINA_MODELS", path, f"cannot be read: {error}") from error
+    except msgspec.ValidationError as error:
+        raise InvalidSetting("LAMINA_MODELS", path, str(error)) from error
+    return ModelBook(facts, over.date or book.date)
+
+
+def _read(path: str) -> _File:
+    return msgspec.convert(tomllib.loads(Path(path).read_text("utf-8")), _File)
+
+
+def _merge(
+    base: dict[str, dict[str, Any]], over: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    merged = dict(base)
+    for name, fields in over.items():
+        # A provider of the user's own is one that speaks OpenAI's wire, until it says otherwise.
+        known = base.get(name) or base["compatible"]
+        # The user's models are tried first.
+        models = [*_models(name, fields), *_models(name, known)]
+        merged[name] = known | fields | {"models": models}
+    return merged
+
+
+def _fill_in(name: str, fields: dict[str, Any]) -> tuple[ModelFacts, ...]:
+    """The facts of each model of a provider in order, and last those of any other."""
+    common = {key: value for key, value in fields.items() if key != "models"}
+    filled = []
+    for model in [*_models(name, fields), {"match": "*"}]:
+        try:
+            filled.append(msgspec.convert(common | model, ModelFacts))
+        except msgspec.ValidationError as error:
+            where = f"providers.{name}, model {model.get('match')!r}"
+            raise msgspec.ValidationError(f"{where}: {error}") from error
+    return tuple(filled)
+
+
+def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return msgspec.convert(fields.get("models", []), list[dict[str, Any]])
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"providers.{name}.models: {error}") from error

@@ -1,0 +1,274 @@
+"""Anthropic's messages wire.
+
+Laws: every segment is one block, whatever markers stand where, so that a block that was cached
+stands unchanged in the next request. Four markers at most: the ends of L1, of L2, of the history
+and of what the turn under way adds to it; where what the last request left in the cache ends out of
+reach of these, one stands there, at need instead of the one at the end of the history. All of a
+request's markers ask for the same lifetime, as a longer one must not stand behind a shorter.
+"""
+
+import re
+from base64 import b64encode
+from copy import deepcopy
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.codec import mend_text
+from lamina.providers.wires.messages import (
+    describe_tool,
+    is_blank,
+    merge_roles,
+    mint_call_id,
+    parse_arguments,
+    read_reply,
+    split_prompt,
+    unreadable_reply,
+    write_arguments,
+)
+from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
+from lamina.values.prompt import Segment
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+_MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+# A marker finds what was cached up to so many blocks before it, itself included. Anthropic counts a
+# run of calls or of results once; others who serve its models do not, and neither is it done here.
+_LOOK_BACK = 20
+_MOST = 4
+# The API wants a limit; above this one the SDK refuses to wait for some models without a stream.
+_MAX_TOKENS = 8_192
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def encode(request: WireRequest) -> dict[str, Any]:
+    """Keyword arguments for `client.messages.create`."""
+    tools, system, messages = split_prompt(request.prompt)
+    marks = _marks(request)
+    options = request.options
+    body: dict[str, Any] = {
+        "model": request.target.model,
+        "max_tokens": options.max_tokens or min(_MAX_TOKENS, request.target.max_output),
+    }
+    if tools:
+        body["tools"] = [describe_tool(tool, "input_schema") for tool in tools]
+    if system:
+        body["system"] = [_part(segment, request, marks) for segment in system]
+    body["messages"] = [
+        {"role": message.role, "content": [_part(s, request, marks) for s in message.segments]}
+        for message in merge_roles(messages)
+    ]
+    _trim_prefill(body["messages"])
+    config: dict[str, Any] = {}
+    if options.reasoning is not None:
+        config["effort"] = options.reasoning
+    if options.schema is not None:
+        config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
+    if config:
+        body["output_config"] = config
+    # The SDK's `create` has no such arguments any more; the API still takes one of them.
+    if options.temperature is not None:
+        body["extra_body"] = {"temperature": options.temperature}
+    elif options.top_p is not None:
+        body["extra_body"] = {"top_p": options.top_p}
+    if request.previous is not None:
+        # Null asks for what the next request is compared with.
+        body["diagnostics"] = {"previous_message_id": request.previous or None}
+    return body
+
+
+def _marks(request: WireRequest) -> set[int]:
+    """The segments (by `id`) that carry a marker."""
+    prompt = request.prompt
+    front, run = len(prompt.front), prompt.cached_run()
+    history = front + len(prompt.history)
+    ends: dict[str, tuple[int, Segment]] = {}
+    held: tuple[int, Segment] | None = None
+    tokens = blocks = 0
+    least = request.target.cache.minimum
+    for index, segment in enumerate(prompt):
+        if index == run:
+            break
+        tokens += segment.tokens
+        if is_blank(segment):
+            continue  # It is not sent.
+        blocks += 1
+        # Half the minimum, as our counts are estimates and a marker too early costs nothing.
+        # Thinking takes none.
+        if 2 * tokens >= least and not isinstance(segment.content, Thinking):
+            place = segment.layer if index < front else "history" if index < history else "turn"
+            ends[place] = (blocks, segment)
+            if index < request.held:
+                held = (blocks, segment)
+    ends.pop("tools", None)  # L1 follows at once and covers them
+    if held is not None:
+        near = min((end - held[0] for end, _ in ends.values() if end >= held[0]), default=0)
+        if near >= _LOOK_BACK:
+            ends["held"] = held
+            if len(ends) > _MOST:
+                ends.pop("history")  # what is new ends behind it, with the turn
+    return {id(segment) for _, segment in ends.values()}
+
+
+def _part(segment: Segment, request: WireRequest, marks: set[int]) -> dict[str, Any]:
+    part = _content(segment, request)
+    if id(segment) in marks:
+        part["cache_control"] = dict(_MARKS[request.cache_ttl])
+    return part
+
+
+def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
+    match segment.content:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(picture=picture):
+            data = b64encode(request.blobs[picture.digest]).decode()
+            source = {"type": "base64", "media_type": picture.media_type, "data": data}
+            return {"type": "image", "source": source}
+        case ToolCall(id=call, name=name, arguments=arguments):
+            parsed = parse_arguments(arguments)
+            return {"type": "tool_use", "id": _safe_id(call), "name": name, "input": parsed}
+        case ToolResult(call_id=call, text=text, is_error=is_error):
+            return _result(_safe_id(call), text, is_error)
+        case Thinking(redacted=redacted) if redacted:
+            return {"type": "redacted_thinking", "data": redacted}
+        case Thinking(text=text, signature=signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case other:
+            raise AssertionError(f"{type(other).__name__} does not stand in a message")
+
+
+def _result(call: str, text: str, is_error: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call}
+    if text.strip():
+        result["content"] = text
+    elif is_error:
+        result["content"] = "failed without a message"  # an error must say something
+    return result | {"is_error": True} if is_error else result
+
+
+def _safe_id(call: str) -> str:
+    """Ids that other vendors gave may hold what Anthropic refuses."""
+    return _NOT_IN_IDS.sub("_", call)
+
+
+def _trim_prefill(messages: list[dict[str, Any]]) -> None:
+    """A request that ends with the assistant's words must not end with white space."""
+    if messages and messages[-1]["role"] == "assistant":
+        last = messages[-1]["content"][-1]
+        if last["type"] == "text":
+            last["text"] = last["text"].rstrip()
+
+
+# -- replies: what is read of a message ----------------------------------------------------------
+
+
+class _Block(Struct):
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class _Written(Struct):
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class _Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: _Written | None = None
+
+
+class _Reason(Struct):
+    type: str
+    cache_missed_input_tokens: int | None = None
+
+
+class _Diagnostics(Struct):
+    # Null while the provider still compares.
+    cache_miss_reason: _Reason | None = None
+
+
+class _Message(Struct):
+    content: list[_Block]
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    diagnostics: _Diagnostics | None = None
+
+
+def decode(reply: object) -> Reply:
+    """What a message says.
+
+    Raises:
+        ReplyError: it is not a message.
+    """
+    what = "an Anthropic message"
+    message = read_reply(reply, _Message, what)
+    blocks: list[Block] = []
+    for index, part in enumerate(message.content):
+        match part.type:
+            case "text":
+                blocks.append(Text(mend_text(part.text or "")))
+            case "tool_use":
+                if not part.name:
+                    raise unreadable_reply(reply, what, f"the call in block {index} has no name")
+                arguments = write_arguments(part.input)
+                call = part.id or mint_call_id(index, message.id or "", part.name, arguments)
+                blocks.append(
+                    ToolCall(id=mend_text(call), name=mend_text(part.name), arguments=arguments)
+                )
+            case "thinking":
+                blocks.append(
+                    Thinking(
+                        text=mend_text(part.thinking or ""),
+                        signature=mend_text(part.signature or ""),
+                        provider="anthropic",
+                    )
+                )
+            case "redacted_thinking":
+                redacted = mend_text(part.data or "")
+                blocks.append(Thinking(redacted=redacted, provider="anthropic"))
+            case _:
+                pass  # of tools that the vendor runs, which no request of ours asks for
+    stop = mend_text(message.stop_reason or "")
+    return Reply(
+        blocks=tuple(blocks) or (Text(""),),
+        usage=_usage(message.usage),
+        stop=stop,
+        model=mend_text(message.model or ""),
+        complete=bool(stop),
+        id=mend_text(message.id or ""),
+        missed=_missed(message.diagnostics),
+    )
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
+        return Usage(cache_reported=False)
+    cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    split = usage.cache_creation
+    return Usage(
+        input=(usage.input_tokens or 0) + (cached or 0) + (written or 0),
+        cached=cached or 0,
+        written=written or 0,
+        output=usage.output_tokens or 0,
+        cache_reported=cached is not None,
+        written_long=(split.ephemeral_1h_input_tokens or 0) if split else 0,
+    )
+
+
+def _missed(diagnostics: _Diagnostics | None) -> str:
+    reason = diagnostics.cache_miss_reason if diagnostics else None
+    if reason is None:
+        return ""
+    tokens = reason.cache_missed_input_tokens
+    return mend_text(reason.type) + (f", about {tokens:,} tokens" if tokens else "")

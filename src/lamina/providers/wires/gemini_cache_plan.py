@@ -1,0 +1,58 @@
+"""When a cache of Gemini's that is made by hand pays.
+
+Law: a plan depends on the request alone, and its key on what the cache would hold and for whom:
+the session, the model, and the digests of tools, L1 and library.
+"""
+
+from math import ceil
+from typing import Any
+
+from lamina.codec import digest_texts
+from lamina.values.prompt import Prompt, total_tokens
+from lamina.values.settings import Target
+from lamina.values.wire import WireRequest
+
+# The key in a request under which a plan stands, for our client to take out.
+PLAN_FIELD = "explicit_cache"
+TTL_S = 3600
+
+
+def plan_cache(request: WireRequest) -> dict[str, Any] | None:
+    """What an explicit cache for this request would be known by; None where it does not pay.
+
+    It pays if the front reaches the model's minimum; if it is at least as large as what stands
+    behind it, as implicit caching covers that as well and would save more even if it hit only every
+    other time; and if the session had as many answers as it takes to earn the cache back, as many
+    again being the best guess of what is to come.
+    """
+    prompt, target = request.prompt, request.target
+    front = total_tokens(prompt.front)
+    if not request.explicit_cache or not request.cache_key or not front:
+        return None
+    if front < max(target.cache.minimum, prompt.tokens - front):
+        return None
+    needed = requests_to_break_even(target)
+    if needed is None or _count_answers(prompt, needed) < needed:
+        return None
+    running = prompt.front[len(prompt.front) - 1].running
+    key = digest_texts((request.cache_key, target.model, running))
+    return {"session": request.cache_key, "key": key, "tokens": front}
+
+
+def requests_to_break_even(target: Target) -> int | None:
+    """How many requests within its lifetime earn a cache back: what each saves, against filling it
+    once and storing it to its end. None if they never do."""
+    saved = (1 - target.cache.read_price) * target.input_price
+    paid = target.input_price + target.cache.storage_price * TTL_S / 3600
+    return ceil(paid / saved) if saved > 0 else None
+
+
+def _count_answers(prompt: Prompt, enough: int) -> int:
+    """How many messages of the model's there are, counted up to `enough`."""
+    seen: set[str] = set()
+    for segment in prompt.since(len(prompt.front)):
+        if segment.role == "assistant":
+            seen.add(segment.message)
+            if len(seen) >= enough:
+                break
+    return len(seen)

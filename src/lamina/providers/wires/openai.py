@@ -1,0 +1,379 @@
+"""OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM.
+
+Laws: where a marker stands changes nothing else, so that what was cached stands unchanged in the
+next request. Where a cache is written at markers only there are four at most: the ends of L1 and of
+L2, where what the request before this one left in the cache ends, and where the next one goes on;
+and if one is left, where the library ended before it grew. Other servers get nothing that only
+OpenAI knows.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable
+from copy import deepcopy
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.codec import mend_text
+from lamina.providers.wires.messages import (
+    WireMessage,
+    describe_tool,
+    is_blank,
+    join_text,
+    mint_call_id,
+    read_reply,
+    single_text,
+    split_prompt,
+    unreadable_reply,
+    write_arguments,
+)
+from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
+from lamina.values.prompt import Segment
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+_MARK = {"mode": "explicit"}
+# The only lifetime there is, but the rules that a session counts on say it.
+_MARKED = {"mode": "explicit", "ttl": "30m"}
+_MOST = 4
+# Counts of ours are estimates where there are tools or pictures.
+_NEARLY = 0.9
+_LONGEST_KEY = 64
+_SCHEMA_NAME = "answer"
+
+
+def encode(request: WireRequest) -> dict[str, Any]:
+    """Keyword arguments for `client.chat.completions.create`."""
+    tools, system, messages = split_prompt(request.prompt)
+    own = request.target.provider == "openai"
+    marks = _marks(request) if own and request.target.cache.explicit else None
+    wire: list[dict[str, Any]] = []
+    if system:
+        wire.append({"role": "system", "content": _system(system, marks)})
+    for message in messages:
+        wire.extend(_encode_message(message, request, marks))
+    body: dict[str, Any] = {"model": request.target.model, "messages": wire}
+    if tools:
+        body["tools"] = [
+            {"type": "function", "function": describe_tool(tool, "parameters")} for tool in tools
+        ]
+        if request.allowed_tools is not None and request.target.restricts_tools:
+            offered = {tool.name for tool in tools}
+            body["tool_choice"] = _choice([n for n in request.allowed_tools if n in offered])
+    _encode_options(body, request, own=own)
+    if own and request.cache_key:
+        body["prompt_cache_key"] = _short_key(request.cache_key)
+    if marks is not None:
+        # Otherwise what is gone with the next request would be written, too, at a price.
+        body["prompt_cache_options"] = dict(_MARKED)
+    return body
+
+
+def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) -> None:
+    options = request.options
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if options.top_p is not None:
+        body["top_p"] = options.top_p
+    if options.max_tokens is not None:
+        body["max_completion_tokens" if own else "max_tokens"] = options.max_tokens
+    if options.reasoning is not None:
+        body["reasoning_effort"] = options.reasoning
+    if options.schema is not None:
+        form = {
+            "name": _SCHEMA_NAME,
+            "schema": deepcopy(options.schema),
+            "strict": _is_strict(options.schema),
+        }
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
+
+
+def _choice(names: list[str]) -> Any:
+    """A restriction of the tools, which stand unchanged in front of everything."""
+    if not names:
+        return "none"
+    listed = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": listed}}
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether a schema leaves nothing open: only such a one can be enforced."""
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        named = set(schema.get("properties", ()))
+        if schema.get("additionalProperties") is not False or named != set(
+            schema.get("required", ())
+        ):
+            return False
+    return all(map(_is_strict, schema.values()))
+
+
+def _short_key(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else sha256(key.encode()).hexdigest()
+
+
+# -- breakpoints ---------------------------------------------------------------------------------
+
+
+def _marks(request: WireRequest) -> set[int]:
+    """The segments (by `id`) whose end is marked. What was written is found only if it is marked
+    again: so both the end of what the next request begins with is, and the last end that the one
+    before left in the cache. If that is not known, it is in front of the assistant's latest words
+    or where the history ends."""
+    prompt = request.prompt
+    front, run = len(prompt.front), prompt.cached_run()
+    turn = front + len(prompt.history)
+    shown = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
+    ends: dict[str, list[Segment]] = {}
+    stops: list[Segment] = []
+    held: Segment | None = None
+    goes_on = False
+    tokens = last = 0
+    for (index, segment), (_, following) in pairwise([*shown, (len(prompt), None)]):
+        assert segment is not None
+        if index >= run:
+            break
+        goes_on = goes_on and not last < turn <= index
+        last = index
+        tokens += segment.tokens
+        if tokens < _NEARLY * request.target.cache.minimum:
+            continue
+        if index < front:
+            ends[segment.layer] = [*ends.get(segment.layer, ()), segment]
+        elif segment.role == "assistant":
+            goes_on = False
+        elif _ends_message(segment, following):
+            # A run of results and questions is sent at once: it ends where its last one does.
+            stops[-1 if goes_on else len(stops) :] = [segment]
+            goes_on = True
+        if index < request.held:
+            # In a library that changed since, this is where it is still as it was.
+            held = stops[-1] if stops else segment if segment.layer == "L2" else None
+    # Tools carry none, and L1 follows them at once.
+    marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-1:]]
+    for spare in ([held] if held else stops[-2:-1], ends.get("L2", ())[-2:-1]):
+        marks += spare if len(marks) < _MOST else ()
+    return {id(segment) for segment in marks}
+
+
+def _ends_message(segment: Segment, following: Segment | None) -> bool:
+    """Whether a wire message ends here, and can say so: results are one each, but not those that
+    say nothing."""
+    if isinstance(segment.content, ToolResult):
+        return bool(segment.text.strip())
+    if following is None:
+        return True
+    return (following.message, following.role) != (segment.message, segment.role)
+
+
+def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[str, Any]]:
+    """One string; where markers are in use L1 as a part, and every item of the library."""
+    if marks is None:
+        return join_text(segments)
+    first = [segment for segment in segments if segment.layer == "L1"]
+    groups = [first] if first else []
+    groups += [[segment] for segment in segments if segment.layer != "L1"]
+    return [_part(join_text(group), group, marks) for group in groups]
+
+
+# -- messages ------------------------------------------------------------------------------------
+
+
+def _encode_message(
+    message: WireMessage, request: WireRequest, marks: set[int] | None
+) -> list[dict[str, Any]]:
+    segments = message.segments
+    if (text := single_text(segments)) is not None and message.role != "tool":
+        said = text if message.role == "assistant" else _said(text, segments, marks)
+        return [{"role": message.role, "content": said}]
+    match message.role:
+        case "tool":
+            return [
+                {
+                    "role": "tool",
+                    "tool_call_id": segment.content.call_id,
+                    "content": _said(segment.content.text, (segment,), marks),
+                }
+                for segment in segments
+                if isinstance(segment.content, ToolResult)
+            ]
+        case "assistant":
+            return [_assistant(message)]
+        case _:
+            return [{"role": message.role, "content": _user(segments, request, marks)}]
+
+
+def _assistant(message: WireMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": "assistant", "content": join_text(message.segments)}
+    calls = [s.content for s in message.segments if isinstance(s.content, ToolCall)]
+    if calls:
+        wire["content"] = wire["content"] or None
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    return wire
+
+
+def _user(
+    segments: tuple[Segment, ...], request: WireRequest, marks: set[int] | None
+) -> str | list[dict[str, Any]]:
+    if not any(isinstance(segment.content, Image) for segment in segments):
+        # One text: servers join several parts in ways of their own.
+        return _said(join_text(segments), segments, marks)
+    parts: list[dict[str, Any]] = []
+    for segment in segments:
+        match segment.content:
+            case Text(text=text) if parts and parts[-1]["type"] == "text":
+                parts[-1]["text"] += text
+            case Text(text=text):
+                parts.append({"type": "text", "text": text})
+            case Image(picture=picture):
+                data = b64encode(request.blobs[picture.digest]).decode()
+                url = f"data:{picture.media_type};base64,{data}"
+                parts.append({"type": "image_url", "image_url": {"url": url}})
+            case _:
+                pass
+    if _is_marked(segments, marks):
+        parts[-1]["prompt_cache_breakpoint"] = dict(_MARK)
+    return parts
+
+
+def _said(
+    text: str, segments: Iterable[Segment], marks: set[int] | None
+) -> str | list[dict[str, Any]]:
+    """A text; where markers are in use always as a part, so that marking it changes nothing else.
+    A part must say something."""
+    if marks is None or not text.strip():
+        return text
+    return [_part(text, segments, marks)]
+
+
+def _part(text: str, segments: Iterable[Segment], marks: set[int]) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "text", "text": text}
+    return part | {"prompt_cache_breakpoint": dict(_MARK)} if _is_marked(segments, marks) else part
+
+
+def _is_marked(segments: Iterable[Segment], marks: set[int] | None) -> bool:
+    return bool(marks) and any(id(segment) in (marks or ()) for segment in segments)
+
+
+# -- replies: what is read of a chat completion --------------------------------------------------
+
+
+class _Function(Struct):
+    name: str
+    # A string by the book; some servers send the object itself.
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Call(Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Part(Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+    # DeepSeek, vLLM and llama.cpp say the former, OpenRouter and Ollama the latter.
+    reasoning_content: str | None = None
+    reasoning: Any = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+def decode(reply: object) -> Reply:
+    """What a chat completion says.
+
+    Raises:
+        ReplyError: it is not a chat completion.
+    """
+    what = "a chat completion"
+    completion = read_reply(reply, _Completion, what)
+    if not completion.choices:
+        raise unreadable_reply(reply, what, "it has no choices")
+    choice = completion.choices[0]
+    stop = mend_text(choice.finish_reason or "")
+    return Reply(
+        blocks=tuple(_blocks(choice.message, completion.id or "")),
+        usage=_usage(completion.usage),
+        stop=stop,
+        model=mend_text(completion.model or ""),
+        complete=bool(stop),
+        id=mend_text(completion.id or ""),
+    )
+
+
+def _blocks(message: _Message, completion: str) -> list[Block]:
+    blocks: list[Block] = []
+    reasoning = message.reasoning_content or message.reasoning
+    if isinstance(reasoning, str) and reasoning:
+        blocks.append(Thinking(text=mend_text(reasoning), provider="openai"))
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(part.text or "" for part in content if part.type == "text")
+    text = content or message.refusal or ""
+    calls = message.tool_calls or []
+    if text or not calls:
+        blocks.append(Text(mend_text(text)))
+    for index, call in enumerate(calls):
+        name, arguments = call.function.name, call.function.arguments
+        if not isinstance(arguments, str):
+            arguments = write_arguments(arguments)
+        blocks.append(
+            ToolCall(
+                id=mend_text(call.id or mint_call_id(index, completion, name, arguments)),
+                name=mend_text(name),
+                arguments=mend_text(arguments or "{}"),
+            )
+        )
+    return blocks
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
+        return Usage(cache_reported=False)
+    details = usage.prompt_tokens_details or _Details()
+    return Usage(
+        input=usage.prompt_tokens or 0,
+        cached=details.cached_tokens or 0,
+        written=details.cache_write_tokens or 0,
+        output=usage.completion_tokens or 0,
+        cache_reported=details.cached_tokens is not None,
+    )

@@ -1,0 +1,127 @@
+"""Where a session goes on from, and going on beside a request that was never answered.
+
+Law: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
+is left behind.
+"""
+
+from collections.abc import Sequence
+
+from lamina.assembly.boundary import BOUNDARY, consolidate
+from lamina.assembly.page import Page
+from lamina.errors import TurnStateError
+from lamina.journal import State, awaits_results, laid_items, lost_results
+from lamina.layers import Assembler, ItemVersions
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
+from lamina.values.entry import (
+    CustomEntry,
+    Entry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    PinEntry,
+    RequestEntry,
+    TransformEntry,
+)
+from lamina.values.item import ItemId
+from lamina.values.patch import op_reason
+
+# What an entry has from its place in the tree, not from what it says.
+_PLACE = ("id", "parent", "at")
+
+
+def page_for_question(record: Record, bench: Layouts) -> Page:
+    """Where a new message goes on from. A request that was never answered is left as a branch
+    of its own, and the new message becomes its sibling; results that it carried stay.
+
+    Raises:
+        TurnState: calls wait for their results, and can be resumed.
+    """
+    state = record.state
+    request = state.open_request
+    if request is not None:
+        before = record.state_at(record.before(request))
+        pen = page_beside(
+            record, bench, request, request.parent if awaits_results(before) else None
+        )
+        if pen.state.turn_start is not None:
+            pen.write(LeaveEntry)
+        return pen
+    if awaits_results(state) and not state.called_by:
+        # The request that could go on with them is lost, and nobody can resume it.
+        pen = record.pen()
+        lost = lost_results(state, pen.next_id(), pen.at)
+        pen.write(MessageEntry, message=lost.message)
+        pen.write(LeaveEntry)
+        return pen
+    if awaits_results(state):
+        calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
+        raise TurnStateError(f"the last answer calls {calls}: give their results to turn.resume()")
+    if (asked := unsent_question(state)) is not None:
+        # Its request was lost with the power; it was never sent, and stays as a branch.
+        parent = record.entries[asked].parent
+        assert parent is not None
+        pen = record.pen(record.state_at(parent))
+        target = bench.choose(None, state.settings)
+        assembler = bench.assembler_for(target, state.settings.promotion)
+        carry_over(pen, record.since(asked), state.items, assembler)
+        return pen
+    return record.pen()
+
+
+def page_beside(
+    record: Record, bench: Layouts, request: RequestEntry, leaf: str | None = None
+) -> Page:
+    """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
+    or changed since then comes along."""
+    pen = record.pen(record.state_at(leaf or record.before(request)))
+    since = record.since(request.id)
+    target = bench.book.find(request.target)
+    assembler = bench.assembler_for(target, record.state.settings.promotion)
+    carry_over(pen, since, record.state.items, assembler)
+    return pen
+
+
+def unsent_question(state: State) -> str | None:
+    """The id of a question that stands at the end with no request for it, if one does."""
+    cached = state.envelope.cached
+    if state.turn_start is None or state.turn_start != len(cached) - 1:
+        return None
+    asked = cached[-1]
+    return asked.id if asked.role == "user" and asked.id == state.asked else None
+
+
+def carry_over(
+    pen: Page, since: Sequence[Entry], items: ItemVersions, assembler: Assembler
+) -> None:
+    """Writes the entries `since` the unanswered request again, for the branch of `pen`."""
+    for entry in since:
+        if isinstance(entry, LabelEntry | InfoEntry | LeafEntry | CustomEntry):
+            # These are about the tree, or about no context at all: they hold where they stand.
+            continue
+        if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
+            # What it laid out was the other branch; this one is laid out for itself.
+            reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
+            consolidate(pen, assembler, reason)
+            continue
+        for key in _items_of(entry):
+            if key not in pen.state.items and key in items:
+                pen.write(ItemEntry, item=items[key])
+        fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+        pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+    # The next request may be left in turn; these entries are not.
+    pen.began_at = pen.state.leaf
+
+
+def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
+    """The item versions that an entry speaks of, whose contents it needs."""
+    match entry:
+        case PinEntry(item=item, version=version, pinned=True):
+            return [(item, version)]
+        case TransformEntry(patch=patch):
+            return [key for op in patch.ops for key in laid_items(op)]
+        case _:
+            return []

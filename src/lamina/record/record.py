@@ -1,0 +1,153 @@
+"""What a session remembers of its journal.
+
+Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
+"""
+
+from collections.abc import Sequence
+
+from lamina.assembly.page import Page
+from lamina.errors import UnknownSession
+from lamina.journal import (
+    IndexedEntries,
+    State,
+    close_answered_request,
+    fold_repaired,
+    path_to,
+    replay_repaired,
+    require_initial_state,
+)
+from lamina.journal.lines import mint_id
+from lamina.ports import Clock, OpenJournal
+from lamina.record.snapshot import thaw
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.message import Message
+
+
+class Record:
+    """An open journal, the entries that were read and written, and the state they amount to."""
+
+    def __init__(self, opened: OpenJournal, clock: Clock) -> None:
+        journal = opened.journal
+        self._opened = opened
+        self._clock = clock
+        self.entries: dict[str, Entry] | IndexedEntries = (
+            journal.entries
+            if isinstance(journal.entries, IndexedEntries)
+            else dict(journal.entries)
+        )
+        self.snapshot = (
+            thaw(journal, self.entries) if isinstance(self.entries, IndexedEntries) else None
+        )
+        # The state that the last request was laid out from, if it came by in opening.
+        self.sent_state: State | None = None
+        skipped: list[Damage] = []
+        state = self.snapshot.state if self.snapshot else None
+        rest = journal.since if self.snapshot else path_to(journal.leaf, self.entries)
+        self.state = close_answered_request(self._replay(state, rest, skipped))
+        self.damage: tuple[Damage, ...] = (*journal.damage, *skipped)
+
+    def _replay(self, state: State | None, path: Sequence[Entry], skipped: list[Damage]) -> State:
+        asked: State | None = None
+        for entry in path:
+            state = (
+                require_initial_state(entry)
+                if state is None
+                else fold_repaired(state, entry, skipped)
+            )
+            if isinstance(entry, RequestEntry):
+                asked = state
+            elif isinstance(entry, ReplyEntry) and asked is not None:
+                self.sent_state = asked
+        assert state is not None
+        return state
+
+    @property
+    def id(self) -> str:
+        return self.state.session.session
+
+    def path(self, entry: str) -> tuple[Entry, ...]:
+        """The entries from the header to `entry`."""
+        return path_to(entry, self.entries)
+
+    def state_at(self, entry: str) -> State:
+        """The state there; from the snapshot on, if it stands on the way."""
+        start = self.snapshot.state if self.snapshot else None
+        path = self._back(entry, start.leaf if start else "")
+        if start is None or not path or path[0].parent != start.leaf:
+            start, path = None, self.path(entry)
+        return close_answered_request(replay_repaired(path, start)[0])
+
+    def message_of(self, request: RequestEntry) -> Message:
+        """The question or the results that a request was made for."""
+        own = self._back(request.id, self.before(request))
+        return next(entry.message for entry in own if isinstance(entry, MessageEntry))
+
+    def since(self, entry: str) -> tuple[Entry, ...]:
+        """The entries of the active path behind `entry`, which is on it."""
+        return self._back(self.state.leaf, entry)
+
+    def _back(self, leaf: str, until: str) -> tuple[Entry, ...]:
+        """The entries from `leaf` back to the one behind `until`, or to the header, in order."""
+        path: list[Entry] = []
+        at: str | None = leaf
+        while at is not None and at != until:
+            path.append(self.entries[at])
+            at = path[-1].parent
+        return tuple(reversed(path))
+
+    def before(self, request: RequestEntry) -> str:
+        """The entry in front of everything that was written for a request; if that is lost, the
+        last one before it at which a turn was over."""
+        if request.before in self.entries:
+            return request.before
+        path = self.path(request.id)[:-1]
+        over = (entry.id for entry in reversed(path) if isinstance(entry, ReplyEntry))
+        return next(over, path[0].id)
+
+    def find(self, entry: str) -> Entry:
+        """The entry of that id, with or without the zeros in front.
+
+        Raises:
+            UnknownSession: there is no such entry, or there are several.
+        """
+        if entry in self.entries:
+            return self.entries[entry]
+        near = [each for each in self.entries if entry and each.lstrip("0") == entry.lstrip("0")]
+        if len(near) != 1:
+            raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
+        return self.entries[near[0]]
+
+    def pen(self, state: State | None = None) -> Page:
+        first = self._opened.last + 1
+        return Page(
+            state or self.state,
+            at=self._clock.now(),
+            mint=lambda ahead: mint_id(first + ahead),
+        )
+
+    async def keep(self, entries: Sequence[Entry], state: State) -> None:
+        """Appends, and only then moves on. A cancellation does not part the two: a store lets none
+        through once it has begun to write, and nothing is waited for in between."""
+        if not entries:
+            return
+        await self._opened.append(entries)
+        self.entries.update({entry.id: entry for entry in entries})
+        self.state = state
+
+    def index_due(self, least: int, share: float) -> bool:
+        """Whether an index would save the next opening at least `least` bytes of reading, and
+        `share` of all there is: so that keeping it costs little per turn."""
+        unindexed = self._opened.unindexed
+        if unindexed is None or self.damage:
+            return False
+        if self._opened.journal.state and self.snapshot is None:
+            # There is an index, but not one that could be used.
+            unindexed = self._opened.size
+        return unindexed >= max(least, share * self._opened.size)
+
+    async def keep_index(self, frozen: bytes) -> None:
+        await self._opened.keep_index(frozen)
+
+    async def close(self) -> None:
+        await self._opened.close()

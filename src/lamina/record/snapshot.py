@@ -1,0 +1,240 @@
+"""A session's state as bytes, so that opening it again need not replay it.
+
+Law: a snapshot is what a replay would give, or it is not used; everything in it can be had from
+the journal. Messages and items are not in it but looked up in the journal when they are needed.
+"""
+
+from array import array
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import JournalError
+from lamina.journal import IndexedEntries, Journal, State
+from lamina.layers import Assembler, Layout, StrandRecord
+from lamina.values.chain import Chain
+from lamina.values.entry import (
+    FORMAT,
+    RENDERER,
+    Entry,
+    ItemEntry,
+    MessageEntry,
+    OpeningEntry,
+    RequestEntry,
+    SessionEntry,
+)
+from lamina.values.envelope import Envelope
+from lamina.values.item import Item, ItemId
+from lamina.values.lazy_list import FrozenMap, LazyList
+from lamina.values.message import Context, Message, ToolText
+
+# Raised whenever a fold means something else than before.
+VERSION = f"{FORMAT}/{RENDERER}/5"
+
+# How a message is had: as its entry has it, the same without its context, or from here.
+_AS_ENTRY, _BARE, _INLINE = range(3)
+# Fields that are looked up, or kept in a form of their own.
+_APART = ("session", "envelope", "items", "item_entries", "open_request", "last_sent")
+
+_hints = get_type_hints(State)
+_Plain: Any = msgspec.defstruct(
+    "_Plain",
+    [(name, _hints[name]) for name in State.__struct_fields__ if name not in _APART],
+    kw_only=True,
+)
+_Bare: Any = msgspec.defstruct(
+    "_Bare",
+    [(n, t) for n, t in get_type_hints(Envelope).items() if n != "cached"],
+    kw_only=True,
+)
+
+
+class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
+    """How to lay out the last request that was sent: today's envelope, less what came since."""
+
+    request: str
+    messages: int
+    turn_start: int
+    tool_texts: tuple[ToolText, ...] = ()
+    uncached: tuple[Message, ...] = ()
+
+
+class _Strand(Struct, frozen=True, kw_only=True, array_like=True):
+    counter: str
+    layout: Layout
+    record: StrandRecord
+
+
+class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
+    version: str
+    plain: bytes
+    envelope: bytes
+    kinds: bytes
+    numbers: bytes
+    inline: tuple[Message, ...]
+    items: tuple[tuple[ItemId, str, str], ...]
+    open_request: str
+    last_sent: str
+    strand: _Strand | None
+    sent: SentLayout | None
+
+
+class _Origin(Struct, frozen=True):
+    """What the messages of a chain are loaded from."""
+
+    kinds: bytes
+    numbers: bytes
+    inline: tuple[Message, ...]
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """A state that was kept, with the totals of its history."""
+
+    state: State
+    sent: SentLayout | None = None
+    strand: _Strand | None = None
+
+    def restore(self, assembler: Assembler, counter: str) -> None:
+        """Gives an assembler the totals of history, if they are its own."""
+        strand = self.strand
+        if strand and (strand.counter, strand.layout) == (counter, assembler.layout):
+            assembler.thaw(strand.record, self.state.envelope.cached, self.state.items)
+
+
+def freeze(
+    state: State,
+    entries: Mapping[str, Entry],
+    sent: SentLayout | None,
+    assembler: Assembler | None = None,
+    counter: str = "",
+) -> bytes:
+    """The snapshot of `state`."""
+    cached = state.envelope.cached
+    origin = _describe(cached, entries)
+    record = assembler.freeze(cached) if assembler else None
+    strand = None
+    if assembler and record:
+        strand = _Strand(counter=counter, layout=assembler.layout, record=record)
+    return msgspec.msgpack.encode(
+        _Frozen(
+            version=VERSION,
+            plain=_encode(_Plain, state),
+            envelope=_encode(_Bare, state.envelope),
+            kinds=origin.kinds,
+            numbers=origin.numbers,
+            inline=origin.inline,
+            items=tuple((*key, entry) for key, entry in state.item_entries.items()),
+            open_request=state.open_request.id if state.open_request else "",
+            last_sent=state.last_sent.id if state.last_sent else "",
+            strand=strand,
+            sent=sent,
+        )
+    )
+
+
+def _encode(kind: Any, value: Struct) -> bytes:
+    fields = {name: getattr(value, name) for name in kind.__struct_fields__}
+    return msgspec.msgpack.encode(kind(**fields))
+
+
+def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
+    """How each message is to be had again."""
+    kinds, numbers, inline = bytearray(), array("Q"), []
+    known = 0
+    if (deferred := cached.origin) and isinstance(kept := deferred.origin, _Origin):
+        known = min(deferred.base, len(cached))
+        kinds += kept.kinds[:known]
+        numbers.frombytes(kept.numbers[: known * numbers.itemsize])
+        inline = list(kept.inline)
+    for message in cached.since(known):
+        entry = entries.get(message.id)
+        kind = _INLINE
+        if isinstance(entry, MessageEntry):
+            if entry.message is message or entry.message == message:
+                kind = _AS_ENTRY
+            elif _bare(entry.message) == message:
+                kind = _BARE
+        kinds.append(kind)
+        if kind == _INLINE:
+            numbers.append(len(inline))
+            inline.append(message)
+        else:
+            numbers.append(int(message.id, 16))
+    return _Origin(bytes(kinds), numbers.tobytes(), tuple(inline))
+
+
+def _bare(message: Message) -> Message:
+    blocks = tuple(block for block in message.blocks if not isinstance(block, Context))
+    return replace(message, blocks=blocks)
+
+
+def thaw(journal: Journal, entries: IndexedEntries) -> Snapshot | None:
+    """The snapshot that the journal's index holds; None if it cannot be used."""
+    if not journal.state:
+        return None
+    try:
+        frozen = msgspec.msgpack.decode(journal.state, type=_Frozen)
+        if frozen.version != VERSION:
+            return None
+        plain = msgspec.msgpack.decode(frozen.plain, type=_Plain)
+        envelope = msgspec.msgpack.decode(frozen.envelope, type=_Bare)
+    except msgspec.MsgspecError:
+        return None
+    leaf = plain.leaf
+    for entry in journal.since:
+        # Something was written elsewhere in the tree: replay finds out where we are.
+        if entry.parent != leaf:
+            return None
+        leaf = entry.id
+    header = next(iter(entries.values()))
+    assert isinstance(header, SessionEntry)
+    state = State(
+        session=header,
+        envelope=Envelope(cached=_cached(frozen, entries), **msgspec.structs.asdict(envelope)),
+        items=_items(frozen, entries),
+        item_entries=FrozenMap({(item, version): at for item, version, at in frozen.items}),
+        open_request=_request(frozen.open_request, entries),
+        last_sent=_request(frozen.last_sent, entries),
+        **msgspec.structs.asdict(plain),
+    )
+    return Snapshot(state=state, sent=frozen.sent, strand=frozen.strand)
+
+
+def _cached(frozen: _Frozen, entries: IndexedEntries) -> Chain[Message]:
+    origin = _Origin(frozen.kinds, frozen.numbers, frozen.inline)
+    numbers = array("Q")
+    numbers.frombytes(frozen.numbers)
+
+    def load(index: int) -> Message:
+        kind = frozen.kinds[index]
+        if kind == _INLINE:
+            return frozen.inline[numbers[index]]
+        entry = entries[f"{numbers[index]:06x}"]
+        assert isinstance(entry, MessageEntry)
+        return entry.message if kind == _AS_ENTRY else _bare(entry.message)
+
+    return Chain.deferred(LazyList(len(frozen.kinds), load, origin))
+
+
+def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, str], Item]:
+    def load(index: int) -> Item:
+        item, version, at = frozen.items[index]
+        match entries[at]:
+            case ItemEntry(item=held):
+                return held
+            case SessionEntry(included=several) | OpeningEntry(included=tuple(several)):
+                return next(i for i in several if (i.id, i.version) == (item, version))
+            case other:
+                raise JournalError(f"entry {other.id!r} holds no item")
+
+    keys = [(item, version) for item, version, _ in frozen.items]
+    return FrozenMap.deferred(keys, load)
+
+
+def _request(entry_id: str, entries: IndexedEntries) -> RequestEntry | None:
+    entry = entries[entry_id] if entry_id else None
+    assert entry is None or isinstance(entry, RequestEntry)
+    return entry

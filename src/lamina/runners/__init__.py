@@ -1,0 +1,1 @@
+"""One loop around a session; chat, agent, question answering and planned tools are its modes."""

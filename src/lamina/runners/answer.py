@@ -1,0 +1,67 @@
+"""What a question came to: its answer, what that rests on, and what it cost."""
+
+from msgspec import Struct
+
+from lamina.runners.caller import WaitingCall
+from lamina.session.turn import Turn
+from lamina.values.event import Ending, Event, UsageReported, WarningIssued
+from lamina.values.note import NoteSearchResult
+from lamina.values.usage import Usage
+
+
+class CitedSource(Struct, frozen=True, kw_only=True):
+    """A part of a note that an answer cites as `[^number]`. `heading` is the trail it stands under,
+    `anchor` the innermost of these headings, `link` note and heading as a link has them."""
+
+    number: int
+    path: str
+    title: str
+    link: str
+    heading: str = ""
+    anchor: str = ""
+    start: int = 0
+    end: int = 0
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a question came to. `turn` is its last request; `waiting` are calls that need a
+    decision before the turn can go on. Where notes were searched, `found` is what for, `sources`
+    what the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
+
+    ending: Ending
+    text: str
+    turn: Turn | None = None
+    requests: int = 0
+    usage: Usage = Usage()
+    cost: float = 0.0
+    waiting: tuple[WaitingCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
+    found: NoteSearchResult | None = None
+
+
+class Tally:
+    """What a turn came to so far."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.usage = Usage()
+        self.cost = 0.0
+        self.warnings: list[str] = []
+        self.turn: Turn | None = None
+
+    def note(self, event: Event) -> None:
+        match event:
+            case WarningIssued(text=text):
+                self.warnings.append(text)
+            case UsageReported(usage=usage, cost=cost):
+                self.cost += cost
+                self.usage = Usage(
+                    input=self.usage.input + usage.input,
+                    cached=self.usage.cached + usage.cached,
+                    written=self.usage.written + usage.written,
+                    output=self.usage.output + usage.output,
+                    cache_reported=self.usage.cache_reported and usage.cache_reported,
+                )
+            case _:
+                pass

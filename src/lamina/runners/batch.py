@@ -1,0 +1,155 @@
+"""One batch of planned calls: who may run, and what came of each.
+
+Laws: calls run together, and what goes wrong with one is what it gave. A call that needs a person's
+word runs only if somebody can be asked: there is no answer yet that it could wait in.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import anyio
+from msgspec import Struct
+
+from lamina.codec import mend_text
+from lamina.errors import UsageError
+from lamina.ports import Approver, ToolHost
+from lamina.runners.caller import CUT_SHORT, CheckedCall, needs_decision
+from lamina.runners.citations import LOCAL_SEARCH
+from lamina.runners.error_groups import single_errors
+from lamina.runners.search_tool import SearchTools, search_result_text
+from lamina.runners.sender import Emit
+from lamina.session.session import Session
+from lamina.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
+from lamina.values.message import ToolCall, ToolResult, ToolText
+from lamina.values.note import NoteSearchResult
+from lamina.values.tool import DENIED, ToolOutput
+
+NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
+Outcome = Literal["ran", "failed", "denied", "stopped"]
+
+
+class FinishedCall(Struct, frozen=True, kw_only=True):
+    """What came of a call. `found` is what a search gave, whose text is made for all searches."""
+
+    call: ToolCall
+    outcome: Outcome
+    text: str
+    seconds: float = 0.0
+    found: NoteSearchResult | None = None
+
+
+class Batch:
+    """Runs the calls of one plan. `search` answers to its own name, the rest is the host's."""
+
+    def __init__(
+        self,
+        session: Session,
+        host: ToolHost,
+        search: SearchTools | None,
+        approver: Approver | None,
+        emit: Emit,
+    ) -> None:
+        self._session = session
+        self._host = host
+        self._search = search
+        self._approver = approver
+        self._emit = emit
+        self._done: dict[str, FinishedCall] = {}
+
+    @property
+    def done(self) -> tuple[FinishedCall, ...]:
+        """What came of the calls so far, in their order."""
+        return tuple(self._done[call] for call in sorted(self._done, key=_number))
+
+    async def run(self, calls: Sequence[CheckedCall]) -> None:
+        asking = self._session.settings.ask_before_tools
+        allowed = self._session.state.allowed
+        asked = [c for c in calls if c.tool and needs_decision(c.tool, asking, allowed)]
+        failed: Exception | None = None
+        with single_errors():
+            async with anyio.create_task_group() as group:
+                for call in calls:
+                    if call not in asked:
+                        group.start_soon(self._call, call)
+                try:
+                    for each in asked:
+                        if await self._may_run(each):
+                            group.start_soon(self._call, each)
+                except Exception as error:  # noqa: BLE001 - raised when the tools are done
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    async def _may_run(self, checked: CheckedCall) -> bool:
+        tool, call = checked.tool, checked.meant
+        assert tool is not None
+        # Allowed for the session a moment ago, for another call of this plan.
+        if self._session.state.allowed.get(tool.id) == tool.digest:
+            return True
+        if self._approver is None:
+            await self._keep(FinishedCall(call=call, outcome="denied", text=NOBODY))
+            return False
+        await self._emit(ApprovalWanted(call=call, tool=tool))
+        decision = await self._approver.decide(call, tool)
+        await self._session.keep_decision(call.id, tool, decision, planned=True)
+        await self._emit(ApprovalDecided(call_id=call.id, decision=decision))
+        if decision == "deny":
+            await self._keep(FinishedCall(call=call, outcome="denied", text=DENIED))
+        return decision != "deny"
+
+    async def _call(self, checked: CheckedCall) -> None:
+        assert checked.tool is not None
+        call = checked.meant
+        await self._emit(ToolStarted(call=call, label=checked.tool.label))
+        began = anyio.current_time()
+        self._done[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
+        found: NoteSearchResult | None = None
+        if self._search is not None and call.name == LOCAL_SEARCH:
+            output, found = await self._find(self._search, checked.arguments)
+        else:
+            output = await self._host.call(call.name, checked.arguments)
+        await self._keep(
+            FinishedCall(
+                call=call,
+                outcome="failed" if output.is_error else "ran",
+                text=mend_text(output.text),
+                seconds=anyio.current_time() - began,
+                found=found,
+            )
+        )
+
+    async def _find(
+        self, search: SearchTools, arguments: Any
+    ) -> tuple[ToolOutput, NoteSearchResult | None]:
+        try:
+            found = await search.find(arguments, secrets=self._session.settings.secrets)
+        except UsageError as error:
+            return ToolOutput(text=str(error), is_error=True), None
+        return ToolOutput(text=search_result_text(found)), found
+
+    async def _keep(self, done: FinishedCall) -> None:
+        self._done[done.call.id] = done
+        result = ToolResult(
+            call_id=done.call.id,
+            name=done.call.name,
+            text=done.text,
+            is_error=done.outcome != "ran",
+        )
+        await self._emit(ToolFinished(result=result, seconds=done.seconds))
+
+
+def _number(call_id: str) -> int:
+    return int(call_id.rpartition("-")[2])
+
+
+def render_done(done: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
+    """What tools gave, one text for each tool, with the arguments of each call; searches have a
+    block of their own."""
+    texts: dict[str, list[str]] = {}
+    for call in done:
+        if call.found is None:
+            said = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
+            arguments = " ".join(call.call.arguments.split())
+            head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""
+            texts.setdefault(call.call.name, []).append(f"{head}{said}")
+    return tuple(ToolText(name=name, text="\n\n".join(said)) for name, said in texts.items())

@@ -1,0 +1,161 @@
+"""The planning call: which tools to run for a question, before it is answered.
+
+Laws: it is a request of its own and touches nothing of the session. It sees the question as it was
+typed, the tools, and of what is attached only what it is called and how it begins. It is counted as
+every request is.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import digest_texts
+from lamina.errors import ProviderError, WindowExceeded
+from lamina.layers import Assembler, Layout
+from lamina.ledger import cost_of
+from lamina.ports import Providers
+from lamina.runners.composer import COMPOSER, wants_composer
+from lamina.session.session import Session
+from lamina.sources.attachments import Attachments
+from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
+from lamina.values.chain import Chain
+from lamina.values.envelope import Envelope, SystemPart
+from lamina.values.item import Item
+from lamina.values.message import Message, Text, ToolCall, ToolDefinition
+from lamina.values.settings import Target
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+MOST_CALLS = 8
+PLANNER = f"""\
+You plan how a question is answered; you do not answer it. Call the tools whose results are needed \
+to answer it, all of them at once: you will not see what they give, and there is no second round. \
+So do not call a tool whose arguments depend on the result of another. Call at most {MOST_CALLS}. \
+Call none if the question can be answered from what it says and from what is attached to it.
+Of what is attached you see only titles, paths and first words; whoever answers sees all of it. \
+What you write besides calls is read by nobody."""
+ATTACHED = "attached"
+# Of what is attached, so many are told, each with so much of its text.
+MOST_ITEMS = 40
+SNIPPETS = 2
+SNIPPET_CHARACTERS = 200
+# These are told in other ways, or are none of the planner's business.
+_UNTOLD = ("rule", "reference", "tool")
+_FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+
+
+class PlannedCalls(Struct, frozen=True, kw_only=True):
+    """What came of a planning call, and what it cost. `prompt` is the digest of what was asked."""
+
+    calls: tuple[ToolCall, ...]
+    usage: Usage
+    cost: float
+    prompt: str
+
+
+def plan_key(session: Session) -> str:
+    """What providers know the planning calls of a session by: their prefix is not its own."""
+    return f"{session.id}-plan"
+
+
+class CallPlanner:
+    """Asks the target of a session what to run."""
+
+    def __init__(self, session: Session, providers: Providers) -> None:
+        self._session = session
+        self._providers = providers
+
+    async def plan(
+        self, text: str, hydrated: Attachments, tools: Sequence[ToolDefinition], target: Target
+    ) -> PlannedCalls:
+        """The calls for a question, with ids of their own.
+
+        Raises:
+            ProviderError, ReplyError: there is no plan.
+            WindowExceeded: the tools and the question do not fit the window.
+        """
+        request = self.request(text, hydrated, tools, target)
+        provider = await self._providers.provider(target)
+        body = self._session.turns.bench.book.wire(target).encode(request)
+        reply: Reply | None = None
+        async with aclosing(provider.stream(body)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    reply = piece
+        if reply is None:
+            raise ProviderError("the plan broke off")
+        calls = (block for block in reply.blocks if isinstance(block, ToolCall))
+        return PlannedCalls(
+            calls=tuple(replace(call, id=f"plan-{at}") for at, call in enumerate(calls, start=1)),
+            usage=reply.usage,
+            cost=cost_of(reply.usage, target),
+            prompt=digest_texts(segment.digest for segment in request.prompt),
+        )
+
+    def request(
+        self, text: str, hydrated: Attachments, tools: Sequence[ToolDefinition], target: Target
+    ) -> WireRequest:
+        """The request, laid out from an envelope of its own."""
+        state, bench = self._session.state, self._session.turns.bench
+        system = [SystemPart(name="planner", text=PLANNER)]
+        if wants_composer(text):
+            system.append(SystemPart(name="composer", text=COMPOSER.content))
+        attached = summarize_attached([attachment.item for attachment in hydrated.attachments])
+        blocks = (Text(f"{attached}\n\n{QUERY_FRAME}"),) if attached else ()
+        message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
+        envelope = Envelope(system=tuple(system), tools=tuple(tools), cached=Chain([message]))
+        # Apart from the one in use, whose totals are of the session.
+        assembler = Assembler(bench.book.counter(target).count, Layout(wire=target.wire))
+        prompt = assembler.assemble(envelope, {}, 0)
+        room = bench.room(target, state)
+        if prompt.tokens > room.limit:
+            problem = "the planning call does not fit the window; offer fewer tools"
+            raise WindowExceeded(problem, {"plan": prompt.tokens}, room.limit)
+        return WireRequest(
+            prompt=prompt,
+            target=target,
+            # A plan is made of calls, whatever form the session's answers have.
+            options=replace(state.envelope.options, schema=None),
+            cache_key=plan_key(self._session),
+            cache_ttl=state.settings.cache_ttl,
+        )
+
+
+def summarize_attached(items: Sequence[Item]) -> str:
+    """What a planner is told of what is attached: titles, paths, and how each begins."""
+    told = [item for item in items if item.kind not in _UNTOLD]
+    if not told:
+        return ""
+    lines = [line for item in told[:MOST_ITEMS] for line in _tell(item)]
+    if len(told) > MOST_ITEMS:
+        lines.append(f"- and {len(told) - MOST_ITEMS:,} more")
+    listed = "\n".join(lines)
+    return f"<{ATTACHED}>\n{listed}\n</{ATTACHED}>"
+
+
+def _tell(item: Item) -> Iterator[str]:
+    label = label_of(item.id)
+    name = f"{item.title} ({label})" if item.title and item.title != label else label
+    yield f"- {item.kind}: {escape_content(one_line(name), ATTACHED)}"
+    for snippet in _snippets(item.content):
+        yield f"  > {snippet}"
+
+
+def _snippets(content: str) -> list[str]:
+    """The first words of the first paragraphs, each on one line."""
+    # Of a long text only its beginning is looked at.
+    head = _FRONTMATTER.sub("", content[: 64 * SNIPPET_CHARACTERS], count=1)
+    found = []
+    for paragraph in re.split(r"\n\s*\n", head):
+        words = " ".join(paragraph.split())
+        if words:
+            snippet = one_line(escape_content(words, ATTACHED))
+            if len(snippet) > SNIPPET_CHARACTERS:
+                snippet = f"{snippet[: SNIPPET_CHARACTERS - 1]}…"
+            found.append(snippet)
+        if len(found) == SNIPPETS:
+            break
+    return found

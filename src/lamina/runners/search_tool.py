@@ -1,0 +1,165 @@
+"""The search of a workspace as a tool: `localSearch`, with words, folders, tags and days.
+
+Laws: a model searches no further than the person allows. What it finds is one block that explains
+itself; what is wrong with a call is its result.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from lamina.codec import digest_value
+from lamina.errors import UsageError
+from lamina.notes.names import is_in_folder
+from lamina.ports import ToolHost
+from lamina.runners.citations import LOCAL_SEARCH, render_hits, screen_hits
+from lamina.schemas import check_arguments
+from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
+from lamina.sources.secrets import Secrets, SecretScreen
+from lamina.text import QUERY_FRAME
+from lamina.values.item import tool_id
+from lamina.values.message import ToolDefinition
+from lamina.values.note import NoteSearchResult, Scope
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset
+
+_DAY = "A day as 2026-01-31, or a moment as 2026-01-31T12:00:00; in UTC unless it says otherwise."
+SEARCH = ToolDefinition(
+    name=LOCAL_SEARCH,
+    description=(
+        "Searches the person's own notes by meaning and by words, and gives the passages that fit "
+        "best, with their sources. Ask in whole sentences, and for everything at once."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for."},
+            "folders": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Only in these folders and below.",
+            },
+            "tags": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Only in notes with one of these tags, or with one nested in it.",
+            },
+            "since": {"type": "string", "description": f"Only what changed from then on. {_DAY}"},
+            "until": {"type": "string", "description": f"Only what changed before then. {_DAY}"},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+OFFERED = OfferedTool(
+    id=tool_id("workspace", LOCAL_SEARCH),
+    definition=SEARCH,
+    digest=digest_value(SEARCH),
+    permission="free",
+    label=f"workspace · {LOCAL_SEARCH}",
+)
+
+
+class SearchTools:
+    """A tool host with the one tool. `scope` is how far it may look, `secrets` what becomes of
+    those in what it finds."""
+
+    def __init__(
+        self,
+        search: WorkspaceSearch,
+        *,
+        scope: Scope = EVERYWHERE,
+        top: int = TOP,
+        secrets: Secrets = "redact",
+    ) -> None:
+        self._search = search
+        self.scope = scope
+        self._top = top
+        self._secrets = secrets
+        self._screen = SecretScreen()
+
+    async def toolset(self) -> Toolset:
+        return Toolset(tools=(OFFERED,))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        if name != LOCAL_SEARCH:
+            return ToolOutput(text=f"There is no tool {name!r}.", is_error=True)
+        try:
+            found = await self.find(arguments)
+        except UsageError as error:
+            return ToolOutput(text=str(error), is_error=True)
+        return ToolOutput(text=search_result_text(found))
+
+    async def find(
+        self, arguments: Mapping[str, Any], *, secrets: Secrets | None = None
+    ) -> NoteSearchResult:
+        """What a call finds, without its secrets.
+
+        Raises:
+            UsageError: its arguments are wrong.
+        """
+        if problem := check_arguments(SEARCH.parameters, dict(arguments)):
+            raise UsageError(f"The arguments do not fit the tool: {problem}")
+        asked = Scope(
+            folders=tuple(arguments.get("folders", ())),
+            tags=tuple(arguments.get("tags", ())),
+            since=_moment(arguments.get("since", ""), "since"),
+            until=_moment(arguments.get("until", ""), "until"),
+        )
+        within = narrow_scope(self.scope, asked)
+        found = await self._search.search(arguments["query"], scope=within, top=self._top)
+        hits, told = screen_hits(self._screen, found.hits, secrets or self._secrets)
+        return replace(found, hits=hits, warnings=(*found.warnings, *told))
+
+
+def search_result_text(found: NoteSearchResult) -> str:
+    """What a search came to, as the result of a call."""
+    text = render_hits(found.hits).text
+    return "\n\n".join((text, *found.warnings))
+
+
+def narrow_scope(scope: Scope, asked: Scope) -> Scope:
+    """What is asked for, as far as `scope` goes. Folders outside of it do not count; tags that it
+    names hold, whatever others are asked for."""
+    folders = asked.folders
+    if scope.folders:
+        inside = (
+            f for f in folders if any(is_in_folder(f"{f.strip('/')}/", s) for s in scope.folders)
+        )
+        folders = tuple(inside) or scope.folders
+    since = [each for each in (scope.since, asked.since) if each is not None]
+    until = [each for each in (scope.until, asked.until) if each is not None]
+    return Scope(
+        folders=folders,
+        tags=scope.tags or asked.tags,
+        since=max(since, default=None),
+        until=min(until, default=None),
+    )
+
+
+def _moment(text: str, name: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        said = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise UsageError(f"`{name}`: {text!r} is no day; write it as 2026-01-31") from error
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+
+
+class QuestionReminder:
+    """A tool host whose searches end with the question again: it is to follow the documents."""
+
+    def __init__(self, host: ToolHost, question: str) -> None:
+        self._host = host
+        self._question = question
+
+    async def toolset(self) -> Toolset:
+        return await self._host.toolset()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        output = await self._host.call(name, arguments)
+        if name != LOCAL_SEARCH or output.is_error or not self._question.strip():
+            return output
+        return ToolOutput(text=f"{output.text}\n\n{QUERY_FRAME}{self._question}")

@@ -1,0 +1,240 @@
+"""Sending one request and taking its answer in, piece by piece.
+
+Laws: what came of an answer is kept, also if it broke off or was stopped; what a provider does
+wrong is written down and leaves the turn open. An overflow is answered once, by a compaction.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import mend_text
+from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
+from lamina.ledger import cost_of
+from lamina.ports import Providers
+from lamina.session.session import Session
+from lamina.session.turn import Turn
+from lamina.values.entry import PROBLEM
+from lamina.values.event import (
+    BlockDelta,
+    BlockEnded,
+    BlockKind,
+    BlockStarted,
+    Event,
+    PromptProgress,
+    RequestRetried,
+    RequestStarted,
+    UsageReported,
+    WarningIssued,
+)
+from lamina.values.message import Block, Text, Thinking, ToolCall
+from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
+
+Emit = Callable[[Event], Awaitable[None]]
+STOPPED = "stopped"
+BROKE_OFF = "broke_off"
+
+
+class Sender:
+    """Sends the requests of one session."""
+
+    def __init__(self, session: Session, providers: Providers) -> None:
+        self._session = session
+        self._providers = providers
+
+    async def send(self, turn: Turn, emit: Emit) -> Turn:
+        """Sends a prepared request and commits the answer; the answered turn.
+
+        Raises:
+            ProviderError, ReplyError: there is no answer. What came of it is kept; if nothing did,
+                the turn stays open and can be sent again.
+            WindowExceeded: it is too long, and a compaction did not help.
+        """
+        while True:
+            await emit(
+                RequestStarted(
+                    request=turn.id,
+                    target=turn.context.target,
+                    context=turn.context,
+                    layers=turn.layers,
+                )
+            )
+            for warning in turn.context.warnings:
+                await emit(WarningIssued(text=warning))
+            try:
+                return await self._exchange(turn, emit)
+            except (ProviderError, ReplyError) as error:
+                problem = {"where": "provider", "problem": mend_text(str(error))}
+                await self._session.note(PROBLEM, problem)
+                if not isinstance(error, RequestTooLong):
+                    raise
+                turn = await turn.overflowed()
+                await emit(RequestRetried(reason=str(error)))
+
+    async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
+        target = self._session.target(turn.context.target)
+        provider = await self._providers.provider(target)
+        incoming = _Incoming()
+        began = anyio.current_time()
+        first: float | None = None
+        try:
+            async with aclosing(provider.stream(turn.request())) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    for event in incoming.take(piece):
+                        if first is None and isinstance(event, BlockStarted):
+                            first = anyio.current_time() - began
+                        await emit(event)
+            for event in incoming.end():
+                await emit(event)
+        except RequestTooLong:
+            raise  # it is made anew: what was said of it is void
+        except BaseException as error:
+            stopped = isinstance(error, anyio.get_cancelled_exc_class())
+            with anyio.CancelScope(shield=True):
+                kept = await self._keep_partial(turn, incoming, STOPPED if stopped else BROKE_OFF)
+                if kept and stopped:
+                    await self._tell_cost(turn, incoming, emit)
+            raise
+        reply = incoming.reply
+        if reply is None:
+            problem = "the answer broke off"
+            if not await self._keep_partial(turn, incoming, BROKE_OFF):
+                raise ProviderError(f"{problem} before its first word; send it again")
+            raise ProviderError(f"{problem}; what came of it is kept")
+        try:
+            committed = await turn.commit(reply)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._keep_partial(turn, incoming, STOPPED)
+            raise
+        await emit(
+            UsageReported(
+                request=turn.id,
+                usage=reply.usage,
+                verdict=committed.verdict,
+                cost=cost_of(reply.usage, target),
+                first_s=first,
+                total_s=anyio.current_time() - began,
+            )
+        )
+        for warning in committed.warnings[len(turn.context.warnings) :]:
+            await emit(WarningIssued(text=warning))
+        return committed
+
+    async def _tell_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
+        """Tells what a stopped answer cost, as far as that is known; nobody may be listening."""
+        usage = incoming.reply.usage if incoming.reply else incoming.usage()
+        cost = cost_of(usage, self._session.target(turn.context.target))
+        with anyio.move_on_after(1):
+            await emit(UsageReported(request=turn.id, usage=usage, cost=cost))
+
+    async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
+        """Keeps the words that came of an answer that will not be complete. False if none did: then
+        the request stays open."""
+        if not self._session.interrupted:
+            return True
+        blocks = incoming.blocks()
+        reply = incoming.reply
+        if reply is None:
+            if not blocks:
+                return False
+            reply = Reply(blocks=blocks, usage=incoming.usage(), stop=stop, complete=False)
+        try:
+            # What a turn's end would do takes time that nobody gives it now.
+            await turn.commit(reply, end=False)
+        except LaminaError as error:
+            await self._session.note(PROBLEM, {"where": "partial answer", "problem": str(error)})
+            return False
+        return True
+
+
+class _Run(Struct):
+    """A run of pieces of one kind."""
+
+    kind: BlockKind
+    key: int
+    texts: list[str]
+
+
+class _Incoming:
+    """An answer that is coming in, as blocks."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+        self._ended = False
+        self._read: ProgressPiece | None = None
+        self.reply: Reply | None = None
+
+    def take(self, piece: Piece) -> list[Event]:
+        match piece:
+            case Reply():
+                self.reply = _with_own_ids(piece)
+                return []
+            case ProgressPiece(done=done, total=total, cached=cached):
+                self._read = piece
+                return [PromptProgress(done=done, total=total, cached=cached)]
+            case TextPiece(text=text):
+                return self._add("text", 0, text)
+            case ThinkingPiece(text=text):
+                return self._add("thinking", 0, text)
+            case CallPiece(index=index, name=name, arguments=arguments):
+                return self._add("action", index, arguments, name)
+
+    def _add(self, kind: BlockKind, key: int, text: str, name: str = "") -> list[Event]:
+        events: list[Event] = []
+        last = self._runs[-1] if self._runs else None
+        if last is None or (last.kind, last.key) != (kind, key):
+            events += self.end()
+            self._runs.append(_Run(kind, key, []))
+            self._ended = False
+            events.append(BlockStarted(index=len(self._runs) - 1, kind=kind, name=name))
+        if text:
+            self._runs[-1].texts.append(text)
+            events.append(BlockDelta(index=len(self._runs) - 1, text=text))
+        return events
+
+    def end(self) -> list[Event]:
+        if not self._runs or self._ended:
+            return []
+        self._ended = True
+        return [BlockEnded(index=len(self._runs) - 1)]
+
+    def usage(self) -> Usage:
+        """What is known of the cost of an answer that will not be complete."""
+        if self._read is None:
+            return Usage(cache_reported=False)
+        said = sum(len(run.texts) for run in self._runs)
+        return Usage(input=self._read.total, cached=self._read.cached, output=said)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """What can be kept of it: words. Half a call is none."""
+        kept: list[Block] = []
+        for run in self._runs:
+            text = mend_text("".join(run.texts))
+            if run.kind == "text" and text.strip():
+                kept.append(Text(text))
+            elif run.kind == "thinking" and text.strip():
+                kept.append(Thinking(text=text))
+        return tuple(kept) if any(isinstance(block, Text) for block in kept) else ()
+
+
+def _with_own_ids(reply: Reply) -> Reply:
+    """The reply with an id of its own for every call: some servers give one to several, and a
+    result is known by nothing else."""
+    taken: set[str] = set()
+    blocks: list[Block] = []
+    for block in reply.blocks:
+        if isinstance(block, ToolCall):
+            own, number = block.id, 1
+            while own in taken:
+                number += 1
+                own = f"{block.id}-{number}"
+            taken.add(own)
+            block = block if own == block.id else replace(block, id=own)
+        blocks.append(block)
+    return replace(reply, blocks=tuple(blocks))

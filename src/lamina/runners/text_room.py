@@ -1,0 +1,124 @@
+"""How much of a request may be texts that are for it alone: what a search found, what tools gave.
+
+Laws: they are counted as everything is, and have their room behind what a person attached. If the
+request still does not fit, they are what gives way.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from lamina.assembly.items import stands
+from lamina.assembly.truncation import NOTICE_TOKENS, shorten_text
+from lamina.errors import WindowExceeded
+from lamina.layers import MESSAGE_TOKENS
+from lamina.runners.citations import render_hits
+from lamina.session.session import Session
+from lamina.session.turn import Turn
+from lamina.sources.attachments import Attachments
+from lamina.text import QUERY_FRAME, render_tool_texts
+from lamina.values.message import ToolText
+from lamina.values.note import Hit
+
+# Of the room that is left, what such texts may take; and what they may take in any case of the room
+# beside tools and L1, for which history gives way.
+SHARE = 0.5
+LEAST_SHARE = 0.25
+
+T = TypeVar("T")
+
+
+class TextRoom:
+    """Room for the texts of one question."""
+
+    def __init__(
+        self, session: Session, target: str | None, question: str, hydrated: Attachments
+    ) -> None:
+        state, bench = session.state, session.turns.bench
+        chosen = bench.choose(target, state.settings)
+        assembler = bench.assembler_for(chosen, state.settings.promotion)
+        limit = bench.room(chosen, state).limit
+        self._count = assembler.count_text
+        standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+        fixed = sum(
+            link.segment.tokens
+            for link in standing.front
+            if link.segment.layer in ("tools", "L1")
+        )  # fmt: skip
+        attached = sum(
+            assembler.item_tokens(attachment.item)
+            for attachment in hydrated.attachments
+            if not stands(state, attachment.item)
+        )
+        beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + attached
+        left = SHARE * (limit - standing.tokens - beside)
+        least = LEAST_SHARE * (limit - fixed - beside)
+        self.tokens = max(0, int(left), int(least))
+
+    def cost(self, texts: Sequence[ToolText]) -> int:
+        """What texts take of a request."""
+        return self._count(render_tool_texts(texts)) if texts else 0
+
+    def take_hits(self, hits: Sequence[Hit], most: int | None = None) -> tuple[Hit, ...]:
+        """The first of the hits, as many as there is room for, or `most` tokens."""
+        limit = self.tokens if most is None else most
+        kept = tuple(hits)
+        while kept and self.cost([render_hits(kept)]) > limit:
+            kept = kept[:-1]
+        return kept
+
+    def shorten(
+        self, texts: Sequence[ToolText], most: int
+    ) -> tuple[tuple[ToolText, ...], tuple[str, ...]]:
+        """The texts with the middle of the largest taken out until they fit `most` tokens; and
+        which those are. Where nothing of one could be left, it goes whole."""
+        sizes = [self._count(text.text) for text in texts]
+        over = self.cost(texts) - most
+        if over <= 0:
+            return tuple(texts), ()
+        level = _level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
+        kept: list[ToolText] = []
+        told: list[str] = []
+        for text, size in zip(texts, sizes, strict=True):
+            if size <= level:
+                kept.append(text)
+                continue
+            told.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
+            if level > 0:
+                kept.append(
+                    ToolText(name=text.name, text=shorten_text(text.text, level, self._count))
+                )
+        return tuple(kept), tuple(told)
+
+
+def _level(sizes: Sequence[int], goal: int) -> int:
+    """What the large ones come down to, so that all of them are within `goal`."""
+    left = sorted(sizes)
+    while left and left[0] * len(left) <= goal:
+        goal -= left.pop(0)
+    return max(0, goal // len(left)) if left else max(sizes, default=0)
+
+
+async def prepare_smaller(
+    prepare: Callable[[tuple[T, ...]], Awaitable[Turn]], given: Sequence[T]
+) -> tuple[Turn, int]:
+    """Prepares with as many of `given` as the window takes, the last ones going first; the turn,
+    and how many those were. What hooks add is known only then.
+
+    Raises:
+        WindowExceeded: it does not fit without any, either.
+    """
+    kept = tuple(given)
+    while True:
+        try:
+            return await prepare(kept), len(kept)
+        except WindowExceeded:
+            if not kept:
+                raise
+            kept = kept[: len(kept) // 2]
+
+
+def say_without_room(found: int, kept: int) -> str:
+    """What a person is told of passages that were found and not sent."""
+    if not kept:
+        return f"there is no room for any of the {found} passages that were found"
+    return f"there is room for {kept} of the {found} passages that were found"

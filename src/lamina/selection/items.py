@@ -1,0 +1,95 @@
+"""Which items a question brings along.
+
+Laws: of the chunks that are looked at, every item at or above `include_score` is taken, however
+many there are; others fill up to `top_n` in the order they fit; at or below the floor none is.
+Every part of a question that claims an item gets the one that fits it best, if that is above the
+floor: in the place of one that nobody claims, or beside the others if there is no such place.
+"""
+
+from collections.abc import Sequence
+
+import numpy
+
+from lamina.selection.rank import (
+    DIGITS,
+    DocumentFits,
+    fit_part,
+    measure_fits,
+    selected_item,
+)
+from lamina.selection.scores import Indices, Scores
+from lamina.values.selection import Document, Query, SearchSettings, SelectedItem
+
+
+def choose_items(
+    documents: Sequence[Document],
+    scores: Scores,
+    query: Query,
+    settings: SearchSettings,
+    *,
+    fits: DocumentFits | None = None,
+) -> tuple[SelectedItem, ...]:
+    """The items to take, the best score first; those without a score follow as they fit. `fits` are
+    the measured ones, for those who have them already."""
+    if not settings.search or not query.parts or not any(document.size for document in documents):
+        return ()
+    fits = fits or measure_fits(documents, scores, query)
+    looked_at = _look_at(fits, settings)
+    sure = [place for place in looked_at if fits.score[place] >= settings.include_score]
+    others = [place for place in looked_at if not fits.score[place] >= settings.include_score]
+    taken = sure + others[: max(0, settings.top_n - len(sure))]
+    if settings.top_n and settings.top_k:
+        claimed = _claim(fits, scores, query, settings.floor)
+        taken = _make_room(taken, sure, claimed, settings.top_n)
+    unscored = {place for place in taken if numpy.isnan(fits.score[place])}
+    taken.sort(key=lambda p: (p in unscored, -(fits.fit if p in unscored else fits.score)[p], p))
+    return tuple(selected_item(documents[place], fits, place) for place in taken)
+
+
+def _look_at(fits: DocumentFits, settings: SearchSettings) -> list[int]:
+    """The documents of the `top_k` chunks that fit best, in order. What is sure to be taken comes
+    first: words must not push it out of sight."""
+    sure = (fits.score >= settings.include_score)[fits.layout.owner]
+    fit = fits.chunk_fit
+    near = numpy.arange(len(fit))
+    if 0 < settings.top_k < len(near):
+        # Sorting all would take most of the time of a search; equals of the last one stay in.
+        last = numpy.partition(fit, -settings.top_k)[-settings.top_k]
+        near = numpy.flatnonzero(sure | (fit >= last))
+    seen = near[numpy.lexsort((-fit[near], ~sure[near]))][: settings.top_k]
+    places = numpy.unique(fits.layout.owner[seen])
+    return fits.in_order(places[fits.above(settings.floor)[places]])
+
+
+def _claim(fits: DocumentFits, scores: Scores, query: Query, floor: float) -> list[int]:
+    """For each part that claims one, the document that fits it best."""
+    rows = [row for row, part in enumerate(query.parts) if part.claims and not part.recent]
+    best = (_best_for(row, fits.layout.owner, scores, floor) for row in rows)
+    return list(dict.fromkeys(place for place in best if place is not None))
+
+
+def _best_for(row: int, owner: Indices, scores: Scores, floor: float) -> int | None:
+    known = scores.lexical[row] > 0
+    if scores.cosine is not None:
+        cosine = numpy.round(scores.cosine[row].astype(numpy.float64), DIGITS)
+        known = numpy.where(numpy.isnan(cosine), known, cosine > floor)
+    if not known.any():
+        return None
+    return int(owner[int(numpy.argmax(numpy.where(known, fit_part(scores, row), -numpy.inf)))])
+
+
+def _make_room(
+    taken: Sequence[int], sure: Sequence[int], claimed: Sequence[int], top_n: int
+) -> list[int]:
+    """`taken` with all that is claimed in it; what gives way is what fits least."""
+    result = list(taken)
+    stays = {*sure, *claimed}
+    for place in claimed:
+        if place in result:
+            continue
+        if len(result) >= top_n:
+            loose = next((each for each in reversed(result) if each not in stays), None)
+            if loose is not None:
+                result.remove(loose)
+        result.append(place)
+    return result

@@ -1,0 +1,93 @@
+"""Calls that wait: what has run of them, what was decided, and giving up on the rest.
+
+Law: what a tool gave is written down as soon as it is there, so that it is not run again.
+"""
+
+from lamina.codec import mend_text
+from lamina.errors import TurnStateError, UsageError
+from lamina.journal import awaits_results
+from lamina.record.record import Record
+from lamina.sources.hook_runs import run_message_hooks
+from lamina.sources.hooks import Hooks
+from lamina.values.entry import (
+    PROBLEM,
+    CustomEntry,
+    DecisionEntry,
+    LeaveEntry,
+    MessageEntry,
+    ResultEntry,
+)
+from lamina.values.message import Message, ToolCall, ToolResult
+from lamina.values.tool import Decision, OfferedTool
+
+
+def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
+    """The calls of the last answer that have no result yet, also none that was kept early."""
+    state = record.state
+    if not awaits_results(state):
+        return ()
+    return tuple(call for call in state.envelope.cached[-1].calls if call.id not in state.results)
+
+
+async def keep_result(record: Record, result: ToolResult) -> None:
+    """Keeps what a tool gave while other calls of its turn wait.
+
+    Raises:
+        TurnState: no such call waits.
+    """
+    _require(record, result.call_id)
+    pen = record.pen()
+    kept = ToolResult(
+        call_id=result.call_id,
+        name=mend_text(result.name),
+        text=mend_text(result.text),
+        is_error=result.is_error,
+    )
+    pen.write(ResultEntry, result=kept)
+    await record.keep(pen.written, pen.state)
+
+
+async def keep_decision(
+    record: Record, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
+) -> None:
+    """Keeps what a person decided of a call that waits; a `planned` one waits in no answer.
+
+    Raises:
+        TurnState: no such call waits.
+        UsageError: it is no decision.
+    """
+    if decision not in ("allow_once", "allow_session", "deny"):
+        raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
+    if not planned:
+        _require(record, call_id)
+    pen = record.pen()
+    pen.write(DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision)
+    await record.keep(pen.written, pen.state)
+
+
+def _require(record: Record, call_id: str) -> None:
+    waiting = [call.id for call in waiting_calls(record)]
+    if call_id not in waiting:
+        raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
+
+
+async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
+    """Ends a turn whose calls wait: what ran keeps its result, as hooks want it kept, the rest gets
+    `why` as its own. False if none waits."""
+    state = record.state
+    if not awaits_results(state) or state.open_request is not None:
+        return False
+    blocks = tuple(
+        state.results.get(call.id)
+        or ToolResult(call_id=call.id, name=call.name, text=why, is_error=True)
+        for call in state.envelope.cached[-1].calls
+    )
+    pen = record.pen()
+    message = Message(role="tool", blocks=blocks, id=pen.next_id())
+    message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
+    pen.write(MessageEntry, message=message)
+    for warning in warnings:
+        pen.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
+    pen.write(LeaveEntry)
+    await record.keep(pen.written, pen.state)
+    return True

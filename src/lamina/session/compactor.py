@@ -1,0 +1,358 @@
+"""Compaction: part of history gives way to a summary, as a patch.
+
+Laws: the plan is pure and comes from `lamina.compaction`; only the summary is asked of somebody
+else, and where nobody can be asked, or what they say is of no use, it is extracted. A compaction
+that would not help is not made, and says why.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.attachment_budget import report_pruned
+from lamina.assembly.boundary import QUESTION_TOKENS, UNDER_WAY, consolidate, standing_sizes
+from lamina.assembly.budget import Budget
+from lamina.assembly.page import Page
+from lamina.assembly.prune import HEADER_TOKENS, drop_over
+from lamina.assembly.truncation import shorten_text
+from lamina.codec import mend_text
+from lamina.compaction import (
+    CompactionPlan,
+    NoCompaction,
+    TouchedFiles,
+    Trigger,
+    extract_plan_summary,
+    finish_summary,
+    is_compaction_due,
+    is_usable_summary,
+    keep_limit,
+    plan_compaction,
+    summary_instruction,
+    summary_limit,
+)
+from lamina.journal import State, fold_repaired, require_initial_state
+from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.ports import Summarizer, Wire
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry, TransformEntry
+from lamina.values.item import Item
+from lamina.values.message import Message, Text
+from lamina.values.patch import CompactionApply, ResultsReplace
+from lamina.values.prompt import Prompt
+from lamina.values.request import Boundary, LeftOut
+from lamina.values.settings import Target
+from lamina.values.wire import Reply, WireRequest
+
+COMPACTION = "lamina.compaction"
+# The bytes of the pictures in a prompt.
+ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
+# A summary may be longer than was asked for, but not by more than this.
+TOO_LONG = 2
+
+
+class CompactionOutcome(Struct, frozen=True, kw_only=True):
+    """What came of a compaction. `reason` says why there was none, or what it was for; `problem`
+    why the summary was extracted although there was somebody to ask."""
+
+    changed: bool
+    reason: str
+    summary: str = ""
+    by: str = ""
+    messages: int = 0
+    tokens_dropped: int = 0
+    problem: str = ""
+    reports: tuple[LeftOut, ...] = ()
+    # There was no history that could have given way: nothing to tell anybody.
+    idle: bool = False
+
+
+class DroppedHistory(Struct, frozen=True, kw_only=True):
+    """What one compaction or prune took out of the context; the journal still has it."""
+
+    entry: str
+    at: float
+    by: str
+    reason: str
+    summary: str
+    messages: tuple[Message, ...]
+
+
+class CompactionJob:
+    """What a summarizer is given; see `ports.SummaryJob`."""
+
+    def __init__(
+        self,
+        plan: CompactionPlan,
+        messages: Sequence[Message],
+        wire: Wire,
+        wire_request: WireRequest,
+    ) -> None:
+        self.target = wire_request.target
+        self.instruction = summary_instruction(plan)
+        self.messages = tuple(messages)
+        self.previous = plan.previous_summary
+        self.max_tokens = plan.summary_tokens * TOO_LONG
+        self._wire = wire
+        self._wire_request = wire_request
+
+    def request(self) -> dict[str, Any]:
+        """The request in the target's wire form: the conversation up to the cut, byte for byte as
+        it was sent, and the instruction behind it."""
+        return self._wire.encode(self._wire_request)
+
+    def read(self, answer: object) -> str:
+        """The text of what a summarizer returned."""
+        if isinstance(answer, str):
+            return mend_text(answer)
+        reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
+        texts = [block.text for block in reply.blocks if isinstance(block, Text)]
+        return mend_text("".join(texts))
+
+
+class Compactor:
+    """Compacts for one target."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        wire: Wire,
+        room: Budget,
+        assembler: Assembler,
+        summarizer: Summarizer | None,
+        blobs: ReadBlobs,
+        cache_key: str,
+    ) -> None:
+        self._target = target
+        self._wire = wire
+        self._room = room
+        self._assembler = assembler
+        self._summarizer = summarizer
+        self._blobs = blobs
+        self._cache_key = cache_key
+
+    def is_due(
+        self,
+        state: State,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        cold: bool = False,
+    ) -> bool:
+        """Whether the next request, with these texts and items new in it, asks for compaction.
+        Where the cache is cold anyway it does so earlier: cutting costs least then."""
+        prompt = self._assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+        ours = prompt.tokens
+        ours += sum(self._assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
+        # Names and frames come with every request; a little more than that is reckoned for them.
+        ours += self._new_tokens(state, items) + HEADER_TOKENS
+        tokens = round(ours * self._room.calibration)
+        settings = state.settings
+        if is_compaction_due(tokens, settings, self._room.window):
+            return True
+        # Whatever is kept free for the answer: pruning must not come first.
+        share = settings.prune_cold_above if cold else 1.0
+        available = self._room.window - self._room.reserve
+        return settings.compaction != "off" and tokens > share * available
+
+    def _new_tokens(self, state: State, items: Sequence[Item]) -> int:
+        """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
+        sizes = []
+        for item in items:
+            standing = state.standing.get(item.id)
+            if standing is None or item.version not in standing.versions:
+                sizes.append(self._assembler.item_tokens(item))
+        limit = state.settings.attachment_limit
+        most = self._room.limit if limit is None else min(limit, self._room.limit)
+        return sum(size for size in sizes if size <= most)
+
+    async def compact(self, pen: Page, trigger: Trigger) -> CompactionOutcome:
+        """Writes a compaction onto `pen`, or says why there is none."""
+        state = pen.state
+        settings, window = state.settings, self._room.window
+        messages = state.envelope.cached.since(0)
+        scale = self._room.calibration
+        plan = plan_compaction(
+            messages,
+            self._assembler.message_sizes(messages),
+            keep=int(keep_limit(settings, window) / scale),
+            summary_tokens=max(1, int(summary_limit(settings, window) / scale)),
+            turn_start=state.turn_start,
+            question=state.question,
+            goal=state.goal,
+            known_files=TouchedFiles(read=state.read_files, modified=state.modified_files),
+            trigger=trigger,
+        )
+        if isinstance(plan, NoCompaction):
+            idle = trigger == "threshold" and not messages
+            return CompactionOutcome(changed=False, reason=plan.reason, idle=idle)
+        summary, problem = await self._summarize(state, plan, messages)
+        by = "model"
+        count = self._assembler.count_text
+        if not summary:
+            by = "extract"
+            summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
+            kept = shorten_text(plan.question, QUESTION_TOKENS, count)
+            if kept.strip() and kept not in summary:
+                summary = f"{summary}\n\n{UNDER_WAY}\n{kept}"
+            if not is_usable_summary(summary, plan.tokens_dropped, count):
+                reason = "no summary is smaller than what it would stand for"
+                return CompactionOutcome(changed=False, reason=reason, problem=problem)
+        reason = f"compaction ({trigger})"
+        pruned = consolidate(
+            pen,
+            self._assembler,
+            reason,
+            first_kept=plan.first_kept,
+            evicted=self._evict(state, plan, count(summary)),
+            summary=summary,
+            files=plan.files,
+            transformer=COMPACTION,
+        )
+        return CompactionOutcome(
+            changed=True,
+            reason=reason,
+            summary=summary,
+            by=by,
+            messages=plan.first_kept,
+            tokens_dropped=plan.tokens_dropped,
+            problem=problem,
+            reports=tuple(report_pruned(pruned)),
+        )
+
+    async def _summarize(
+        self, state: State, plan: CompactionPlan, messages: Sequence[Message]
+    ) -> tuple[str, str]:
+        """A summary by somebody who was asked, or why there is none."""
+        if self._summarizer is None:
+            return "", ""
+        request = await self._ask(state, plan)
+        job = CompactionJob(plan, messages[: plan.first_kept], self._wire, request)
+        limit = state.settings.summary_timeout_s
+        text = ""
+        with anyio.move_on_after(limit) as scope:
+            try:
+                text = job.read(await self._summarizer.summarize(job))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the summarizer's
+                return "", mend_text(f"the summarizer failed: {type(error).__name__}: {error}")
+        if scope.cancelled_caught:
+            return "", f"the summarizer took longer than {limit:g} s"
+        count = self._assembler.count_text
+        question = shorten_text(plan.question, QUESTION_TOKENS, count)
+        summary = finish_summary(text, plan.files, question=question)
+        if not summary:
+            return "", "the summarizer said nothing"
+        # One that saves less than half would have to be made again soon.
+        if not is_usable_summary(summary, plan.tokens_dropped // 2, count):
+            return "", "the summarizer said more than half of what it would stand for"
+        if count(text) > TOO_LONG * plan.summary_tokens:
+            return "", f"the summarizer said more than {TOO_LONG * plan.summary_tokens:,} tokens"
+        return summary, ""
+
+    async def _ask(self, state: State, plan: CompactionPlan) -> WireRequest:
+        """The request for a summary: a prefix of what was sent, and the instruction."""
+        ask = Message(role="user", blocks=(Text(summary_instruction(plan)),), id="summarize")
+        envelope = replace(
+            state.envelope,
+            cached=state.envelope.cached.until(plan.first_kept),
+            tool_texts=(),
+            uncached=(ask,),
+        )
+        # Apart from the one in use, whose totals are of the whole of history.
+        # Its counts are rough: an encoder asks only whether a prefix is long enough for a cache.
+        assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
+        prompt: Prompt = assembler.assemble(envelope, state.items, plan.first_kept)
+        most = plan.summary_tokens * TOO_LONG
+        # A summary is prose, whatever form the session's answers have.
+        options = replace(envelope.options, max_tokens=most, schema=None)
+        return WireRequest(
+            prompt=prompt,
+            target=self._target,
+            options=options,
+            blobs=await self._blobs(prompt),
+            cache_key=self._cache_key,
+            cache_ttl=state.settings.cache_ttl,
+            explicit_cache=state.settings.explicit_cache,
+        )
+
+    def _evict(self, state: State, plan: CompactionPlan, summary: int) -> tuple[Any, ...]:
+        """What leaves the library if it is too large by itself: the least wanted first, never what
+        is pinned or essential."""
+        end = len(state.envelope.cached)
+        front = self._assembler.assemble(state.envelope, state.items, end).front
+        fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
+        room = self._room.limit - fixed - plan.tokens_kept - summary - HEADER_TOKENS
+        return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
+
+
+def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
+    """What compactions and prunes on this path took out of the context, in order."""
+    state: State | None = None
+    damage: list[Damage] = []
+    for entry in path:
+        if state is None:
+            state = require_initial_state(entry)
+            continue
+        if isinstance(entry, TransformEntry):
+            for op in entry.patch.ops:
+                if isinstance(op, ResultsReplace):
+                    yield DroppedHistory(
+                        entry=entry.id,
+                        at=entry.at,
+                        by=entry.transformer,
+                        reason=op.reason,
+                        summary="The same results, shortened.",
+                        messages=tuple(m for m in state.envelope.cached if m.id == op.message),
+                    )
+                if isinstance(op, CompactionApply):
+                    end = max(0, min(op.first_kept, len(state.envelope.cached)))
+                    yield DroppedHistory(
+                        entry=entry.id,
+                        at=entry.at,
+                        by=entry.transformer,
+                        reason=op.reason,
+                        summary=op.summary,
+                        messages=state.envelope.cached.until(end).since(max(0, op.after)),
+                    )
+        state = fold_repaired(state, entry, damage)
+
+
+def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
+    """What a person should know of a compaction: that it did not help, or how it was made."""
+    if compacted is None:
+        return ()
+    said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
+        compacted.problem
+    )
+    if compacted.changed or compacted.idle:
+        return said
+    return (*said, f"compaction would not help: {compacted.reason}")
+
+
+def compaction_boundaries(
+    compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
+) -> tuple[Boundary, ...]:
+    if compacted is not None and compacted.changed:
+        return (Boundary(kind="compaction", reason=compacted.reason),)
+    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
+    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
+
+
+def cut_reports(
+    earlier: Sequence[tuple[str, int]], before: CompactionOutcome | None
+) -> tuple[LeftOut, ...]:
+    """What gave way to summaries since the last request, at the end of its turn or by hand."""
+    if before is not None:
+        # The same cut, which reports itself.
+        earlier = earlier[:-1]
+    return tuple(
+        LeftOut(
+            what="history",
+            reason="history",
+            detail=f"{gone} earlier messages gave way to a summary: {reason}",
+        )
+        for reason, gone in earlier
+    )

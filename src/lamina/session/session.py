@@ -1,0 +1,519 @@
+"""A session: prepares turns, commits replies, and appends both to its journal before it says so.
+
+Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from lamina.assembly.boundary import consolidate
+from lamina.errors import UsageError
+from lamina.journal import State
+from lamina.notes.names import NoteNames
+from lamina.ports import (
+    Clock,
+    JournalStore,
+    MemorySource,
+    OpenJournal,
+    Summarizer,
+    TargetBook,
+    WebSource,
+    WorkspaceSource,
+)
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
+from lamina.session import calls, members, tree
+from lamina.session.compactor import CompactionOutcome, DroppedHistory, find_dropped_history
+from lamina.session.members import SessionItem
+from lamina.session.turn import Turn
+from lamina.session.turns import INDEX_BYTES, Turns
+from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
+from lamina.sources.changes import LibraryChange, bring_up_to_date, compare_library
+from lamina.sources.hook_runs import read_op
+from lamina.sources.hooks import Hooks
+from lamina.sources.selector import Selector
+from lamina.values.damage import Damage
+from lamina.values.entry import (
+    CustomEntry,
+    Entry,
+    ForgetEntry,
+    InfoEntry,
+    ItemEntry,
+    OpeningEntry,
+    PinEntry,
+    SessionEntry,
+    SettingsEntry,
+)
+from lamina.values.envelope import Envelope, Options
+from lamina.values.item import Item, ItemId, key_of
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.values.patch import (
+    Display,
+    ItemLay,
+    Patch,
+    PatchOp,
+    SystemPartSet,
+    ToolsReplace,
+)
+from lamina.values.request import LeftOut
+from lamina.values.settings import Settings, Target
+from lamina.values.tool import Decision, OfferedTool
+
+if TYPE_CHECKING:
+    from lamina.sources.note_search import WorkspaceSearch
+
+
+class Session:
+    """One conversation. Make one with `lamina.open_session`; close it, or use it in `async with`,
+    so that others can open it."""
+
+    def __init__(
+        self,
+        opened: OpenJournal,
+        *,
+        store: JournalStore,
+        book: TargetBook,
+        clock: Clock,
+        workspace: WorkspaceSource,
+        hooks: Hooks | None = None,
+        summarizer: Summarizer | None = None,
+        selector: Selector | None = None,
+        web: WebSource | None = None,
+        memory: MemorySource | None = None,
+        searcher: "WorkspaceSearch | None" = None,
+    ) -> None:
+        self._record = Record(opened, clock)
+        self._bench = Layouts(book, self._record)
+        self._store = store
+        self._clock = clock
+        self.workspace = workspace
+        # What searches its notes, if it has any.
+        self.searcher = searcher
+        self._web = web
+        self._hydrator = AttachmentReader(workspace, store, web)
+        self.hooks = hooks.copy() if hooks else Hooks()
+        self._turns = Turns(
+            self._record, self._bench, self._hydrator, store, self.hooks, summarizer,
+            selector or Selector(), memory,
+        )  # fmt: skip
+        # What was made for this session and ends with it.
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets go of the session's file. What was prepared and not committed stays as it is."""
+        async with self._turns.lock:
+            try:
+                await self._bench.index(least=INDEX_BYTES)
+            finally:
+                try:
+                    await self._record.close()
+                finally:
+                    for close in self.closing:
+                        await close()
+
+    @property
+    def id(self) -> str:
+        return self._record.state.session.session
+
+    @property
+    def turns(self) -> Turns:
+        """The turns of this session, for runners."""
+        return self._turns
+
+    def target(self, name: str | None = None) -> Target:
+        """Whom the session talks to, or what is known of another target.
+
+        Raises:
+            UnknownTarget: there is none of that name.
+        """
+        return self._bench.choose(name, self.settings)
+
+    @property
+    def state(self) -> State:
+        return self._record.state
+
+    @property
+    def envelope(self) -> Envelope:
+        return self.state.envelope
+
+    @property
+    def settings(self) -> Settings:
+        return self.state.settings
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry of the session, abandoned branches included, in order of writing."""
+        return tuple(self._record.entries.values())
+
+    @property
+    def path(self) -> tuple[Entry, ...]:
+        """The entries from the header to where the session goes on: all that counts."""
+        return self._record.path(self.state.leaf)
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """What was wrong with the journal when it was opened."""
+        return self._record.damage
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last request was prepared and never answered."""
+        return self.state.open_request is not None
+
+    # -- a turn ----------------------------------------------------------------------------------
+
+    async def prepare(
+        self,
+        text: str,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+        tool_texts: Iterable[ToolText] = (),
+    ) -> Turn:
+        """The next request: what was typed, with what applies to it.
+
+        `attach` takes workspace paths and items; `lamina.attach` gives them a priority.
+        `tool_texts` are results of planned tools, for this request only.
+
+        Raises:
+            BudgetError: what must be sent does not fit.
+            PrefixMoved: bytes already sent would move without a recorded reason.
+            TurnState: tool calls of the turn before still wait for their results.
+        """
+        return await self._turns.prepare(text, attach, target, tuple(tool_texts))
+
+    async def current_turn(self) -> Turn | None:
+        """The turn that was left in the middle, as after a restart: one whose request was never
+        answered (send `request()` again and commit), or one whose calls wait for their results
+        (`resume` it). None if the last turn is complete."""
+        return await self._turns.current()
+
+    async def compact(self) -> CompactionOutcome:
+        """Lets the older part of history give way to a summary, now. What it dropped stays in the
+        journal: see `compactions`.
+
+        Raises:
+            TurnState: a request is open.
+        """
+        return await self._turns.compact()
+
+    @property
+    def compactions(self) -> tuple[DroppedHistory, ...]:
+        """What compactions and prunes took out of the context of this path, with its messages."""
+        return tuple(find_dropped_history(self.path))
+
+    # -- calls that wait -------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """Calls of the last answer that have no result yet."""
+        return calls.waiting_calls(self._record)
+
+    async def keep_result(self, result: ToolResult) -> None:
+        """Writes down what a tool gave while other calls of its turn still wait: it is not run
+        again, whatever happens. `resume` takes it up with the rest."""
+        async with self._turns.lock:
+            await calls.keep_result(self._record, result)
+
+    async def keep_decision(
+        self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
+    ) -> None:
+        """Writes down what a person decided of a call; a `planned` one is of no answer."""
+        async with self._turns.lock:
+            await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
+
+    async def give_up(self, why: str = "The call was not run: the turn was stopped.") -> bool:
+        """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
+        result, the rest gets `why`. False if none waits."""
+        async with self._turns.lock:
+            return await calls.give_up(self._record, self.hooks, why)
+
+    # -- what is in ------------------------------------------------------------------------------
+
+    async def items(self) -> tuple[SessionItem, ...]:
+        """The rules, references and tools of the session: what its agent always includes, then what
+        was added by hand; what of it is missing is said to be."""
+        return await members.list_items(self._turns, self.state)
+
+    async def add(self, what: str) -> bool:
+        """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`) to the
+        session. False if it is in already.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        async with self._turns.lock:
+            return await members.add(self._record, self._turns, what)
+
+    async def remove(self, what: str) -> bool:
+        """Takes a rule, a reference or a tool out of the session; it stays out, also of search,
+        until it is added. False if it was not there.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        async with self._turns.lock:
+            return await members.remove(self._record, self._turns, what)
+
+    # -- what stays ------------------------------------------------------------------------------
+
+    async def pin(self, what: Attachable) -> bool:
+        """Makes an item essential, named every turn and kept at boundaries. False if it was.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        async with self._turns.lock:
+            found = await self._hydrator.read(what, self.state)
+            if not found.attachments:
+                why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
+                raise UsageError(f"cannot pin: {why}")
+            # What comes along with it does so every turn, and is worth what it is worth.
+            item = found.attachments[0].item
+            if item.kind in ("folder", "tag"):
+                raise UsageError(
+                    f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter"
+                )
+            if item.id in self.state.pinned:
+                return False
+            pen = self._record.pen()
+            if (item.id, item.version) not in pen.state.items:
+                pen.write(ItemEntry, item=item)
+            pen.write(PinEntry, item=item.id, version=item.version)
+            await self._record.keep(pen.written, pen.state)
+            return True
+
+    async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
+        """Lays items down before anything is asked: in the library, or behind what was sent. Gives
+        back what could not be had."""
+        async with self._turns.lock:
+            pen = self._record.pen()
+            missing: list[LeftOut] = []
+            ops: list[PatchOp] = []
+            for what in attach:
+                found = await self._hydrator.read(what, self.state)
+                missing += found.left_out
+                for item in (attachment.item for attachment in found.attachments):
+                    if (item.id, item.version) not in pen.state.items:
+                        pen.write(ItemEntry, item=item)
+                    standing = pen.state.standing.get(item.id)
+                    op = ItemLay(item=item.id, version=item.version)
+                    if not (standing and standing.current == item.version) and op not in ops:
+                        ops.append(op)
+            if ops:
+                title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
+                pen.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
+            await self._record.keep(pen.written, pen.state)
+            return tuple(missing)
+
+    async def look(self, what: Attachable) -> Attachments:
+        """What an attachment would bring, or why it cannot be had; nothing is attached."""
+        async with self._turns.lock:
+            return await self._hydrator.read(what, self.state, keep=False)
+
+    async def check(self) -> tuple[LibraryChange, ...]:
+        """What stands in the context and is no longer as the workspace has it: edited, moved,
+        deleted. Changes nothing; `refresh` does."""
+        async with self._turns.lock:
+            found = await compare_library(self.state, self._hydrator)
+            return tuple(comparison.change for comparison in found)
+
+    async def refresh(self) -> tuple[LibraryChange, ...]:
+        """Brings what stands up to date: present versions are laid down, and what was deleted or
+        moved leaves at the next boundary. Gives what changed."""
+        async with self._turns.lock:
+            found = await compare_library(self.state, self._hydrator, keep=True)
+            pen = self._record.pen()
+            bring_up_to_date(pen, found)
+            await self._record.keep(pen.written, pen.state)
+            return tuple(comparison.change for comparison in found)
+
+    async def unpin(self, what: str) -> bool:
+        """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
+        return await self._mark(what, self.state.pinned, PinEntry, pinned=False)
+
+    async def forget(self, what: str) -> bool:
+        """Lets an item leave the library at the next boundary. False if none stands there."""
+        standing = {each for each in self.state.standing if each not in self.state.forgotten}
+        return await self._mark(what, standing, ForgetEntry)
+
+    async def _mark(
+        self, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
+    ) -> bool:
+        async with self._turns.lock:
+            named = _named(what, among)
+            if not named:
+                return False
+            pen = self._record.pen()
+            for each in named:
+                pen.write(kind, item=each, **fields)
+            await self._record.keep(pen.written, pen.state)
+            return True
+
+    async def set_system(self, name: str, text: str, *, reason: str) -> None:
+        """Sets one system part: a boundary once something was sent, hence the reason."""
+        op = SystemPartSet(name=name, text=text, reason=reason)
+        await self.apply("session.set_system", op)
+
+    async def set_tools(self, tools: Sequence[ToolDefinition], *, reason: str) -> None:
+        """Replaces the tools, which stand first on every wire."""
+        await self.apply("session.set_tools", ToolsReplace(tools=tuple(tools), reason=reason))
+
+    async def apply(self, transformer: str, *ops: PatchOp, display: Display | None = None) -> None:
+        """Applies patch operations, whole or not at all.
+
+        Raises:
+            InvalidPatch: an op is wrong; nothing was changed.
+        """
+        async with self._turns.lock:
+            pen = self._record.pen()
+            pen.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
+            await self._record.keep(pen.written, pen.state)
+
+    async def consolidate(self, reason: str) -> bool:
+        """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
+        if not reason.strip():
+            raise UsageError("consolidating moves bytes already sent: give a reason")
+        async with self._turns.lock:
+            pen = self._record.pen()
+            target = self._bench.choose(None, self.settings)
+            assembler = self._bench.assembler_for(target, self.settings.promotion)
+            consolidate(pen, assembler, reason)
+            await self._record.keep(pen.written, pen.state)
+            return bool(pen.written)
+
+    async def change(self, **settings: Any) -> Settings:
+        """Changes settings of this session from the next turn on.
+
+        Raises:
+            InvalidSetting: a value is out of range.
+            UsageError: there is no such setting.
+        """
+        async with self._turns.lock:
+            try:
+                changed = replace(self.settings, **settings)
+            except TypeError as error:
+                raise UsageError(f"no such setting: {error}") from error
+            self._bench.choose(None, changed)
+            pen = self._record.pen()
+            pen.write(SettingsEntry, settings=changed)
+            await self._record.keep(pen.written, pen.state)
+            return changed
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    async def navigate(self, entry: str, *, summary: str = "") -> tree.TreePosition:
+        """Goes on at another entry; a question is left in front of, so that it can be asked anew.
+        `summary` tells the model what came of the branch that is left.
+
+        Raises:
+            UnknownSession: there is no such entry.
+        """
+        async with self._turns.lock:
+            return await tree.navigate(self._record, entry, summary)
+
+    async def label(self, entry: str, text: str) -> None:
+        """Gives an entry a name; an empty one takes it away."""
+        async with self._turns.lock:
+            await tree.label(self._record, entry, text)
+
+    async def rename(self, name: str) -> None:
+        """Gives the session a name that people are shown."""
+        async with self._turns.lock:
+            pen = self._record.pen()
+            pen.write(InfoEntry, name=name.strip())
+            await self._record.keep(pen.written, pen.state)
+
+    async def note(self, kind: str, data: Any = None) -> None:
+        """Keeps data of an application's own in the journal; it is part of no context."""
+        async with self._turns.lock:
+            pen = self._record.pen()
+            pen.write(CustomEntry, kind=kind, data=data)
+            await self._record.keep(pen.written, pen.state)
+
+    async def open_again(
+        self,
+        given: Mapping[str, str],
+        ops: Sequence[PatchOp] = (),
+        *,
+        settings: Settings | None = None,
+        options: Options | None = None,
+        always: tuple[Item, ...] | None = None,
+    ) -> None:
+        """Takes what is given otherwise than the last time, in one write. `given` are digests of
+        it; called by `lamina.open_session`.
+
+        Raises:
+            UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
+        """
+        async with self._turns.lock:
+            pen = self._record.pen()
+            if settings is not None and settings != self.settings:
+                self._bench.choose(None, settings)
+                pen.write(SettingsEntry, settings=settings)
+            if ops:
+                title = "Given anew when the session was opened"
+                pen.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
+            pen.write(OpeningEntry, given=dict(given), options=options, included=always)
+            await self._record.keep(pen.written, pen.state)
+
+    async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
+        """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
+        its journal with this one; prompts begin with the same bytes, so caches are shared.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            UsageError: there is a session of that id.
+        """
+        async with self._turns.lock:
+            leaf = self.state.leaf
+            if at is not None:
+                leaf = tree.end_of(self._record, self._record.find(at)).id
+            return await self._copy(self._record.path(leaf), session)
+
+    async def save_as(self, session: str | None = None) -> "Session":
+        """The whole tree as another session: for when the file of this one is gone."""
+        async with self._turns.lock:
+            return await self._copy(self.entries, session)
+
+    async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
+        name = session or await tree.free_id(self._store, self.id)
+        await tree.copy_entries(entries, self._store, name, self._clock.now())
+        copy = Session(
+            await self._store.open(name),
+            store=self._store,
+            book=self._bench.book,
+            clock=self._clock,
+            workspace=self.workspace,
+            hooks=self.hooks,
+            summarizer=self._turns.compactions.summarizer,
+            selector=self._turns.selector,
+            web=self._web,
+            memory=self._turns.memory,
+            searcher=self.searcher,
+        )
+        copy.closing = list(self.closing)
+        return copy
+
+
+def _named(what: str, among: Iterable[ItemId]) -> list[ItemId]:
+    """The items that are meant: by id, by path or name, or by the one name that fits."""
+    items = list(among)
+    found = [item for item in items if what in (item, key_of(item))]
+    if found:
+        return found
+    meant = NoteNames(map(key_of, items)).resolve(what).path
+    return [item for item in items if key_of(item) == meant]
+
+
+def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
+    """The header of a new session."""
+    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)

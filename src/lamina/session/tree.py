@@ -1,0 +1,135 @@
+"""Moving about in a session's tree, and copying out of it.
+
+Law: nothing is taken away. Going elsewhere is an entry like any other, so the chosen position
+survives a restart; what is left stays as a branch.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import UsageError
+from lamina.journal import awaits_results
+from lamina.ports import JournalStore
+from lamina.record.record import Record
+from lamina.values.entry import (
+    BranchSummaryEntry,
+    Entry,
+    InfoEntry,
+    LabelEntry,
+    LeafEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+    SessionEntry,
+)
+
+
+class TreePosition(Struct, frozen=True, kw_only=True):
+    """Where a session went. `text` is the question that stood there, to be asked anew."""
+
+    entry: str
+    text: str = ""
+
+
+async def navigate(record: Record, target: str, summary: str) -> TreePosition:
+    """Goes on at `target`, or in front of it if it is a question, which can then be asked anew.
+
+    Raises:
+        UnknownSession: there is no such entry.
+    """
+    entry = end_of(record, record.find(target))
+    text = ""
+    if isinstance(entry, MessageEntry) and entry.message.role == "user":
+        text = entry.message.text
+        entry = record.entries[entry.parent or ""]
+    left = record.state.leaf
+    pen = record.pen(record.state_at(entry.id))
+    if summary.strip() and awaits_results(pen.state):
+        raise UsageError(
+            f"calls wait for their results at {entry.id!r}, and nothing can stand between them; "
+            f"go there without a summary, or to another entry"
+        )
+    if summary.strip():
+        pen.write(BranchSummaryEntry, branch=left, summary=summary.strip())
+    else:
+        pen.write(LeafEntry)
+    await record.keep(pen.written, pen.state)
+    return TreePosition(entry=entry.id, text=text)
+
+
+def end_of(record: Record, entry: Entry) -> Entry:
+    """A request or its answer means all of it: where the answer was closed, if it was."""
+    match entry:
+        case RequestEntry():
+            request = entry.id
+        case MessageEntry(parent=str(parent)) if entry.message.role == "assistant":
+            request = parent
+        case _:
+            return entry
+    replies = [
+        entry
+        for entry in record.entries.values()
+        if isinstance(entry, ReplyEntry) and entry.request == request
+    ]
+    return replies[-1] if replies else entry
+
+
+async def label(record: Record, target: str, text: str) -> None:
+    entry = record.find(target)
+    pen = record.pen()
+    pen.write(LabelEntry, target=entry.id, label=text.strip())
+    await record.keep(pen.written, pen.state)
+
+
+def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """Every label that stands, by the entry it is on."""
+    labels: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, LabelEntry):
+            labels[entry.target] = entry.label
+    return {target: text for target, text in labels.items() if text}
+
+
+def name_of(entries: Sequence[Entry]) -> str:
+    """What a person called the session, else its first question."""
+    names = [entry.name for entry in entries if isinstance(entry, InfoEntry) and entry.name]
+    if names:
+        return names[-1]
+    for entry in entries:
+        if isinstance(entry, MessageEntry) and entry.message.role == "user":
+            line = entry.message.text.strip().partition("\n")[0]
+            if line:
+                return line if len(line) <= 80 else f"{line[:79]}…"
+    return ""
+
+
+async def free_id(store: JournalStore, session: str) -> str:
+    """An id for a copy of a session that no session has."""
+    number = 2
+    while await store.has(f"{session}-{number}"):
+        number += 1
+    return f"{session}-{number}"
+
+
+async def copy_entries(
+    entries: Sequence[Entry], store: JournalStore, session: str, at: float
+) -> None:
+    """Writes `entries` as a session of their own; they keep their ids, so that what refers to an
+    entry still does.
+
+    Raises:
+        UsageError: there is a session of that id.
+    """
+    header, *rest = entries
+    assert isinstance(header, SessionEntry)
+    if await store.has(session):
+        raise UsageError(f"there is a session {session!r} already; choose another id")
+    copied = replace(header, session=session, forked_from=header.session, at=at)
+    opened = await store.create(copied)
+    try:
+        if rest:
+            await opened.append(rest)
+    finally:
+        await opened.close()

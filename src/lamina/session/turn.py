@@ -1,0 +1,202 @@
+"""A turn in the hands of someone with a client of their own: request, send, commit, resume."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import mend_text
+from lamina.errors import TurnStateError, UsageError
+from lamina.layers import measure_layers
+from lamina.ports import Wire
+from lamina.values.entry import RequestEntry
+from lamina.values.item import Attachment
+from lamina.values.message import Message, ToolCall, ToolResult
+from lamina.values.prompt import LayerSize, Prompt
+from lamina.values.request import CacheVerdict, RequestContext
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+if TYPE_CHECKING:
+    from lamina.session.turns import Turns
+
+Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
+
+
+class CommitOutcome(Struct, frozen=True, kw_only=True):
+    """What came of committing a reply."""
+
+    message: Message
+    verdict: CacheVerdict
+    warnings: tuple[str, ...] = ()
+
+
+class Turn:
+    """One prepared request, and after `commit` its answer."""
+
+    def __init__(
+        self,
+        *,
+        turns: "Turns",
+        entry: RequestEntry,
+        wire: Wire,
+        wire_request: WireRequest,
+        attachments: tuple[Attachment, ...],
+        reply: Reply | None = None,
+        verdict: CacheVerdict | None = None,
+        message: Message | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self._turns = turns
+        self._entry = entry
+        self._wire = wire
+        self._wire_request = wire_request
+        self._attachments = attachments
+        self._reply = reply
+        self._message = message
+        self.verdict = verdict
+        self._warnings = warnings
+
+    # -- what is about to be sent ----------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        return self._entry.id
+
+    @property
+    def prompt(self) -> Prompt:
+        return self._wire_request.prompt
+
+    @property
+    def context(self) -> RequestContext:
+        """What the request was built from and why, and what was left out."""
+        return self._entry.context
+
+    @property
+    def layers(self) -> tuple[LayerSize, ...]:
+        return measure_layers(self.prompt)
+
+    @property
+    def layer_digests(self) -> dict[str, str]:
+        return {size.layer: size.digest for size in self.layers}
+
+    @property
+    def processed_text(self) -> str:
+        """The user message as the model gets it. Computed, never stored."""
+        return "".join(segment.text for segment in self.prompt.asked)
+
+    def request(self) -> dict[str, Any]:
+        """The request in the target's wire form: keyword arguments for the vendor's client."""
+        return self._wire.encode(self._wire_request)
+
+    # -- what came back --------------------------------------------------------------------------
+
+    async def commit(self, reply: object, *, end: bool = True) -> "Turn":
+        """Takes the provider's reply (the SDK's object or the body as a dict), appends answer and
+        usage, and gives the answered turn. With `end=False` hooks and compaction of a turn's end
+        are left out: for an answer that somebody stopped.
+
+        Raises:
+            ReplyError: the reply cannot be read; the turn stays open.
+            TurnState: the turn is not open.
+        """
+        decoded = reply if isinstance(reply, Reply) else self._wire.decode(reply)
+        kept = await self._turns.commit(self._entry, self.prompt, decoded, end=end)
+        return Turn(
+            turns=self._turns,
+            entry=self._entry,
+            wire=self._wire,
+            wire_request=self._wire_request,
+            attachments=self._attachments,
+            reply=decoded,
+            verdict=kept.verdict,
+            message=kept.message,
+            warnings=kept.warnings,
+        )
+
+    async def resume(self, results: Results) -> "Turn":
+        """The next request of this turn, with the results of the calls it waits for.
+
+        `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text`
+        and optionally `is_error`.
+
+        Raises:
+            TurnState: no calls are pending.
+            UsageError: a call has no result, or a result no call.
+        """
+        if not self.pending:
+            raise TurnStateError("no tool calls are pending: commit a reply that has some first")
+        ordered = self._pair(results)
+        return await self._turns.resume(self._entry, ordered, self._attachments)
+
+    async def overflowed(self) -> "Turn":
+        """The turn anew, smaller: for when the provider says that the request is too long. The
+        request that failed is left, history is compacted, and the question stands again; once per
+        question.
+
+        Raises:
+            TurnState: the turn is not open.
+            WindowExceeded: compacting would not help, or was done before in this turn.
+        """
+        return await self._turns.retry_smaller(self._entry, self._attachments)
+
+    @property
+    def answer(self) -> str:
+        """The text of the answer; empty before `commit`."""
+        return self._message.text if self._message else ""
+
+    @property
+    def message(self) -> Message | None:
+        return self._message
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """Tool calls that wait for their results."""
+        return self._message.calls if self._message else ()
+
+    @property
+    def usage(self) -> Usage | None:
+        return self._reply.usage if self._reply else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know: of the request, of hooks that failed, of the turn's end."""
+        return self.context.warnings + self._warnings
+
+    @property
+    def stop(self) -> str:
+        return self._reply.stop if self._reply else ""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the reply ended without its terminator."""
+        return self._reply is not None and not self._reply.complete
+
+    def _pair(self, results: Results) -> list[ToolResult]:
+        given: dict[str, ToolResult] = {}
+        pairs = results.items() if isinstance(results, Mapping) else None
+        listed: Iterable[ToolResult | Mapping[str, Any]] = (
+            ({"call_id": call, "text": text} for call, text in pairs) if pairs else results  # type: ignore[assignment]
+        )
+        for each in listed:
+            result = each if isinstance(each, ToolResult) else _read_result(each)
+            given[result.call_id] = result
+        missing = [call.id for call in self.pending if call.id not in given]
+        unknown = sorted(set(given) - {call.id for call in self.pending})
+        if missing or unknown:
+            raise UsageError(
+                f"results do not match the pending calls: missing {missing!r}, unknown {unknown!r}"
+            )
+        return [
+            replace(given[call.id], name=call.name, text=mend_text(given[call.id].text))
+            for call in self.pending
+        ]
+
+
+def _read_result(value: Mapping[str, Any]) -> ToolResult:
+    call = value.get("call_id") or value.get("tool_call_id") or value.get("tool_use_id")
+    text = value.get("text", value.get("content"))
+    if not isinstance(call, str) or not isinstance(text, str):
+        raise UsageError(f"a result needs 'call_id' and 'text' as strings: {dict(value)!r}")
+    return ToolResult(call_id=call, name="", text=text, is_error=bool(value.get("is_error", False)))

@@ -1,0 +1,464 @@
+"""Turns, in order: replay, hydrate, hooks, compaction, layers, budget, prefix; then the answer.
+
+Law: everything is decided before anything is written, and written before it is acknowledged.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import anyio
+from msgspec.structs import replace
+
+from lamina.assembly.draft import Draft
+from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
+from lamina.assembly.page import Page
+from lamina.assembly.planner import plan_results, plan_turn
+from lamina.assembly.report import sizes_of
+from lamina.codec import mend_text, require_text
+from lamina.errors import LaminaError, MessageDropped, TurnStateError, WindowExceeded
+from lamina.journal import State, awaits_results
+from lamina.ports import JournalStore, MemorySource, Summarizer
+from lamina.record.branch import page_beside, page_for_question
+from lamina.record.layouts import Layouts, left_in_cache, previous_reply
+from lamina.record.record import Record
+from lamina.session.compactions import Compactions
+from lamina.session.compactor import (
+    CompactionOutcome,
+    compaction_boundaries,
+    compaction_warnings,
+    cut_reports,
+)
+from lamina.session.turn import CommitOutcome, Turn
+from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
+from lamina.sources.changes import change_warnings
+from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
+from lamina.sources.hook_runs import run_context_hooks, run_ephemeral_hooks, run_message_hooks
+from lamina.sources.hooks import Hooks
+from lamina.sources.memory import update_memory
+from lamina.sources.secrets import typed_secret_warnings
+from lamina.sources.selector import Selector
+from lamina.values.entry import (
+    PROBLEM,
+    CustomEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+)
+from lamina.values.item import Attachment
+from lamina.values.message import Image, Message, Text, ToolResult, ToolText
+from lamina.values.prompt import Prompt
+from lamina.values.request import LeftOut
+from lamina.values.settings import Target
+from lamina.values.tool import Toolset
+from lamina.values.wire import Reply, WireRequest
+
+# How much there must be to read before an index pays.
+INDEX_BYTES = 1 << 16
+# What a question goes without, tried again or not.
+WITHOUT = (*ABSENCE_REASONS, "still_out")
+DROPPED = "lamina.dropped"
+
+
+class Turns:
+    """Prepares, commits and resumes the turns of one session, one after the other."""
+
+    def __init__(
+        self,
+        record: Record,
+        bench: Layouts,
+        hydrator: AttachmentReader,
+        store: JournalStore,
+        hooks: Hooks,
+        summarizer: Summarizer | None,
+        selector: Selector,
+        memory: MemorySource | None = None,
+    ) -> None:
+        self.lock = anyio.Lock(fast_acquire=True)
+        self._record = record
+        self._bench = bench
+        self._hydrator = hydrator
+        self._store = store
+        self._hooks = hooks
+        self.compactions = Compactions(record, bench, summarizer, self._blobs)
+        self.selector = selector
+        self.memory = memory
+        # What could be called when the last question was asked.
+        self.toolset = Toolset()
+        # Whoever runs tools says how to ask for them, also before anything is asked.
+        self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
+        # What a person should know before anything is sent: once, with the next request.
+        self._untold = [f"journal: {damage}" for damage in record.damage]
+        # Whether the session went on from an earlier opening, since when files may have changed.
+        self._compare_due = record.state.last_sent is not None
+
+    @property
+    def bench(self) -> Layouts:
+        """How requests are laid out, for those who have to know their size."""
+        return self._bench
+
+    async def hydrate(self, attach: Iterable[Attachable]) -> Attachments:
+        """Everything that applies to the next turn, for a runner that looks at it before it asks;
+        `prepare` takes it, so that nothing is read twice."""
+        async with self.lock:
+            return await self._hydrator.hydrate(attach, self._record.state)
+
+    async def prepare(
+        self,
+        text: str,
+        attach: Iterable[Attachable],
+        target: str | None,
+        tool_texts: tuple[ToolText, ...],
+        *,
+        starting: bool = False,
+        toolset: Toolset | None = None,
+        hydrated: Attachments | None = None,
+    ) -> Turn:
+        """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
+        can be called now; without one the tools stay as they are. `hydrated` is what came of
+        `attach`, for those who looked at it first."""
+        require_text(text, "the message")
+        async with self.lock:
+            pen = page_for_question(self._record, self._bench)
+            chosen = self._bench.choose(target, pen.state.settings)
+            message, warnings = await self._hook_question(pen, text)
+            question = message.text
+            warnings += typed_secret_warnings(question, pen.state.settings.secrets)
+            if self.memory is not None:
+                warnings += await update_memory(pen, self.memory)
+            self.toolset = toolset or self.toolset
+            choosing = TurnChoices(self.selector, self._bench, pen, chosen, question)
+            tools = await choosing.tools(toolset)
+            if starting:
+                await run_context_hooks(
+                    self._hooks, "before_agent_start", pen, target=chosen.name, message=message
+                )
+                # They ran for the question, not for this request: a retry goes back to here.
+                pen.began_at = pen.state.leaf
+            found = hydrated or await self._hydrator.hydrate(attach, pen.state)
+            if self._compare_due:
+                self._compare_due = False
+                warnings += await change_warnings(pen.state, self._hydrator, found)
+            found = await choosing.guides(found, tools)
+            return await self._ask(
+                pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
+            )
+
+    async def _ask(
+        self,
+        pen: Page,
+        target: Target,
+        message: Message,
+        found: Attachments,
+        tool_texts: tuple[ToolText, ...] = (),
+        warnings: tuple[str, ...] = (),
+        *,
+        tools: ChosenTools | None = None,
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """Sends a question; `before` is the compaction that an overflow asked for."""
+        tools = tools or NO_TOOLS
+        earlier = pen.state.cuts
+        await run_context_hooks(
+            self._hooks, "before_request", pen, target=target.name, message=message
+        )
+        promotion = pen.state.settings.promotion
+        items = [attachment.item for attachment in found.attachments]
+        question = message.text
+        texts = [question, *[text.text for text in tool_texts]]
+        compacted = before or await self.compactions.if_due(pen, target, promotion, texts, items)
+        if compacted and compacted.changed and not before:
+            pen = await self.compactions.keep(pen)
+        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
+        assembler = self._bench.assembler_for(target, promotion)
+        draft = Draft(
+            text=question,
+            attachments=in_wire_order(found.attachments),
+            target=target,
+            room=self._bench.room(target, pen.state),
+            left_out=found.left_out,
+            tools=tools.tools,
+            allowed_tools=tools.allowed,
+            tool_texts=tool_texts,
+            ephemera=added,
+            warnings=(*warnings, *found.warnings, *compaction_warnings(compacted)),
+            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=compaction_boundaries(compacted, earlier),
+            retry=before is not None,
+        )
+        plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+        if plan.state.pictured:
+            await self._blobs(plan.prompt, plan.state)  # raises before anything is written
+        await self._record.keep(plan.entries, plan.state)
+        self._untold.clear()
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+
+    async def commit(
+        self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
+    ) -> CommitOutcome:
+        """Appends an answer and what it cost."""
+        async with self.lock:
+            state = self._record.state
+            self._require_open(request)
+            verdict = self._bench.judge(state, request, reply)
+            pen = self._record.pen()
+            message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self._hooks, self._record.id, message, state.envelope
+            )
+            pen.write(MessageEntry, message=message, interrupted=not reply.complete)
+            pen.write(
+                ReplyEntry,
+                request=request.id,
+                usage=reply.usage,
+                stop=reply.stop,
+                model=reply.model,
+                verdict=verdict,
+                warnings=warnings,
+                provider_id=reply.id,
+                missed=reply.missed,
+            )
+            await self._record.keep(pen.written, pen.state)
+            self._bench.remember(request, prompt, state)
+            if end and not awaits_results(self._record.state):
+                warnings += await self._end_turn(request, message)
+            await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
+            return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
+
+    async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
+        """What hooks make of a turn that is over, and compaction if it is due. The answer is kept
+        by now: what goes wrong here is written down and said, and takes nothing away."""
+        pen = self._record.pen()
+        try:
+            await run_context_hooks(
+                self._hooks, "turn_end", pen, target=request.target, message=answer
+            )
+            await self._record.keep(pen.written, pen.state)
+            target = self._bench.book.find(request.target)
+            promotion = self._record.state.settings.promotion
+            pen = self._record.pen()
+            compacted = await self.compactions.if_due(pen, target, promotion, at_end=True)
+            if compacted and compacted.changed:
+                await self.compactions.keep(pen)
+            return compaction_warnings(compacted)
+        except LaminaError as error:
+            pen = self._record.pen()
+            problem = {"where": "turn_end", "problem": mend_text(str(error))}
+            pen.write(CustomEntry, kind=PROBLEM, data=problem)
+            await self._record.keep(pen.written, pen.state)
+            return (f"after the turn: {error}",)
+
+    async def resume(
+        self,
+        request: RequestEntry,
+        results: Sequence[ToolResult],
+        attachments: tuple[Attachment, ...],
+    ) -> Turn:
+        """The turn's next request, with the results of its calls."""
+        async with self.lock:
+            unanswered = self._record.state.open_request
+            pen = (
+                page_beside(self._record, self._bench, unanswered)
+                if unanswered
+                else self._record.pen()
+            )
+            state = pen.state
+            if state.last_sent is None or state.last_sent.id != request.id:
+                raise TurnStateError("only the latest answer of a session can be resumed")
+            if not awaits_results(state):
+                raise TurnStateError("the calls of this turn have their results already")
+            message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
+            message, warnings = await run_message_hooks(
+                self._hooks, self._record.id, message, state.envelope
+            )
+            return await self._answer_calls(pen, request, message, attachments, warnings)
+
+    async def _answer_calls(
+        self,
+        pen: Page,
+        request: RequestEntry,
+        message: Message,
+        attachments: tuple[Attachment, ...],
+        warnings: tuple[str, ...] = (),
+        *,
+        left_out: Sequence[LeftOut] | None = None,
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """Sends results; `request` is the one whose answer called for them."""
+        earlier = pen.state.cuts
+        target = self._bench.book.find(request.target)
+        await run_context_hooks(
+            self._hooks, "before_request", pen, target=target.name, message=message
+        )
+        given = [block for block in message.blocks if isinstance(block, ToolResult)]
+        texts = [result.text for result in given]
+        # A turn goes on as it began; changed settings hold from the next one on.
+        promotion = request.promotion
+        compacted = before or await self.compactions.if_due(pen, target, promotion, texts)
+        if compacted and compacted.changed and not before:
+            pen = await self.compactions.keep(pen)
+        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
+        assembler = self._bench.assembler_for(target, promotion)
+        draft = Draft(
+            target=target,
+            room=self._bench.room(target, pen.state),
+            tools=request.context.tools,
+            allowed_tools=request.context.allowed_tools,
+            ephemera=added,
+            warnings=(*warnings, *compaction_warnings(compacted)),
+            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
+            boundaries=compaction_boundaries(compacted, earlier),
+            retry=before is not None,
+        )
+        plan = plan_results(
+            pen, draft, given, assembler,
+            self._bench.last_sent(pen.state, assembler), attachments,
+            request.context.left_out if left_out is None else left_out,
+        )  # fmt: skip
+        await self._record.keep(plan.entries, plan.state)
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+
+    async def current(self) -> Turn | None:
+        """The turn that was left in the middle; None if the last one is complete."""
+        async with self.lock:
+            state = self._record.state
+            waiting = awaits_results(state) and state.called_by
+            request = state.open_request or (state.last_sent if waiting else None)
+            if request is None:
+                return None
+            target = self._bench.book.find(request.target)
+            prompt = self._rebuild(request)
+            if state.open_request is not None and not prompt.turn:
+                # Its question is lost: there is nothing to send.
+                return None
+            kept = tuple(
+                Attachment(
+                    item=state.items[item.item, item.version],
+                    priority=item.priority,
+                    essential=item.essential,
+                    include=item.include,
+                    score=item.score,
+                    origin=item.origin,
+                    source=item.source,
+                    level=item.level,
+                    priority_before=item.priority_before,
+                )
+                for item in request.context.items
+                if (item.item, item.version) in state.items
+            )
+            answer = state.envelope.cached[-1] if state.open_request is None else None
+            return await self._turn_of(request, prompt, target, kept, answer)
+
+    # -- compaction ------------------------------------------------------------------------------
+
+    async def compact(self) -> CompactionOutcome:
+        """Compacts now, because somebody wants it."""
+        async with self.lock:
+            state = self._record.state
+            if state.open_request is not None:
+                raise TurnStateError("a request is open: commit its reply first, then compact")
+            target = self._bench.choose(None, state.settings)
+            pen = self._record.pen()
+            compacted = await self.compactions.now(pen, target, state.settings.promotion)
+            await self.compactions.keep(pen)
+            return compacted
+
+    async def retry_smaller(
+        self, request: RequestEntry, attachments: tuple[Attachment, ...]
+    ) -> Turn:
+        """The turn anew after a compaction: the provider said that the request is too long."""
+        async with self.lock:
+            state = self._record.state
+            self._require_open(request)
+            target = self._bench.book.find(request.target)
+            room = self._bench.room(target, state)
+            prompt = self._rebuild(request)
+            if state.retried:
+                problem = "the provider refused the request as too long after a compaction, too"
+                raise WindowExceeded(
+                    f"{problem}; shorten the message", sizes_of(prompt), room.limit
+                )
+            pen = page_beside(self._record, self._bench, request)
+            compacted = await self.compactions.now(pen, target, request.promotion, "overflow")
+            if not compacted.changed:
+                problem = f"the provider refused the request as too long, and {compacted.reason}"
+                raise WindowExceeded(problem, sizes_of(prompt), room.limit)
+            pen = await self.compactions.keep(pen, leaving=True)
+            message = self._record.message_of(request)
+            # What it went without before, it goes without again, and says so.
+            without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
+            if message.role == "tool":
+                called = pen.state.last_sent
+                assert called is not None
+                return await self._answer_calls(
+                    pen, called, message, attachments, left_out=without, before=compacted
+                )
+            question = Message(role="user", blocks=(Text(message.text),))
+            found = await self._hydrator.hydrate(attachments, pen.state)
+            found = replace(found, left_out=(*found.left_out, *without))
+            tools = ChosenTools(tools=request.context.tools, allowed=request.context.allowed_tools)
+            return await self._ask(
+                pen, target, question, found, state.envelope.tool_texts,
+                tools=tools, before=compacted,
+            )  # fmt: skip
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _rebuild(self, request: RequestEntry) -> Prompt:
+        """The prompt of a request, as it was sent."""
+        target = self._bench.book.find(request.target)
+        assembler = self._bench.assembler_for(target, request.promotion)
+        state = self._record.state_at(request.id)
+        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
+    def _require_open(self, request: RequestEntry) -> None:
+        opened = self._record.state.open_request
+        if opened is None or opened.id != request.id:
+            raise TurnStateError(
+                "this turn is not the open one: it was committed already, or another turn "
+                "was prepared after it"
+            )
+
+    async def _hook_question(self, pen: Page, text: str) -> tuple[Message, tuple[str, ...]]:
+        message = Message(role="user", blocks=(Text(text),))
+        try:
+            return await run_message_hooks(
+                self._hooks, self._record.id, message, pen.state.envelope
+            )
+        except MessageDropped as drop:
+            # Nothing disappears silently: the journal says what was dropped and by whom.
+            note = self._record.pen()
+            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
+            await self._record.keep(note.written, note.state)
+            raise
+
+    async def _turn_of(
+        self,
+        request: RequestEntry,
+        prompt: Prompt,
+        target: Target,
+        kept: tuple[Attachment, ...],
+        message: Message | None = None,
+    ) -> Turn:
+        state = self._record.state
+        wire_request = WireRequest(
+            prompt=prompt,
+            target=target,
+            options=state.envelope.options,
+            allowed_tools=request.context.allowed_tools,
+            blobs=await self._blobs(prompt) if state.pictured else {},
+            cache_key=self._record.id,
+            cache_ttl=state.settings.cache_ttl,
+            previous=previous_reply(state, target),
+            held=left_in_cache(request, self._record.entries.get(request.base or "")),
+            explicit_cache=state.settings.explicit_cache,
+        )
+        wire = self._bench.book.wire(target)
+        return Turn(
+            turns=self, entry=request, wire=wire, wire_request=wire_request,
+            attachments=kept, message=message,
+        )  # fmt: skip
+
+    async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
+        if not (state or self._record.state).pictured:
+            return {}
+        wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
+        return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}

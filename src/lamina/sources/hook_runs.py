@@ -1,0 +1,325 @@
+"""Running hooks: every result is checked before any is written."""
+
+import contextlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import copy_context
+from threading import Thread
+from typing import Any, TypeVar
+
+import anyio
+import anyio.from_thread
+import msgspec
+from anyio.lowlevel import current_token
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.page import Page
+from lamina.codec import canonical_bytes, parse_op
+from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
+from lamina.sources.hooks import ContextEvent, Drop, Hook, HookReason, Hooks, MessageEvent
+from lamina.values.envelope import Envelope
+from lamina.values.message import (
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from lamina.values.patch import (
+    CompactionApply,
+    Display,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    Patch,
+    PatchOp,
+    op_name,
+)
+
+T = TypeVar("T")
+
+
+class Ephemera(Struct, frozen=True, kw_only=True):
+    """What hooks add to one request only, who they were, and how they want it shown."""
+
+    messages: tuple[Message, ...] = ()
+    hooks: tuple[str, ...] = ()
+    displays: tuple[Display, ...] = ()
+
+
+NOTHING_ADDED = Ephemera()
+
+
+async def run_context_hooks(
+    hooks: Hooks, reason: HookReason, pen: Page, *, target: str, message: Message | None
+) -> None:
+    """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
+    before it changed; a patch that would change nothing is none.
+
+    Raises:
+        HookError: a hook failed, was too slow, or returned something that is no patch.
+        InvalidPatch: an op is wrong, or does not belong here.
+    """
+    asked = hooks.for_context(reason)
+    if not asked:
+        return
+    page = pen.copy()
+    for hook in asked:
+        event = _event(reason, page, page.state.envelope, target, message)
+        patch = await _patch_of(hook, event)
+        if patch is None:
+            continue
+        before = page.copy()
+        with _naming(hook):
+            for op in patch.ops:
+                if isinstance(op, MessagesUncachedAppend):
+                    problem = "text for one request only is added by ephemeral hooks"
+                    raise InvalidPatch(op_name(op), problem)
+            page.transform(hook.name, patch)
+            _keep_waiting(before.state.envelope, page.state.envelope, patch)
+        if page.state.envelope == before.state.envelope:
+            page = before
+    pen.take(page)
+
+
+async def run_ephemeral_hooks(
+    hooks: Hooks, pen: Page, *, target: str, message: Message
+) -> Ephemera:
+    """What hooks add to one request only. They work on a copy that is not kept.
+
+    Raises:
+        HookError, InvalidPatch: as above.
+    """
+    envelope = pen.state.envelope
+    added = NOTHING_ADDED
+    for hook in hooks.for_context("ephemeral"):
+        local = replace(envelope, uncached=envelope.uncached + added.messages)
+        patch = await _patch_of(hook, _event("ephemeral", pen, local, target, message))
+        said: list[Message] = []
+        for op in patch.ops if patch else ():
+            with _naming(hook):
+                said += _sendable(op)
+        if not patch or not said:
+            continue
+        first = len(added.messages)
+        named = (replace(message, id=f"ephemeral:{n}") for n, message in enumerate(said, first))
+        added = Ephemera(
+            messages=(*added.messages, *named),
+            hooks=(*added.hooks, hook.name),
+            displays=(*added.displays, *([patch.display] if patch.display else [])),
+        )
+    return added
+
+
+async def run_message_hooks(
+    hooks: Hooks, session: str, message: Message, envelope: Envelope
+) -> tuple[Message, tuple[str, ...]]:
+    """The message as hooks want it kept, and what went wrong with them.
+
+    Raises:
+        MessageDropped: it is a user's message and a hook dropped it.
+    """
+    asked = hooks.for_messages()
+    if not asked:
+        return message, ()
+    warnings: list[str] = []
+    for hook in asked:
+        event = MessageEvent(session=session, message=message, envelope=envelope)
+        try:
+            message = _read_message(hook, await _call(hook, event), message)
+        except MessageDropped:
+            raise
+        except HookError as error:
+            warnings.append(f"{error}; the message stays as it was")
+    return message, tuple(warnings)
+
+
+async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
+    """What the hook returned. Generators are played out here, within its time."""
+    with anyio.move_on_after(hook.timeout) as scope:
+        try:
+            if inspect.iscoroutinefunction(hook.handler):
+                result = await hook.handler(event)
+            else:
+                result = await _call_in_thread(hook, event)
+                if inspect.isawaitable(result):
+                    result = await result
+        except Exception as error:
+            if not scope.cancel_called:
+                raise HookError(hook.name, f"{type(error).__name__}: {error}") from error
+    # Also if it took the cancellation for something else: what comes too late is not used.
+    if scope.cancel_called:
+        raise HookError(hook.name, f"took longer than its {hook.timeout:g} s")
+    return result
+
+
+async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
+    """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
+    else, nor keep the process from ending."""
+    token, done = current_token(), anyio.Event()
+    outcome: list[Any] = []
+
+    def work() -> None:
+        try:
+            result = hook.handler(event)
+            outcome.append((list(result) if isinstance(result, Iterator) else result, None))
+        except Exception as error:  # noqa: BLE001 - raised where the hook is waited for
+            outcome.append((None, error))
+        # Nobody waits any more if the loop is gone.
+        with contextlib.suppress(anyio.RunFinishedError):
+            anyio.from_thread.run_sync(done.set, token=token)
+
+    # As in any thread that an application starts from here, its context comes along.
+    Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
+    await done.wait()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _event(
+    reason: HookReason, pen: Page, envelope: Envelope, target: str, message: Message | None
+) -> ContextEvent:
+    # Schemas are plain dicts, which a hook could change: it gets its own.
+    tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
+    return ContextEvent(
+        reason=reason,
+        session=pen.state.session.session,
+        target=target,
+        envelope=replace(envelope, tools=tools),
+        message=message,
+    )
+
+
+async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
+    """What a hook returned as a patch; None if it changes nothing. Everything is read anew, so
+    that it is of the right types and nobody else holds it."""
+    result = await _call(hook, event)
+    if result is None:
+        return None
+    display = None
+    listed: Any
+    if isinstance(result, Patch):
+        display, listed = result.display, result.ops
+    else:
+        listed = [result] if isinstance(result, PatchOp | Mapping) else result
+    if isinstance(listed, str | bytes | type) or not isinstance(listed, Iterable):
+        raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
+    ops: list[PatchOp] = []
+    for each in listed:
+        if not isinstance(each, PatchOp | Mapping):
+            raise HookError(hook.name, f"returned {each!r}, which is no patch operation")
+        with _naming(hook):
+            ops.append(read_op(each))
+    if not ops:
+        return None
+    try:
+        patch = Patch(ops=tuple(ops), display=_copy(display, Display) if display else None)
+        canonical_bytes(patch)
+    except (InvalidText, TypeError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what cannot be kept: {error}") from error
+    return patch
+
+
+def read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
+    """An op from outside, of which only the annotations say that it holds what it should.
+
+    Raises:
+        InvalidPatch: it does not.
+    """
+    if isinstance(op, Mapping):
+        return parse_op(op)
+    try:
+        return parse_op(msgspec.to_builtins(op))
+    except (TypeError, AttributeError) as error:
+        raise InvalidPatch(op_name(op), str(error)) from error
+
+
+def _copy(value: Any, kind: type[T]) -> T:
+    return msgspec.convert(msgspec.to_builtins(value), kind)
+
+
+@contextlib.contextmanager
+def _naming(hook: Hook) -> Iterator[None]:
+    """Says whose op it was that is wrong."""
+    try:
+        yield
+    except InvalidPatch as error:
+        raise InvalidPatch(error.op, f"{error.problem} (hook {hook.name!r})") from error
+
+
+def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
+    """Calls whose results are about to come stay last, and no others are put there."""
+    if _waiting(before) != _waiting(after):
+        problem = "calls that wait for their results stay last, and no others can be put there"
+        moved = next(
+            (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply)),
+            patch.ops[0],
+        )
+        raise InvalidPatch(op_name(moved), problem)
+
+
+def _waiting(envelope: Envelope) -> list[str]:
+    cached = envelope.cached
+    return [call.id for call in cached[-1].calls] if len(cached) else []
+
+
+def _sendable(op: PatchOp) -> list[Message]:
+    if not isinstance(op, MessagesUncachedAppend):
+        raise InvalidPatch(op_name(op), "an ephemeral hook can only append uncached messages")
+    for message in op.messages:
+        if message.role == "tool" or any(not isinstance(b, Text) for b in message.blocks):
+            problem = "uncached messages hold text of a user or assistant"
+            raise InvalidPatch(op_name(op), problem)
+    return [message for message in op.messages if message.text.strip()]
+
+
+def _read_message(hook: Hook, result: Any, message: Message) -> Message:
+    if result is None:
+        return message
+    if isinstance(result, Drop):
+        if message.role == "user":
+            raise MessageDropped(hook.name, message.text)
+        raise HookError(hook.name, f"a message of role {message.role!r} cannot be dropped")
+    if not isinstance(result, Message):
+        raise HookError(hook.name, f"returned {result!r}, which is no message")
+    try:
+        changed = replace(_copy(result, Message), id=message.id)
+        canonical_bytes(changed)
+    except (InvalidText, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what is no message: {error}") from error
+    if changed.role != message.role:
+        raise HookError(hook.name, f"a message of role {message.role!r} keeps it")
+    if problem := _problem_with(changed, message):
+        raise HookError(hook.name, problem)
+    return changed
+
+
+def _problem_with(changed: Message, message: Message) -> str:
+    """Why a message cannot be kept as a hook changed it."""
+    allowed = _BLOCKS[message.role]
+    if odd := next((block for block in changed.blocks if not isinstance(block, allowed)), None):
+        return f"a message of role {message.role!r} holds no {type(odd).__name__}"
+    if _results(changed) != _results(message):
+        return "results keep their calls and names"
+    ids = [call.id for call in changed.calls]
+    if len(set(ids)) != len(ids):
+        return "two calls have one id"
+    if not changed.text.strip() and not changed.calls and message.text.strip():
+        return "emptied the message; a user's can be dropped"
+    return ""
+
+
+# What a message of each role is made of. Attachments are not for message hooks.
+_BLOCKS: dict[str, tuple[type, ...]] = {
+    "user": (Text,),
+    "assistant": (Text, Thinking, ToolCall),
+    "tool": (ToolResult,),
+}
+
+
+def _results(message: Message) -> list[tuple[str, str]]:
+    blocks = message.blocks
+    return [(block.call_id, block.name) for block in blocks if isinstance(block, ToolResult)]

@@ -1,0 +1,39 @@
+"""A person's memory file as one part of L1.
+
+Laws: it holds what the file holds, and no clock; a change to it is a recorded reason. A file that
+cannot be read changes nothing.
+"""
+
+from lamina.assembly.page import Page
+from lamina.errors import LaminaError
+from lamina.ports import MemorySource
+from lamina.text import escape_content
+from lamina.values.patch import Display, Patch, SystemPartRemove, SystemPartSet
+
+MEMORY_PART = "user_memory"
+
+
+async def update_memory(pen: Page, memory: MemorySource) -> tuple[str, ...]:
+    """Writes down what is remembered, if it is not what stands; gives what a person should know."""
+    try:
+        text = (await memory.read()).strip()
+    except LaminaError as error:
+        return (f"memory: {error}; what was remembered before still holds",)
+    wanted = render_memory(text)
+    standing = {part.name: part.text for part in pen.state.envelope.system}.get(MEMORY_PART, "")
+    if wanted == standing:
+        return ()
+    reason = f"{memory.name} changed" if standing else f"{memory.name} was taken up"
+    op: SystemPartSet | SystemPartRemove = SystemPartSet(
+        name=MEMORY_PART, text=wanted, reason=reason
+    )
+    if not wanted:
+        reason = f"{memory.name} is empty now"
+        op = SystemPartRemove(name=MEMORY_PART, reason=reason)
+    pen.transform("lamina.memory", Patch(ops=(op,), display=Display(title=reason)))
+    return ()
+
+
+def render_memory(text: str) -> str:
+    """The part as the model reads it; empty if nothing is remembered."""
+    return f"<saved_memories>\n{escape_content(text)}\n</saved_memories>" if text else ""

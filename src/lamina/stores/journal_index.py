@@ -1,0 +1,52 @@
+"""Indexes beside their journals: made anew whenever they are missing, damaged or old.
+
+Law: an index is believed only if its own checksum is right; it is replaced whole or not at all.
+"""
+
+import os
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from lamina.journal import LineIndex
+
+_MAGIC = b"lamina-index-1\n"
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(LineIndex)
+
+
+def index_path(journal: Path) -> Path:
+    return journal.with_suffix(".index")
+
+
+def write_index(path: Path, index: LineIndex) -> None:
+    """Writes an index. It is not flushed to disk: what a crash makes of it shows.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    body = _encoder.encode(index)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(_MAGIC + crc32(body).to_bytes(4, "big") + body)
+        os.replace(draft, path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def read_index(path: Path) -> LineIndex | None:
+    """The index, or None if there is none that can be believed."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC)
+    body = memoryview(data)[head + 4 :]
+    if data[:head] != _MAGIC or int.from_bytes(data[head : head + 4], "big") != crc32(body):
+        return None
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError:
+        return None

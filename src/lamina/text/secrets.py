@@ -1,0 +1,185 @@
+"""Secrets of well-known kinds in a text, and the text without them.
+
+Laws: the same text gives the same findings and the same redacted text. What stands in place of a
+secret says its kind and nothing else of it: no digest that could be tried against a list. Text that
+was redacted holds no secrets. Time grows with the length of the text.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.text.secret_kinds import SECRET_KINDS, is_placeholder
+
+
+class SecretFinding(Struct, frozen=True, kw_only=True):
+    """A secret in a text: its kind, and where it stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+MOST_LOOKS = 8
+# Most hints hold a sign that is rare in what people type: without it none of them is looked for.
+_SIGNS = ("-", "_", ".", ":", "=", "")
+_HINTS = {
+    sign: [
+        (hint, place)
+        for place, kind in enumerate(SECRET_KINDS)
+        for hint in kind.hints
+        if sign == next(each for each in _SIGNS if each in hint)
+    ]
+    for sign in _SIGNS
+}
+
+
+def find_secrets(text: str) -> tuple[SecretFinding, ...]:
+    """The secrets in `text`, in order; none overlaps another."""
+    found: tuple[SecretFinding, ...] = ()
+    rest = text
+    # One that touches another is known as one only once the other is out of its way.
+    for _ in range(MOST_LOOKS):
+        more = _find(rest)
+        if not more:
+            break
+        found = _without_overlaps([*found, *more])
+        rest = _blanked(rest, more)
+    return found
+
+
+def _blanked(text: str, found: Sequence[SecretFinding]) -> str:
+    pieces, done = [], 0
+    for finding in found:
+        pieces += [text[done : finding.start], "[" + " " * (finding.end - finding.start - 2) + "]"]
+        done = finding.end
+    return "".join(pieces) + text[done:]
+
+
+def _find(text: str) -> tuple[SecretFinding, ...]:
+    small = _small(text)
+    found: list[SecretFinding] = []
+    # What is typed is looked through on every turn: hints first, in one plain loop.
+    hinted = {
+        place
+        for sign, hints in _HINTS.items()
+        if sign in small
+        for hint, place in hints
+        if hint in small
+    }
+    for place in sorted(hinted):
+        kind = SECRET_KINDS[place]
+        for start, end in kind.find(text):
+            found.append(SecretFinding(kind=kind.name, start=start, end=end))
+    found += _assigned(text, small)
+    return _without_overlaps(found) if found else ()
+
+
+def redact(text: str, findings: Sequence[SecretFinding]) -> str:
+    """`text` with `[redacted: kind]` for each finding, which are those of this text."""
+    pieces, done = [], 0
+    for finding in findings:
+        pieces += [text[done : finding.start], f"[redacted: {finding.kind}]"]
+        done = finding.end
+    return "".join(pieces) + text[done:]
+
+
+def describe_secrets(findings: Sequence[SecretFinding]) -> str:
+    """What was found, for a person: how many of which kind."""
+    counts = Counter(finding.kind for finding in findings)
+    kinds = ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in counts.items())
+    return f"{len(findings)} secret{'' if len(findings) == 1 else 's'} ({kinds})"
+
+
+def _small(text: str) -> str:
+    """`text` in small letters, each where it stood."""
+    small = text.lower()
+    # A few letters become two; plain ones are all that is looked for.
+    return small if len(small) == len(text) else text.translate(_ASCII_SMALL)
+
+
+_ASCII_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def _without_overlaps(found: list[SecretFinding]) -> tuple[SecretFinding, ...]:
+    """The findings by place. Those that overlap are one, of the kind that was asked for first."""
+    taken: list[tuple[int, SecretFinding]] = []
+    for rank, finding in sorted(enumerate(found), key=lambda each: each[1].start):
+        if not taken or finding.start >= taken[-1][1].end:
+            taken.append((rank, finding))
+        else:
+            before = taken.pop()
+            first, winner = min(before, (rank, finding), key=lambda each: each[0])
+            end = max(before[1].end, finding.end)
+            taken.append((first, replace(winner, start=before[1].start, end=end)))
+    return tuple(finding for _, finding in taken)
+
+
+# -- values that are called secrets --------------------------------------------------------------
+
+# By what they have in common: where that is not, none of them is.
+_NAMES = {
+    "pass": ("password", "passwd", "passphrase"),
+    "pwd": ("pwd",),
+    "secret": ("secret",),
+    "token": ("token",),
+    "key": tuple(
+        f"{of}{by}key"
+        for of in ("api", "access", "auth", "encryption", "signing")
+        for by in ("", "_", "-")
+    ),
+}
+_VALUE = re.compile(
+    # What a name may go on with, a quotation mark, and a sign; `.netrc` has a blank instead.
+    r"(?:[_-][\w-]{0,20})?[\"']?(?:\s{0,3}(?::=|=>|[:=])[ \t]{0,4}|(?<=password)[ \t]{1,4})"
+    r"(?:\"(?P<double>[^\"\s]{8,200}+)\"|'(?P<single>[^'\s]{8,200}+)'"
+    r"|(?P<bare>[^\s\"'`<>(),;&{}\[\]]{12,200}+)(?=[\s\"'`,;&}]|\Z))",
+    re.IGNORECASE,
+)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(r"[0-9a-f]{32,128}", re.IGNORECASE)
+# Names of things, places and calls: words with something between them.
+_WORD = r"(?:[A-Za-z]++[0-9]{0,3}+|[A-Za-z][0-9]{1,4}[A-Za-z]|[0-9]{1,4}+)"
+_WORDY = re.compile(rf"[._:/-]*+(?:{_WORD}[._:/@#%&?=+-]++)*+(?:{_WORD})?[._:/|-]*")
+_CODE = re.compile(
+    r"^\$|\$[({]|\\|://|\.\.|[({\[]|\w\.[a-z_]+\.|^[./~]|^arn:|^sha\d+-", re.IGNORECASE
+)
+_KINDS_BY_NAME = (("pass", "password"), ("pwd", "password"), ("key", "API key"), ("token", "token"))
+
+
+def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
+    """Values of names like `password` that were not made to be read."""
+    for name in (name for part, names in _NAMES.items() if part in small for name in names):
+        # Plain searches for plain names: a pattern of them all takes ten times as long.
+        at = small.find(name)
+        while at >= 0:
+            found = _VALUE.match(text, at + len(name))
+            if found and (group := found.lastgroup) and _is_random(found[group], group):
+                kind = next((kind for part, kind in _KINDS_BY_NAME if part in name), "secret")
+                yield SecretFinding(kind=kind, start=found.start(group), end=found.end(group))
+            at = small.find(name, at + len(name))
+
+
+def _is_random(value: str, group: str) -> bool:
+    """Whether a value has what random ones have: many different characters of several sorts, and
+    no words."""
+    if is_placeholder(value) or _UUID.fullmatch(value) or _WORDY.fullmatch(value):
+        return False
+    if _HEX.fullmatch(value):
+        return True
+    if _CODE.search(value):
+        return False
+    sorts = (
+        any(map(str.islower, value)) + any(map(str.isupper, value)) + any(map(str.isdigit, value))
+    ) + any(not each.isalnum() for each in value)  # fmt: skip
+    return sorts >= 3 and _bits(value) >= (3.3 if group == "bare" else 3.0)
+
+
+def _bits(value: str) -> float:
+    """Shannon's entropy of the characters, in bits for each."""
+    shares = (count / len(value) for count in Counter(value).values())
+    return -sum(share * math.log2(share) for share in shares)

@@ -1,0 +1,1 @@
+"""Tools from MCP servers: configuration, connections, processes and results."""

@@ -1,0 +1,214 @@
+"""One connection to an MCP server, from its start to its end.
+
+Law: the task that opens a connection closes it, whatever ends it: the server's death, a call that
+finds it dead, the time limit, a cancellation. Calls come from any task; nobody waits longer than
+they said, even while what did not answer is still being taken down.
+"""
+
+import math
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from lamina.codec import mend_text
+from lamina.errors import UsageError
+from lamina.tools.limits import say_seconds
+from lamina.tools.mcp_client.config import ServerConfig
+from lamina.tools.mcp_client.endpoint import Endpoint
+from lamina.tools.mcp_client.process import ServerProcess
+from lamina.tools.mcp_client.transport_watch import watch_end
+
+if TYPE_CHECKING:
+    from mcp.client import Client, IncomingMessage
+    from mcp_types import CallToolResult, Tool
+
+MOST_TOOLS = 1000
+MOST_ABOUT = 1000
+_MOST_PAGES = 100
+
+
+class Connection:
+    """`settled` comes when it is open or has failed; `ended` when nothing of it is left."""
+
+    def __init__(self, config: ServerConfig, seconds: float, grace: float) -> None:
+        self.config = config
+        self.settled = anyio.Event()
+        self.ended = anyio.Event()
+        self.deadline = anyio.current_time() + seconds
+        # The tools as the server lists them, and whether it has said since that they changed.
+        self.tools: tuple[Tool, ...] = ()
+        self.has_more_tools = False
+        # What the server says of itself.
+        self.about = ""
+        self.is_stale = False
+        self.was_open = False
+        self._seconds = seconds
+        self._over = anyio.Event()
+        self._client: Client | None = None
+        self._place = Endpoint(config) if config.url else ServerProcess(config, grace)
+        self._problem = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.was_open and not self._over.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        return self._place.pid
+
+    @property
+    def problem(self) -> str:
+        """Why it is not open, with what the server said at last."""
+        said = self._problem or (
+            "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
+        )
+        words = self._place.last_words
+        return f"{said} ({words})" if words else said
+
+    @property
+    def last_words(self) -> str:
+        return self._place.last_words
+
+    @property
+    def forgot_us(self) -> bool:
+        return self._place.forgot_us
+
+    def close(self) -> None:
+        """Has it taken down by the task that runs it."""
+        self._over.set()
+
+    async def run(self) -> None:
+        """Opens the connection and holds it until it is over. Only a cancellation gets out."""
+        try:
+            with anyio.CancelScope(deadline=self.deadline) as limit:
+                async with self._opened() as client, anyio.create_task_group() as tasks:
+                    self._client = client
+                    self.about = mend_text((client.instructions or "")[:MOST_ABOUT])
+                    await self.list_tools()
+                    limit.deadline = math.inf
+                    self.was_open = True
+                    self.settled.set()
+                    tasks.start_soon(self._follow, client)
+                    await self._over.wait()
+                    tasks.cancel_scope.cancel()
+        # The SDK fails in any way a server makes it fail; that is this server's problem alone.
+        except Exception as error:  # noqa: BLE001
+            self._problem = self._say(error)
+        finally:
+            self._over.set()
+            self._client = None
+            self.settled.set()
+            self.ended.set()
+
+    async def list_tools(self) -> None:
+        """Lists the tools again.
+
+        Raises:
+            MCPError: the server refuses, or is gone.
+        """
+        from mcp import MCPError
+        from mcp_types import METHOD_NOT_FOUND
+
+        client = self._live()
+        self.is_stale = False
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await client.list_tools(cursor=cursor)
+            except MCPError as error:
+                if error.code == METHOD_NOT_FOUND:
+                    break  # a server without tools
+                raise
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(tools) > MOST_TOOLS:
+                break
+        self.has_more_tools = cursor is not None or len(tools) > MOST_TOOLS
+        self.tools = tuple(tools[:MOST_TOOLS])
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> "CallToolResult":
+        """Calls a tool; whatever the SDK raises is raised."""
+        return await self._live().call_tool(tool, dict(arguments))
+
+    def _live(self) -> "Client":
+        if self._client is None:
+            raise anyio.ClosedResourceError
+        return self._client
+
+    def _say(self, error: BaseException) -> str:
+        """The first plain error in a group of groups, in words."""
+        if isinstance(error, UsageError):
+            return str(error)  # without the SDK there is nothing else to tell apart
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        command = self.config.command
+        if isinstance(error, FileNotFoundError) and command and error.filename == command:
+            return f"there is no command {command!r}; install it, or give its whole path"
+        said = str(error).strip()
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+            return "it broke off before it answered"
+        if isinstance(error, OSError | MCPError) and said:
+            return said
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator["Client"]:
+        # Slow to import, and only needed by those who have servers.
+        await anyio.to_thread.run_sync(_load_sdk)
+        from mcp.client import Client
+        from mcp_types import Implementation
+
+        async with Client(
+            watch_end(self._place.connect(), self._over),
+            message_handler=self._hear,
+            client_info=Implementation(name="lamina", version=version("lamina")),
+            # We know when a list is stale, and ask only then.
+            cache=None,
+        ) as client:
+            yield client
+
+    async def _hear(self, message: "IncomingMessage") -> None:
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self.is_stale = True
+
+    async def _follow(self, client: "Client") -> None:
+        """Since 2026-07-28 a server tells of changes only those who subscribe."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import SubscriptionLost
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        tools = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        if not (tools and tools.list_changed):
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self.is_stale = True
+        except (MCPError, SubscriptionLost, TimeoutError):
+            # What came between is not known; to list once more costs little.
+            self.is_stale = True
+
+
+def _load_sdk() -> None:
+    import logging
+
+    try:
+        import mcp.client.streamable_http  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "MCP servers need the mcp package; install it with: pip install 'lamina[mcp]'"
+        ) from error
+    # Without a handler Python prints the SDK's warnings to the terminal.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())

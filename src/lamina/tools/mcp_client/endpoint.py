@@ -1,0 +1,69 @@
+"""An MCP server at an address, over streamable HTTP.
+
+Law: what the address answers that is not MCP is remembered as its status, so that a person learns
+more than that it failed; the address itself, which may hold a secret, is not shown."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from lamina.tools.mcp_client.config import ServerConfig
+from lamina.tools.mcp_client.process import MOST_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client._transport import TransportStreams
+
+_CONNECT_SECONDS = 30.0
+_ADVICE = {
+    401: "check the headers of its entry",
+    403: "check the headers of its entry",
+    404: "check its url, which often ends in /mcp",
+    405: "check its url, which often ends in /mcp",
+}
+
+
+class Endpoint:
+    """A server's address. `connect` is a transport for the MCP client."""
+
+    # Nothing runs here.
+    pid: int | None = None
+
+    @property
+    def forgot_us(self) -> bool:
+        """Whether it has just refused a request before looking into it, as a server does that was
+        started anew and knows nothing of our session: 404 by the protocol, 400 by many."""
+        return self._refused in (400, 404)
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._refused = 0
+
+    @property
+    def last_words(self) -> str:
+        """With which status it refused us last, if it did."""
+        if not self._refused:
+            return ""
+        advice = _ADVICE.get(self._refused)
+        return f"it answers HTTP {self._refused}" + (f"; {advice}" if advice else "")
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator["TransportStreams"]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with (
+            httpx2.AsyncClient(
+                headers=self._config.headers,
+                # None for reading: calls have a limit of their own, and a subscription has none.
+                timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+                event_hooks={"response": [self._note]},
+            ) as http,
+            streamable_http_client(
+                self._config.url, http_client=http, max_sse_event_size=MOST_MESSAGE_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+    async def _note(self, response: "httpx2.Response") -> None:
+        self._refused = response.status_code if response.status_code >= 400 else 0

@@ -1,0 +1,230 @@
+"""An MCP server as a process: JSON lines in and out, its stderr kept from the terminal.
+
+Law: whatever the process does, it is gone with everything it started when this is left: asked
+first, then told, then killed. What it prints that is no message is passed over; what is too large
+to be one ends the connection before it fills the memory.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from lamina.tools.mcp_client.config import ServerConfig
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+    from mcp.shared.message import SessionMessage
+
+MOST_MESSAGE_BYTES = 64 * 1024 * 1024
+_KEPT_WORDS = 4096
+_LONGEST_WORD = 300
+_FLUSH_SECONDS = 0.5
+_POLL_SECONDS = 0.01
+
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+
+
+class ServerProcess:
+    """A server's process. `connect` is a transport for the MCP client."""
+
+    # It has no session that could outlive it.
+    forgot_us = False
+
+    def __init__(self, config: ServerConfig, grace: float) -> None:
+        self._config = config
+        # Seconds between asking (stdin is closed), telling (SIGTERM) and killing.
+        self._grace = grace
+        self._words = b""
+        self._process: anyio.abc.Process | None = None
+        # What it did that no process may do.
+        self.fault = ""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def last_words(self) -> str:
+        """How it ended, if it has, and the last line it wrote to stderr."""
+        lines = self._words.decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        words = [self.fault] if self.fault else []
+        code = self._process.returncode if self._process else None
+        if code is not None and not self.fault:
+            words.append(f"signal {-code}" if code < 0 else f"exit code {code}")
+        if said:
+            words.append(f"its last words: {said[-1][-_LONGEST_WORD:]!r}")
+        return ", ".join(words)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator["TransportStreams"]:
+        """Starts the process, and takes it down.
+
+        Raises:
+            OSError: there is no such command, or it cannot be run.
+        """
+        from mcp.client.stdio import get_default_environment
+
+        # A cancellation between the start and the task group would lose the process.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                [_executable(self._config.command), *self._config.args],
+                env=get_default_environment() | self._config.env,
+                cwd=self._config.cwd,
+                start_new_session=True,
+            )
+        self._process = process
+        heard, inbox = anyio.create_memory_object_stream[Any](0)
+        outbox, said = anyio.create_memory_object_stream[Any](0)
+        flushed = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._listen, process, heard)
+            tasks.start_soon(self._speak, process, said, heard, flushed)
+            tasks.start_soon(self._keep_words, process)
+            try:
+                yield inbox, outbox
+            finally:
+                # Bounded at every step, so it may hold up a cancellation.
+                with anyio.CancelScope(shield=True):
+                    inbox.close()
+                    outbox.close()
+                    with anyio.move_on_after(_FLUSH_SECONDS):
+                        await flushed.wait()
+                    await _take_down(process, self._grace)
+                    for stream in (heard, said):
+                        stream.close()
+                tasks.cancel_scope.cancel()
+
+    async def _listen(
+        self, process: anyio.abc.Process, heard: "MemoryObjectSendStream[SessionMessage]"
+    ) -> None:
+        assert process.stdout is not None
+        try:
+            with heard, suppress(*_GONE):
+                await self._read_lines(process.stdout, heard)
+        finally:
+            # A server that is stuck in writing does not see that it is asked to go.
+            with anyio.move_on_after(3 * self._grace, shield=True), suppress(*_GONE):
+                while True:
+                    await process.stdout.receive()
+
+    async def _read_lines(
+        self, stdout: anyio.abc.ByteReceiveStream, heard: "MemoryObjectSendStream[SessionMessage]"
+    ) -> None:
+        held: list[bytes] = []
+        size = 0
+        async for chunk in stdout:
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                # Joined once per line: to add each chunk to the last would copy it over and over.
+                await _deliver(b"".join((*held, line)), heard)
+                held, size = [], 0
+            held.append(rest)
+            size += len(rest)
+            if size > MOST_MESSAGE_BYTES:
+                self.fault = f"it sent a message of more than {MOST_MESSAGE_BYTES:,} bytes"
+                return
+
+    async def _speak(
+        self,
+        process: anyio.abc.Process,
+        said: "MemoryObjectReceiveStream[SessionMessage]",
+        heard: "MemoryObjectSendStream[SessionMessage]",
+        flushed: anyio.Event,
+    ) -> None:
+        assert process.stdin is not None
+        try:
+            with said:
+                async for message in said:
+                    line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await process.stdin.send(line.encode() + b"\n")
+        except _GONE:
+            # It hears nothing any more: whoever waits for an answer is told so.
+            heard.close()
+        finally:
+            flushed.set()
+
+    async def _keep_words(self, process: anyio.abc.Process) -> None:
+        assert process.stderr is not None
+        with suppress(*_GONE):
+            async for chunk in process.stderr:
+                self._words = (self._words + chunk)[-_KEPT_WORDS:]
+
+
+async def _deliver(line: bytes, heard: "MemoryObjectSendStream[SessionMessage]") -> None:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return  # a banner, a log line, bytes: no message of ours
+    await heard.send(SessionMessage(message))
+
+
+async def _take_down(process: anyio.abc.Process, grace: float) -> None:
+    """Asks, tells, kills: the process and all that it started in its session."""
+    if process.stdin is not None:
+        with suppress(*_GONE):
+            await process.stdin.aclose()
+    await _until(lambda: process.returncode is not None, grace)
+    for sign in _SIGNS:
+        if not _signal_group(process.pid, sign):
+            break
+        await _until(
+            lambda: process.returncode is not None and not _signal_group(process.pid, 0), grace
+        )
+    # Pipes that something outside of the session still holds would keep the transport open; it
+    # has no public way to be closed without waiting for them.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+    await anyio.lowlevel.checkpoint()
+
+
+async def _until(done: Callable[[], bool], seconds: float) -> None:
+    """Looks until it is so, or for so long. `wait()` would wait for the pipes, too,
+    which a grandchild may hold."""
+    with anyio.move_on_after(seconds):
+        while not done():  # noqa: ASYNC110 - the kernel sets no event of ours
+            await anyio.sleep(_POLL_SECONDS)
+
+
+if sys.platform == "win32":
+    _SIGNS = (signal.SIGTERM,)
+
+    def _executable(command: str) -> str:
+        # Commands such as npx are scripts there, which are only found by their whole name.
+        return shutil.which(command) or command
+
+    def _signal_group(pid: int, sign: int) -> bool:
+        """Ends the process; what it started is not known there."""
+        with suppress(OSError):
+            os.kill(pid, sign or signal.SIGTERM)
+        return False
+
+else:
+    _SIGNS = (signal.SIGTERM, signal.SIGKILL)
+
+    def _executable(command: str) -> str:
+        return command
+
+    def _signal_group(pid: int, sign: int) -> bool:
+        """Signals all of a session; whether anything of it was there."""
+        try:
+            os.killpg(pid, sign)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True  # something is there, and is not ours to signal
+        return True

@@ -1,0 +1,259 @@
+"""One MCP server for as long as it is wanted: connected when first needed, again when it died.
+
+Law: a server that keeps failing is left in peace for longer and longer, and a process that fails
+too often in a row is not started again; whoever asks meanwhile is told why, at once.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.codec import canonical_bytes, mend_text
+from lamina.errors import InvalidText
+from lamina.tools.limits import cut_text, say_seconds
+from lamina.tools.mcp_client.config import ServerConfig
+from lamina.tools.mcp_client.connection import MOST_TOOLS, Connection
+from lamina.tools.mcp_client.result import read_result
+from lamina.tools.offered_tool import label_of, offer_tool
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset, WithheldTool
+
+# A server that was never reached does not hold up every turn while it is tried again.
+_SECOND_LOOK_SECONDS = 2.0
+_LAST_WORDS_SECONDS = 1.0
+_REFUSALS = {"Session terminated", "Server returned an error response"}
+
+
+class ServerPatience(Struct, frozen=True, kw_only=True):
+    """How long servers are waited for, and how often they are tried."""
+
+    connect: float = 20.0
+    # After a failure nobody tries for so long, each time twice as long, up to `longest`.
+    rest: float = 2.0
+    longest: float = 60.0
+    # Failures in a row after which a process is not started again.
+    starts: int = 5
+    # Of a process that is to go: between being asked, being told and being killed.
+    grace: float = 2.0
+
+
+class Server:
+    """A server by its configuration; its connections run in `tasks`."""
+
+    def __init__(
+        self, config: ServerConfig, tasks: TaskGroup, patience: ServerPatience, max_characters: int
+    ) -> None:
+        self.config = config
+        self._tasks = tasks
+        self._patience = patience
+        self._max_characters = max_characters
+        self._connection: Connection | None = None
+        self._was_reached = False
+        self._failures = 0
+        self._rest_until = 0.0
+        self._offered: tuple[object, Toolset] = (None, Toolset())
+
+    @property
+    def pid(self) -> int | None:
+        current = self._connection
+        return current.pid if current and not current.ended.is_set() else None
+
+    async def tools(self) -> Toolset:
+        """What the server offers, or that it cannot be reached."""
+        connection = await self._connected()
+        if isinstance(connection, str):
+            return self._unreachable(connection)
+        if connection.is_stale:
+            try:
+                with anyio.fail_after(self._patience.connect):
+                    await connection.list_tools()
+            # Whatever goes wrong here is the server's, and concerns it alone.
+            except Exception as error:  # noqa: BLE001
+                connection.close()  # of no use any more; the next who asks opens another
+                return self._unreachable(f"its tools cannot be listed: {_words(error)}")
+        if self._offered[0] is not connection.tools:
+            self._offered = (connection.tools, self._offer(connection))
+        return self._offered[1]
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], digest: str) -> ToolOutput:
+        """Calls a tool that was offered with this digest."""
+        try:
+            canonical_bytes(arguments)
+        except (InvalidText, TypeError, OverflowError, RecursionError) as error:
+            return _failed(f"These arguments cannot be sent: {error}")
+        output = await self._call_once(tool, arguments, digest)
+        # A server that forgot us has done nothing: it is asked once more, in a new session.
+        if output is None:
+            output = await self._call_once(tool, arguments, digest)
+        return output or _failed(f"The server {self.config.name!r} ends every session at once")
+
+    async def _call_once(
+        self, tool: str, arguments: Mapping[str, Any], digest: str
+    ) -> ToolOutput | None:
+        """What came of a call; None if the server does not know our session any more."""
+        name = self.config.name
+        connection = await self._connected()
+        if isinstance(connection, str):
+            return _failed(f"The server {name!r} cannot be reached: {connection}")
+        if not self._still_offers(connection, digest):
+            return _failed(
+                f"{tool!r} was not called: the server {name!r} was started again, and now "
+                f"describes it in other words or has it no more"
+            )
+        with anyio.move_on_after(self.config.timeout):
+            try:
+                result = await connection.call(tool, arguments)
+                self._failures = 0
+                return read_result(result, self._max_characters)
+            # What a tool does wrong is its result, and the SDK raises in many ways.
+            except Exception as error:  # noqa: BLE001
+                return await self._read_failure(connection, error)
+        return _failed(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
+
+    def retry(self) -> None:
+        """Forgets past failures: the next who asks has it tried at once."""
+        self._failures = 0
+        self._rest_until = 0.0
+
+    async def _connected(self) -> Connection | str:
+        """An open connection, or why there is none."""
+        current = self._connection
+        if current is not None and current.settled.is_set() and not current.is_open:
+            with anyio.move_on_after(self._patience.connect):
+                await current.ended.wait()
+        current = self._connection
+        if current is None or current.ended.is_set():
+            if problem := self._refusal():
+                return problem
+            current = self._start()
+        wait = current.deadline - anyio.current_time()
+        if self._failures and not self._was_reached:
+            wait = min(wait, _SECOND_LOOK_SECONDS)
+        with anyio.move_on_after(max(wait, 0)):
+            await current.settled.wait()
+        if current.is_open:
+            self._was_reached = True
+            return current
+        if current.ended.is_set():
+            return self._refusal() or current.problem
+        if anyio.current_time() < current.deadline:
+            return "it is being tried once more, and has not answered yet"
+        return current.problem
+
+    def _start(self) -> Connection:
+        self._connection = Connection(self.config, self._patience.connect, self._patience.grace)
+        self._tasks.start_soon(self._hold, self._connection)
+        return self._connection
+
+    async def _hold(self, connection: Connection) -> None:
+        started = anyio.current_time()
+        await connection.run()
+        now = anyio.current_time()
+        if connection.was_open and now - started >= self._patience.longest:
+            self._failures = 0  # it did its work for long; that it ended is no sign of a loop
+        self._failures += 1
+        # One that worked is missed at once; one that never did can wait.
+        steps = self._failures - (2 if connection.was_open else 1)
+        pause = self._patience.rest * 2 ** min(steps, 16) if steps >= 0 else 0.0
+        self._rest_until = now + min(pause, self._patience.longest)
+
+    def _refusal(self) -> str:
+        """Why it is not tried now, if it is not."""
+        if self._connection is None:
+            return ""
+        problem = self._connection.problem
+        if not self.config.url and self._failures >= self._patience.starts:
+            return (
+                f"{problem}; it failed {self._failures} times in a row and is not started again. "
+                f"Mend it or disable it, and begin anew"
+            )
+        left = self._rest_until - anyio.current_time()
+        if left > 0:
+            return f"{problem}; it is tried again in {max(1, round(left))} s"
+        return ""
+
+    def _unreachable(self, problem: str) -> Toolset:
+        held = WithheldTool(what=self.config.name, reason="unreachable", detail=mend_text(problem))
+        return Toolset(withheld=(held,))
+
+    def _offer(self, connection: Connection) -> Toolset:
+        config = self.config
+        tools: list[OfferedTool] = []
+        withheld = [*self._complaints(connection)]
+        for tool in connection.tools:
+            if config.is_disabled(tool.name):
+                continue
+            made = offer_tool(
+                config.name,
+                tool.name,
+                tool.description or "",
+                tool.input_schema,
+                config.permission_of(tool.name),
+                config.include_of(tool.name),
+            )
+            if isinstance(made, WithheldTool):
+                withheld.append(made)
+            else:
+                tools.append(replace(made, about=connection.about))
+        return Toolset(tools=tuple(tools), withheld=tuple(withheld))
+
+    def _complaints(self, connection: Connection) -> list[WithheldTool]:
+        """A tool that a person spoke of and the server does not have: it may be another one that
+        they meant to forbid."""
+        names = [tool.name for tool in connection.tools]
+        found = []
+        for name in self.config.tools:
+            if name not in names:
+                near = get_close_matches(name, names, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "remove it"
+                detail = f"the configuration speaks of it, and the server has no such tool; {hint}"
+                label = label_of(self.config.name, name)
+                found.append(WithheldTool(what=label, reason="invalid", detail=detail))
+        if connection.has_more_tools:
+            detail = f"it lists more than {MOST_TOOLS:,} tools; those after them are not offered"
+            found.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
+        return found
+
+    def _still_offers(self, connection: Connection, digest: str) -> bool:
+        if self._offered[0] is not connection.tools:
+            self._offered = (connection.tools, self._offer(connection))
+        return any(tool.digest == digest for tool in self._offered[1].tools)
+
+    async def _read_failure(self, connection: Connection, error: Exception) -> ToolOutput | None:
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        code = error.code if isinstance(error, MCPError) else None
+        # The SDK's own words for an answer that is no JSON-RPC.
+        if connection.forgot_us and str(error) in _REFUSALS:
+            connection.close()
+            return None
+        gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
+        if gone or code == CONNECTION_CLOSED or not connection.is_open:
+            connection.close()
+            # Its last words come with its end.
+            with anyio.move_on_after(_LAST_WORDS_SECONDS):
+                await connection.ended.wait()
+            return _failed(
+                f"The server {self.config.name!r} broke off during the call: {connection.problem}. "
+                f"Whether the call took effect is not known; the server is tried again when it is "
+                f"next needed"
+            )
+        self._failures = 0
+        said = _words(error)
+        if str(error) in _REFUSALS:
+            said = f"{said} ({connection.last_words})"
+        return _failed(cut_text(said, self._max_characters))
+
+
+def _words(error: BaseException) -> str:
+    said = str(error).strip()
+    return said or type(error).__name__
+
+
+def _failed(text: str) -> ToolOutput:
+    return ToolOutput(text=mend_text(text), is_error=True)

@@ -1,0 +1,135 @@
+"""The tools of MCP servers.
+
+Law: a server in trouble costs its own tools and nothing else. What is offered was reviewed: a
+tool whose words changed since a person agreed to it is not offered, and is not called either.
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from lamina.errors import UsageError
+from lamina.tools.approvals import Approvals
+from lamina.tools.limits import MOST_CHARACTERS
+from lamina.tools.mcp_client.config import ServerList
+from lamina.tools.mcp_client.server import Server, ServerPatience
+from lamina.tools.offered_tool import tool_name_of, without_duplicates
+from lamina.values.tool import OfferedTool, ToolOutput, Toolset
+
+
+class McpServers:
+    """MCP servers as a tool host. Open while it is entered (`async with`): servers are connected
+    when tools are first asked for, and none of their processes is left when it is left."""
+
+    def __init__(
+        self,
+        config: ServerList,
+        *,
+        approvals: Approvals | None = None,
+        patience: ServerPatience | None = None,
+        max_characters: int = MOST_CHARACTERS,
+    ) -> None:
+        self._config = config
+        self._approvals = approvals
+        self._patience = patience or ServerPatience()
+        self._max_characters = max_characters
+        self._tasks: TaskGroup | None = None
+        self._servers: dict[str, Server] = {}
+        # By the name a model is told.
+        self._offered: dict[str, tuple[Server, OfferedTool]] = {}
+
+    async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise UsageError("these MCP servers are open already; open them once")
+        tasks = self._tasks = anyio.create_task_group()
+        await tasks.__aenter__()
+        self._servers = {
+            server.name: Server(server, tasks, self._patience, self._max_characters)
+            for server in self._config.servers
+        }
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        tasks, self._tasks = self._tasks, None
+        self._offered = {}
+        if tasks is None:
+            return None
+        tasks.cancel_scope.cancel()
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            return await tasks.__aexit__(kind, error, trace)
+        # Any other error is not the group's business, which would wrap it.
+        await tasks.__aexit__(None, None, None)
+        return None
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes of the servers that are running, by server."""
+        found = {name: server.pid for name, server in self._servers.items()}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
+    async def toolset(self) -> Toolset:
+        """The tools of all servers, in the order of the configuration and of each server.
+
+        Raises:
+            UsageError: the host is not open.
+        """
+        self._require_open()
+        found: dict[str, Toolset] = {}
+
+        async def ask(name: str, server: Server) -> None:
+            found[name] = await server.tools()
+
+        async with anyio.create_task_group() as tasks:
+            for name, server in self._servers.items():
+                tasks.start_soon(ask, name, server)
+        listed = [found[name] for name in self._servers]
+        whole = without_duplicates(tool for each in listed for tool in each.tools)
+        reviewed = Toolset(tools=whole.tools)
+        if self._approvals is not None:
+            reviewed = await self._approvals.review(whole.tools)
+        home = {tool.id: name for name in self._servers for tool in found[name].tools}
+        self._offered = {
+            tool.definition.name: (self._servers[home[tool.id]], tool) for tool in reviewed.tools
+        }
+        unusable = [held for each in listed for held in each.withheld]
+        return Toolset(
+            tools=reviewed.tools,
+            withheld=(*self._config.problems, *unusable, *whole.withheld, *reviewed.withheld),
+        )
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Calls a tool that was offered.
+
+        Raises:
+            UsageError: the host is not open.
+        """
+        self._require_open()
+        if name not in self._offered:
+            await self.toolset()
+        if name not in self._offered:
+            return ToolOutput(text=f"No MCP server offers a tool {name!r}", is_error=True)
+        server, tool = self._offered[name]
+        return await server.call(tool_name_of(tool.id), arguments, tool.digest)
+
+    def retry(self, server: str) -> None:
+        """Has a server that failed too often tried again.
+
+        Raises:
+            UsageError: there is no such server.
+        """
+        if server not in self._servers:
+            known = ", ".join(map(repr, self._servers)) or "none"
+            raise UsageError(f"there is no server {server!r}; there are: {known}")
+        self._servers[server].retry()
+
+    def _require_open(self) -> None:
+        if self._tasks is None:
+            raise UsageError("these MCP servers are not open; use `async with` around them")

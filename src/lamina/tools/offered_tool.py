@@ -1,0 +1,96 @@
+"""From what a server or a function says of a tool to what is offered.
+
+Law: what is offered can be sent to every provider; what cannot is withheld, with its reason.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from lamina.codec import digest_value, mend_text
+from lamina.errors import InvalidText
+from lamina.schemas import check_schema
+from lamina.tools.names import exposed_name
+from lamina.values.item import Include, ItemId, tool_id
+from lamina.values.message import ToolDefinition
+from lamina.values.tool import OfferedTool, Permission, Toolset, WithheldTool
+
+# Functions belong to no server.
+NO_SERVER = ""
+
+
+def label_of(server: str, name: str) -> str:
+    return f"{server} · {name}" if server else name
+
+
+def offer_tool(
+    server: str,
+    name: str,
+    description: str,
+    schema: Any,
+    permission: Permission,
+    include: Include = "always",
+) -> OfferedTool | WithheldTool:
+    """The tool as it is offered, or why it cannot be."""
+    label = label_of(server, mend_text(name))
+    parameters = _as_object(schema)
+    problem = check_schema(parameters)
+    if problem is None and parameters.get("type") != "object":
+        problem = f"its arguments are to be an object, not {parameters.get('type')!r}"
+    if problem is None:
+        try:
+            offered = _offer(server, mend_text(name), mend_text(description), parameters)
+            return replace(offered, permission=permission, include=include)
+        except (InvalidText, TypeError, OverflowError, RecursionError) as error:
+            problem = str(error)
+    return WithheldTool(
+        what=label,
+        reason="invalid",
+        detail=f"the schema of its arguments cannot be used: {problem}. Tell whoever makes it, "
+        f"or disable the tool in the configuration",
+    )
+
+
+def _offer(server: str, name: str, description: str, parameters: dict[str, Any]) -> OfferedTool:
+    exposed = exposed_name(server, name) if server else name
+    return OfferedTool(
+        id=tool_id(server, name),
+        definition=ToolDefinition(name=exposed, description=description, parameters=parameters),
+        # Of what the tool says of itself, not of what it is called towards a model.
+        digest=digest_value([server, name, description, parameters]),
+        label=label_of(server, name),
+    )
+
+
+def _as_object(schema: Any) -> Any:
+    """Tools without arguments often say nothing at all; providers want to hear it."""
+    if schema is None:
+        schema = {}
+    if isinstance(schema, dict) and schema.get("type", "object") == "object":
+        return {"properties": {}, **schema, "type": "object"}
+    return schema
+
+
+def tool_name_of(id: ItemId) -> str:
+    """The tool's part of its id."""
+    return id.partition("/")[2]
+
+
+def without_duplicates(tools: Iterable[OfferedTool]) -> Toolset:
+    """The first of each name; a model could not say which of two it means."""
+    first: dict[str, OfferedTool] = {}
+    withheld: list[WithheldTool] = []
+    for tool in tools:
+        name = tool.definition.name
+        holder = first.setdefault(name, tool)
+        if holder is not tool:
+            withheld.append(
+                WithheldTool(
+                    what=tool.label,
+                    reason="duplicate",
+                    detail=f"{holder.label!r} is already offered as {name!r}; rename one of them, "
+                    f"or disable one",
+                )
+            )
+    return Toolset(tools=tuple(first.values()), withheld=tuple(withheld))

@@ -1,0 +1,191 @@
+"""A function's parameters as a JSON Schema, and arguments back to what the function takes.
+
+Law: the schema promises exactly what `convert` accepts, save that a value in the wrong JSON type
+("5" for a number) is taken where its meaning is plain.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from lamina.errors import UsageError
+from lamina.tools.docstrings import parameter_texts
+
+_REFERENCE = "#/$defs/"
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class Parameters:
+    """What a function takes by name."""
+
+    def __init__(self, schema: dict[str, Any], shape: type[Struct]) -> None:
+        self.schema = schema
+        self._shape = shape
+
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function wants them; those left out are left to its defaults.
+
+        Raises:
+            msgspec.ValidationError: they are not such arguments.
+        """
+        given = dict(arguments)
+        try:
+            value = msgspec.convert(given, self._shape, str_keys=True)
+        except msgspec.ValidationError:
+            try:
+                value = msgspec.convert(given, self._shape, str_keys=True, strict=False)
+            except msgspec.ValidationError:
+                value = None
+            if value is None:
+                raise  # what was wrong with it as it stood
+        fields = {name: getattr(value, name) for name in self._shape.__struct_fields__}
+        return {name: field for name, field in fields.items() if field is not UNSET}
+
+
+def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
+    """The parameters of a function; those that a `functools.partial` has filled are not shown.
+
+    Raises:
+        UsageError: one of them cannot be given by name, or not as JSON.
+    """
+    try:
+        signature = inspect.signature(function)
+        hints = get_type_hints(_annotated(function), include_extras=True)
+    except (NameError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"tool {name!r}: its signature cannot be read: {error}") from error
+    filled = function.keywords if isinstance(function, partial) else {}
+    wanted = [
+        parameter for parameter in signature.parameters.values() if parameter.name not in filled
+    ]
+    texts = parameter_texts(inspect.getdoc(function))
+    fields: list[Any] = []
+    for parameter in wanted:
+        kind = _kind(parameter, hints, name)
+        if parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, kind))
+        else:
+            # The function knows its default best: one that can change must not be copied here.
+            fields.append((parameter.name, kind | UnsetType, UNSET))
+        for text in _own_texts(kind)[:1]:
+            texts[parameter.name] = text
+    shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    return Parameters(_schema(shape, wanted, texts), shape)
+
+
+def _annotated(function: Any) -> Any:
+    """What holds the annotations: of an object that can be called, its `__call__`."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _kind(parameter: inspect.Parameter, hints: Mapping[str, Any], name: str) -> Any:
+    where = f"tool {name!r}, parameter {parameter.name!r}"
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
+            raise UsageError(
+                f"{where}: a model gives arguments by name, so *args and **kwargs "
+                f"cannot be offered; name what it takes, or wrap it in a function that does"
+            )
+        case inspect.Parameter.POSITIONAL_ONLY:
+            raise UsageError(
+                f"{where}: a model gives arguments by name, and this one has none; "
+                f"remove the '/' from its signature"
+            )
+    if parameter.name not in hints:
+        raise UsageError(
+            f"{where}: it has no annotation, so a model would not know what to give; "
+            f"add one (typing.Any if it is to take anything)"
+        )
+    kind = hints[parameter.name]
+    try:
+        msgspec.json.schema(kind)
+    except (TypeError, NameError) as error:
+        raise UsageError(
+            f"{where}: {_plain(kind)} cannot be given as JSON: {str(error).splitlines()[-1]}"
+        ) from error
+    return kind
+
+
+def _plain(kind: Any) -> str:
+    return kind.__qualname__ if isinstance(kind, type) else str(kind)
+
+
+def _own_texts(kind: Any) -> list[str]:
+    """What `Annotated[..., "description"]` says."""
+    if get_origin(kind) is not Annotated:
+        return []
+    return [arg for arg in get_args(kind)[1:] if isinstance(arg, str)]
+
+
+def _schema(
+    shape: type[Struct], wanted: list[inspect.Parameter], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    (root,), parts = msgspec.json.schema_components([shape], ref_template=_REFERENCE + "{name}")
+    own = parts.pop(root["$ref"].removeprefix(_REFERENCE))
+    kept: dict[str, Any] = {}
+    properties: dict[str, Any] = {
+        name: _inline(each, parts, kept) for name, each in own["properties"].items()
+    }
+    for parameter in wanted:
+        about = properties[parameter.name]
+        if text := texts.get(parameter.name):
+            about.setdefault("description", text)
+        if type(parameter.default) in _PLAIN:
+            about.setdefault("default", parameter.default)
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if own.get("required"):
+        schema["required"] = own["required"]
+    return schema | ({"$defs": kept} if kept else {})
+
+
+def _inline(value: Any, parts: Mapping[str, Any], kept: dict[str, Any]) -> Any:
+    """The schema with the parts it refers to put in their places: not every provider follows
+    references. Parts that hold themselves stay references."""
+    match value:
+        case {"$ref": str(ref)}:
+            name = ref.removeprefix(_REFERENCE)
+            if name not in parts:
+                return dict(value)
+            rest = {key: each for key, each in value.items() if key != "$ref"}
+            if _holds_itself(name, parts):
+                if name not in kept:
+                    kept[name] = {}
+                    kept[name] = _inline(parts[name], parts, kept)
+                return {"$ref": ref, **rest}
+            return _inline(parts[name], parts, kept) | rest
+        case dict():
+            return {key: _inline(each, parts, kept) for key, each in value.items()}
+        case list():
+            return [_inline(each, parts, kept) for each in value]
+        case _:
+            return value
+
+
+def _holds_itself(name: str, parts: Mapping[str, Any]) -> bool:
+    seen: set[str] = set()
+    left = [name]
+    while left:
+        for each in _named(parts.get(left.pop(), {})):
+            if each == name:
+                return True
+            if each not in seen:
+                seen.add(each)
+                left.append(each)
+    return False
+
+
+def _named(value: Any) -> list[str]:
+    match value:
+        case {"$ref": str(ref)}:
+            return [ref.removeprefix(_REFERENCE)]
+        case dict():
+            return [name for each in value.values() for name in _named(each)]
+        case list():
+            return [name for each in value for name in _named(each)]
+        case _:
+            return []

@@ -1,0 +1,75 @@
+"""An agent in a session: what it says becomes the session's own, and its guides are at hand."""
+
+import os
+from typing import Any
+
+import msgspec
+from anyio.to_thread import run_sync
+from msgspec import Struct
+
+from lamina.agents.agent_reader import read_agent
+from lamina.errors import UsageError
+from lamina.values.agent import Agent, Project
+from lamina.values.envelope import Options
+from lamina.values.settings import Settings
+from lamina.wiring.agents import find_agent, persona_parts
+
+AgentLike = str | os.PathLike[str]
+
+
+class AgentDefaults(Struct, frozen=True, kw_only=True):
+    """What an agent gives a session that says nothing else."""
+
+    agent: Agent
+    place: str
+    system: tuple[tuple[str, str], ...] = ()
+    project: Project | None = None
+    settings: Settings = Settings()
+    options: Options = Options()
+
+
+async def read_agent_defaults(
+    agent: AgentLike,
+    workspace: str | os.PathLike[str],
+    *,
+    project: str | None = None,
+    default_persona: str = "",
+) -> AgentDefaults:
+    """The agent that a person names, as a session takes it.
+
+    Raises:
+        UsageError: there is no such agent, or it has no such project.
+    """
+
+    def read() -> AgentDefaults:
+        place = find_agent(os.fspath(agent), workspace)
+        found = read_agent(place)
+        return AgentDefaults(
+            agent=found,
+            place=os.path.abspath(place),
+            system=persona_parts(found, workspace, default_persona),
+            project=find_project(found, project) if project else None,
+            settings=merge_fields(Settings(), found.settings),
+            options=merge_fields(Options(), found.options),
+        )
+
+    return await run_sync(read)
+
+
+def find_project(agent: Agent, name: str) -> Project:
+    """A project of an agent by its name.
+
+    Raises:
+        UsageError: it has none of that name.
+    """
+    for project in agent.projects:
+        if project.name == name:
+            return project
+    known = ", ".join(project.name for project in agent.projects) or "none"
+    raise UsageError(f"the agent {agent.name!r} has no project {name!r}; it has: {known}")
+
+
+def merge_fields(base: Any, said: dict[str, Any]) -> Any:
+    """`base` with what an agent says of it; what it says was checked when it was read."""
+    whole = msgspec.to_builtins(base) | said
+    return msgspec.convert(whole, type(base), strict=False)

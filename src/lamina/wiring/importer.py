@@ -1,0 +1,212 @@
+"""Sessions in from other systems, and out as Markdown.
+
+Law: what is imported is a session like any other; what could not be taken as it was is reported,
+and the file it came from is not touched.
+"""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.audit.verification import pictures_of
+from lamina.errors import LaminaError, UnknownTarget, UsageError
+from lamina.formats import ImportProblem, import_session
+from lamina.formats.markdown import ExportedChat, ImportedChat, import_chat
+from lamina.formats.markdown import export_chat as export_entries
+from lamina.journal import read_journal
+from lamina.journal.lines import is_proven, mint_id
+from lamina.ports import JournalStore
+from lamina.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.session.session import Session
+from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
+from lamina.values.item import key_of
+from lamina.wiring.sessions import default_store, open_session
+from lamina.workspace.folder import FolderWorkspace
+
+
+class ImportReport(Struct, frozen=True, kw_only=True):
+    """What an import came to."""
+
+    session: str
+    source: str
+    entries: int
+    problems: tuple[ImportProblem, ...] = ()
+    # Paths that were attached, and are now in the library with their present content.
+    laid: tuple[str, ...] = ()
+
+
+def export_chat(session: Session, *, tz: tzinfo = UTC) -> ExportedChat:
+    """The session's active path as a Markdown chat, with a name for its file."""
+    return export_entries(session.path, tz=tz)
+
+
+async def import_data(
+    data: bytes,
+    *,
+    name: str,
+    session: str | None = None,
+    workspace: str | os.PathLike[str] | None = None,
+    store: JournalStore | None = None,
+    target: str | None = None,
+    tz: tzinfo = UTC,
+) -> ImportReport:
+    """Makes a session of the content of a file: a Markdown chat, a journal of Lamina's own, or a
+    session or request log of another system. `name` is the file's, `session` the id it gets.
+
+    Raises:
+        UsageError: it is none of these, or there is a session of that id.
+    """
+    if target is not None:
+        load_book().find(target)
+    folder = FolderWorkspace(workspace or ".")
+    store = store or default_store(workspace)
+    chosen = session or _id_of(name, data)
+    if await store.has(chosen):
+        raise UsageError(
+            f"there is a session {chosen!r} already, perhaps of the same file; look at it with "
+            f"`lamina log`, or give another id"
+        )
+    if _is_own(data):
+        journal = read_journal(data, chosen)
+        problems = [
+            ImportProblem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage
+        ]
+        entries = tuple(journal.entries.values())
+        problems += await _missing_pictures(store, entries)
+        return await _keep(store, chosen, "lamina", entries, problems, target)
+    if _is_chat(name, data):
+        return await _import_chat(data, name, chosen, folder, store, target, tz)
+    found = import_session(data, name=name, session=chosen)
+    for blob in found.blobs:
+        await store.put_blob(blob)
+    header = found.entries[0]
+    source = header.source if isinstance(header, SessionEntry) else ""
+    return await _keep(store, chosen, source, found.entries, found.problems, target)
+
+
+async def _import_chat(
+    data: bytes,
+    name: str,
+    session: str,
+    workspace: FolderWorkspace,
+    store: JournalStore,
+    target: str | None,
+    tz: tzinfo,
+) -> ImportReport:
+    text = data.decode("utf-8", "replace")
+    chat = import_chat(text, name=name, session=session, paths=await workspace.paths(), tz=tz)
+    if not chat.chat.messages:
+        raise UsageError(f"{name!r} is Markdown, but no chat: no line of it begins with **user**:")
+    entries = list(chat.entries)
+    if chat.chat.messages[-1].role == "user":
+        # A question that nobody answered stays; what is asked next begins another turn.
+        last = entries[-1]
+        entries.append(LeaveEntry(id=mint_id(len(entries)), parent=last.id, at=last.at))
+    ported = await _keep(
+        store, session, "markdown", entries, chat.problems, target or _model_of(chat)
+    )
+    opened = await open_session(session, workspace=workspace, store=store)
+    try:
+        laid, problems = await _lay_again(opened, chat)
+    finally:
+        await opened.close()
+    return replace(ported, laid=laid, problems=(*ported.problems, *problems))
+
+
+async def _lay_again(
+    session: Session, chat: ImportedChat
+) -> tuple[tuple[str, ...], tuple[ImportProblem, ...]]:
+    """Puts what was attached back into the library, as it is now."""
+    wanted = {
+        reattachment.item: reattachment for reattachment in chat.reattach if reattachment.message
+    }
+    missing = await session.lay(reattachment.wanted for reattachment in wanted.values())
+    problems = [
+        ImportProblem(line=None, what=omission.reason, detail=omission.detail)
+        for omission in missing
+    ]
+    versions = {laid.item: laid.version for laid in session.envelope.library}
+    for reattachment in wanted.values():
+        if reattachment.reference.version and versions.get(reattachment.item) not in (
+            None,
+            reattachment.reference.version,
+        ):
+            detail = f"{key_of(reattachment.item)!r} is not as it was; its present content is taken"
+            problems.append(ImportProblem(line=None, what="changed", detail=detail))
+    for reattachment in chat.reattach:
+        if not reattachment.message:
+            try:
+                await session.pin(reattachment.wanted)
+            except LaminaError as error:
+                problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
+    return tuple(laid.item for laid in session.envelope.library), tuple(problems)
+
+
+async def _keep(
+    store: JournalStore,
+    session: str,
+    source: str,
+    entries: Sequence[Entry],
+    problems: Sequence[ImportProblem],
+    target: str | None,
+) -> ImportReport:
+    header, *rest = entries
+    assert isinstance(header, SessionEntry)
+    settings = header.settings
+    # A session says whom it talks to; what the file says of that comes behind the header.
+    chosen = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+    header = replace(header, session=session, settings=replace(settings, target=chosen))
+    if target is not None and rest:
+        # Whoever says whom to go on with means it, whatever the file says.
+        last = max(int(entry.id, 16) for entry in entries)
+        place = {"id": mint_id(last + 1), "parent": rest[-1].id, "at": rest[-1].at}
+        rest.append(ModelEntry(target=target, **place))  # type: ignore[arg-type]
+    opened = await store.create(header)
+    try:
+        if rest:
+            await opened.append(rest)
+    finally:
+        await opened.close()
+    return ImportReport(
+        session=session, source=source, entries=len(entries), problems=tuple(problems)
+    )
+
+
+async def _missing_pictures(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
+    """Pictures that the entries refer to and the store does not have: a journal holds no bytes."""
+    problems = []
+    for digest in sorted(pictures_of(entries)):
+        try:
+            await store.get_blob(digest)
+        except LaminaError:
+            detail = f"the bytes of picture {digest[:12]} are not here; copy them from blobs/"
+            problems.append(ImportProblem(line=None, what="picture", detail=detail))
+    return problems
+
+
+def _model_of(chat: ImportedChat) -> str | None:
+    """The target that a chat was had with, if its provider is known here."""
+    name = f"{chat.chat.provider}:{chat.chat.model}"
+    try:
+        return load_book().find(name).name if chat.chat.model else None
+    except UnknownTarget:
+        return None
+
+
+def _id_of(name: str, data: bytes) -> str:
+    """An id for an import: the file's name, and enough of its content to tell two apart."""
+    stem = os.path.basename(name).rsplit(".", 1)[0].strip() or "imported"
+    return f"{stem[:60]}-{sha256(data).hexdigest()[:8]}"
+
+
+def _is_own(data: bytes) -> bool:
+    return any(is_proven(line) for line in data.split(b"\n", 8)[:8])
+
+
+def _is_chat(name: str, data: bytes) -> bool:
+    head = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return name.lower().endswith((".md", ".markdown")) or head.startswith((b"**user**:", b"---"))

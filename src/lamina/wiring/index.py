@@ -1,0 +1,110 @@
+"""The one index with its embedder: where it is, and whether there are vectors."""
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from lamina.ports import Corpus, Progress, ReadTexts
+from lamina.values.selection import Document
+from lamina.wiring.folders import data_folder
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from lamina.embed.index.sqlite_index import SqliteIndex
+
+INDEX_FILE = "index.sqlite"
+# As `lamina models pull` knows it.
+EMBEDDING_MODEL = "minilm"
+OFF_WORDS = ("off", "0", "no", "false")
+
+
+def search_index_path() -> Path:
+    """Where the index is: one for all workspaces, since it knows chunks by their text alone."""
+    return data_folder() / INDEX_FILE
+
+
+def wants_embeddings() -> bool:
+    """Whether vectors are wanted: LAMINA_EMBED=off in the environment says no."""
+    return os.environ.get("LAMINA_EMBED", "on").lower() not in OFF_WORDS
+
+
+def can_embed() -> bool:
+    """Whether vectors are wanted, and what makes them is installed; the model may be missing."""
+    return wants_embeddings() and all(map(find_spec, ("onnxruntime", "tokenizers", "onnx")))
+
+
+def open_index(
+    *,
+    path: Path | None = None,
+    lexical: bool = False,
+    fetch: bool = False,
+    fetching: Callable[[int, int], None] | None = None,
+) -> "SqliteIndex":
+    """The index; nothing is read or loaded before something is searched. `lexical`, or
+    LAMINA_EMBED=off in the environment, leaves the embedder out. With `fetch`, a model that is not
+    on this machine is fetched at first use, and `fetching` is told how far that is."""
+    # Numbers need numpy, which takes its time: whoever searches nothing does not pay for it.
+    from lamina.embed.index.sqlite_index import SqliteIndex
+
+    place = search_index_path() if path is None else path
+    if not wants_embeddings():
+        setting = os.environ["LAMINA_EMBED"]
+        return SqliteIndex(place, None, off=f"embeddings are switched off (LAMINA_EMBED={setting})")
+    if lexical:
+        return SqliteIndex(place, None)
+    from lamina.embed.minilm import open_embedder
+
+    return SqliteIndex(place, open_embedder(fetch=fetch, fetching=fetching))
+
+
+class LazyIndex:
+    """The one index, opened when something is searched. A model that is not here is not fetched:
+    whoever may do that does it before. With `keep` off a copy is searched, so that the index stays
+    as it is, and what is made goes with the copy."""
+
+    def __init__(self, *, keep: bool = True) -> None:
+        self._keep = keep
+        self._index: SqliteIndex | None = None
+        self._copy: TemporaryDirectory[str] | None = None
+
+    async def load(
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> Corpus:
+        if self._index is None:
+            place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
+            self._index = open_index(path=place)
+        return await self._index.load(documents, progress, texts, patience, among)
+
+    async def aclose(self) -> None:
+        """Closes what was opened; whoever searches again opens it again, and remembers what was
+        loaded: sessions that were copied share it."""
+        if self._index is not None:
+            # It may wait for the disk.
+            await anyio.to_thread.run_sync(self._index.close)
+        if self._copy is not None:
+            await anyio.to_thread.run_sync(self._copy.cleanup)
+            self._index = self._copy = None
+
+    def _copy_index(self) -> Path:
+        import shutil
+        from tempfile import TemporaryDirectory
+
+        self._copy = TemporaryDirectory(prefix="lamina-")
+        place = Path(self._copy.name, INDEX_FILE)
+        # With what was written last and is not in the file itself yet. SQLite's own way of copying
+        # would write beside the original; a copy that is torn is found out, and made anew.
+        for suffix in ("", "-wal"):
+            with suppress(OSError):
+                shutil.copyfile(f"{search_index_path()}{suffix}", f"{place}{suffix}")
+        return place

@@ -1,0 +1,184 @@
+"""Searching the files of a workspace line by line.
+
+Law: what was not searched and what is not shown is said; finding nothing is no error.
+"""
+
+import stat
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from lamina.errors import UsageError
+from lamina.selection.globs import first_match
+from lamina.workspace.file_actions.line_finder import (
+    LineFinder,
+    LineMatches,
+    PatternFinder,
+    PlainFinder,
+)
+from lamina.workspace.file_actions.view import (
+    MOST_CHARACTERS,
+    cut_around,
+    is_text,
+    plural,
+    show_name,
+)
+from lamina.workspace.paths import PathRefused, clean_path
+from lamina.workspace.root import Root
+
+LONGEST_PATTERN = 1000
+MOST_CONTEXT = 20
+# How much goes to a finder at once, in characters and in files.
+_BATCH, _BATCH_FILES = 1_000_000, 256
+_NAMED = 5
+
+
+class FileText(NamedTuple):
+    path: str
+    text: str
+
+
+class GrepSearch(NamedTuple):
+    """What is searched for, and how much of it is shown."""
+
+    pattern: str
+    regex: bool
+    ignore_case: bool
+    context: int
+    limit: int
+    seconds: float
+
+
+def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
+    """Searches a folder, or one file.
+
+    Raises:
+        Refused: there is no such file or folder.
+        UsageError: what is searched for cannot be.
+    """
+    _check(search)
+    skipped: list[str] = []
+    texts = _texts(root, folder, glob, skipped)
+    finder: LineFinder
+    if search.regex:
+        finder = PatternFinder(
+            search.pattern, ignore_case=search.ignore_case, seconds=search.seconds
+        )
+    else:
+        finder = PlainFinder(search.pattern, ignore_case=search.ignore_case)
+    report = _Report(search)
+    try:
+        for batch in _batches(texts):
+            for each, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
+                report.add(each, places)
+    finally:
+        finder.close()
+    return report.told(skipped)
+
+
+def _check(search: GrepSearch) -> None:
+    if not search.pattern:
+        raise UsageError("grep needs something to search for; the pattern is empty")
+    if len(search.pattern) > LONGEST_PATTERN:
+        raise UsageError(
+            f"the pattern has {len(search.pattern):,} characters; give up to {LONGEST_PATTERN:,}"
+        )
+    if not search.regex and "\n" in search.pattern:
+        raise UsageError("grep searches line by line; give a pattern without a line break")
+    if search.limit < 1 or not 0 <= search.context <= MOST_CONTEXT:
+        raise UsageError(
+            f"limit has to be 1 or more (not {search.limit}), and context 0 to {MOST_CONTEXT} "
+            f"(not {search.context})"
+        )
+
+
+def _texts(root: Root, folder: str, glob: str, skipped: list[str]) -> Iterator[FileText]:
+    if stat.S_ISDIR(root.stat(folder).st_mode):
+        paths: Iterable[str] = (each.path for each in root.walk(folder, skipped))
+    else:
+        paths = [str(clean_path(folder))]
+    for path in paths:
+        if glob and not first_match([glob], [path]):
+            continue
+        try:
+            data, _ = root.read(path)
+        except PathRefused as refusal:
+            skipped.append(refusal.detail)
+            continue
+        if is_text(data):
+            yield FileText(path, data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        else:
+            skipped.append(f"{path} is not text")
+
+
+def _batches(texts: Iterator[FileText]) -> Iterator[list[FileText]]:
+    batch: list[FileText] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text.text)
+        if size >= _BATCH or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Report:
+    """Matches as they come; those above the limit are only counted."""
+
+    def __init__(self, search: GrepSearch) -> None:
+        self._search = search
+        self._lines: list[str] = []
+        self._room = MOST_CHARACTERS
+        self._files = self._matched = self._shown = self._total = 0
+
+    def add(self, found: FileText, places: LineMatches) -> None:
+        self._files += 1
+        self._matched += bool(places)
+        self._total += len(places)
+        left = self._search.limit - self._shown
+        if not places or left <= 0 or self._room <= 0:
+            return
+        shown = places[:left]
+        lines = found.text.split("\n")
+        name = show_name(found.path)
+        columns = dict(shown)
+        last = -1
+        for number in _with_context([line for line, _ in shown], self._search.context, len(lines)):
+            if self._room <= 0:
+                return
+            if self._search.context and self._lines and number != last + 1:
+                self._say("--")
+            mark = ":" if number in columns else "-"
+            text = cut_around(lines[number].removesuffix("\r"), columns.get(number, 0))
+            self._say(f"{name}{mark}{number + 1}{mark} {text}")
+            self._shown += number in columns
+            last = number
+
+    def told(self, skipped: list[str]) -> str:
+        if not self._total:
+            self._say(f"(no matches in {plural(self._files, 'file')})")
+        elif self._shown < self._total:
+            left = self._total - self._shown
+            self._say(
+                f"[{left:,} more of {self._total:,} lines in {plural(self._matched, 'file')} that "
+                f"match; narrow the search by path or glob, or raise the limit]"
+            )
+        if skipped:
+            named = "; ".join(show_name(each) for each in skipped[:_NAMED])
+            more = f"; and {len(skipped) - _NAMED:,} more" if len(skipped) > _NAMED else ""
+            self._say(f"[not searched: {named}{more}]")
+        return "\n".join(self._lines)
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        self._room -= len(line) + 1
+
+
+def _with_context(lines: list[int], context: int, total: int) -> list[int]:
+    if not context:
+        return lines
+    wanted: set[int] = set()
+    for line in lines:
+        wanted.update(range(max(0, line - context), min(total, line + context + 1)))
+    return sorted(wanted)

@@ -1,0 +1,201 @@
+"""Files made, replaced and moved within folders that are already open.
+
+Law: nothing is ever half there, and what must not be overwritten cannot be, not even by somebody
+who is as quick: the system itself refuses a name that is taken. A place is a name in an open
+folder; where there are no handles of folders, it is a full path.
+
+Limits. A file that is replaced is a new file with the old one's mode and, where we may, owner:
+other hard links keep the old content. Where there are no hard links (FAT, some network drives), a
+new file is written under its own name, so that a crash can leave the beginning of it.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from secrets import token_hex
+from typing import NamedTuple
+
+# What file systems say that have no hard links.
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+_MAKE = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+class FilePlace(NamedTuple):
+    name: str
+    folder: int | None
+
+    def status(self) -> os.stat_result:
+        return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+
+    def beside(self, name: str) -> "FilePlace":
+        if self.folder is None:
+            return FilePlace(os.path.join(os.path.dirname(self.name), name), None)
+        return FilePlace(name, self.folder)
+
+
+def read_up_to(handle: int, most: int, size: int) -> bytes:
+    """What a file holds, up to so many bytes; `size` is what it should have."""
+    parts = []
+    # One more than it should have: the end is seen with the first reading.
+    while most > 0 and (part := os.read(handle, min(most, max(size + 1, 4096)))):
+        parts.append(part)
+        most -= len(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def put_new(place: FilePlace, data: bytes) -> None:
+    """Makes a file.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    draft = _draft(place, data, None)
+    try:
+        _claim(draft, place)
+    except OSError as error:
+        _discard(draft)
+        if error.errno not in _NO_LINKS:
+            raise
+        _fill(os.open(place.name, _MAKE, 0o666, dir_fd=place.folder), data, None)
+    _sync(place)
+
+
+def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
+    """Makes a file in the place of `old`, or of nothing."""
+    draft = _draft(place, data, old)
+    try:
+        os.replace(draft.name, place.name, src_dir_fd=draft.folder, dst_dir_fd=place.folder)
+    except OSError:
+        _discard(draft)
+        raise
+    _sync(place)
+
+
+def append(place: FilePlace, data: bytes) -> None:
+    """Adds to a file, on a line of its own if the last one was cut short; made if need be."""
+    flags = (_MAKE & ~os.O_EXCL & ~os.O_WRONLY) | os.O_RDWR | os.O_APPEND
+    handle = os.open(place.name, flags | getattr(os, "O_NONBLOCK", 0), 0o666, dir_fd=place.folder)
+    try:
+        size = os.fstat(handle).st_size
+        if size:
+            os.lseek(handle, size - 1, os.SEEK_SET)
+            if os.read(handle, 1) != b"\n":
+                data = b"\n" + data
+        _write_all(handle, data)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
+    """Gives a file or a folder another name.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    if stat.S_ISDIR(status.st_mode):
+        _move_folder(source, target)
+    else:
+        try:
+            _claim(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # An empty file claims the name; the move then takes its place.
+            os.close(os.open(target.name, _MAKE, 0o666, dir_fd=target.folder))
+            _rename(source, target)
+    _sync(target)
+    _sync(source)
+
+
+def rename_case(source: FilePlace, target: FilePlace) -> None:
+    """Gives a thing a name that already means it."""
+    _rename(source, target)
+    _sync(target)
+
+
+def _move_folder(source: FilePlace, target: FilePlace) -> None:
+    if os.name == "nt":
+        _rename(source, target)  # refuses a name that is taken
+        return
+    # An empty folder claims the name. A move may take the place of an empty folder, and of no
+    # other: if somebody filled it meanwhile, theirs stays.
+    os.mkdir(target.name, dir_fd=target.folder)
+    try:
+        _rename(source, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.rmdir(target.name, dir_fd=target.folder)
+        raise
+
+
+def _rename(source: FilePlace, target: FilePlace) -> None:
+    os.rename(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder)
+
+
+def _claim(source: FilePlace, target: FilePlace) -> None:
+    """Moves a file to a name that must be free: a second name for it is made, which the system
+    refuses where there is one, and then the first is taken away."""
+    if os.name == "nt":
+        _rename(source, target)
+        return
+    os.link(
+        source.name,
+        target.name,
+        src_dir_fd=source.folder,
+        dst_dir_fd=target.folder,
+        follow_symlinks=False,
+    )
+    os.unlink(source.name, dir_fd=source.folder)
+
+
+def _draft(place: FilePlace, data: bytes, old: os.stat_result | None) -> FilePlace:
+    draft = place.beside(f".lamina-{token_hex(8)}.tmp")
+    handle = os.open(draft.name, _MAKE, 0o666, dir_fd=draft.folder)
+    try:
+        _fill(handle, data, old)
+    except BaseException:
+        _discard(draft)
+        raise
+    return draft
+
+
+def _fill(handle: int, data: bytes, old: os.stat_result | None) -> None:
+    """Writes and closes."""
+    try:
+        _write_all(handle, data)
+        if old is not None and hasattr(os, "fchmod"):
+            if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(OSError):
+                    os.fchown(handle, old.st_uid, old.st_gid)
+            os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def _discard(draft: FilePlace) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(draft.name, dir_fd=draft.folder)
+
+
+def _sync(place: FilePlace) -> None:
+    """Returns when the names in its folder are on the disk, as far as the system can say."""
+    if place.folder is not None:
+        with contextlib.suppress(OSError):
+            os.fsync(place.folder)

@@ -1,0 +1,246 @@
+"""Pictures as bytes: what kind they are, how large, and in a form that providers take.
+
+Laws: what the bytes say of their kind counts more than a name. A picture that providers take as it
+is stays byte for byte what it was; any other is made into one, always in the same way, or refused
+with words. What would unpack to more than a machine should hold is not unpacked.
+"""
+
+import hashlib
+import re
+import struct
+import warnings
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from lamina.values.item import Picture
+from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# What providers take, and what is made into one of those.
+_TAKEN = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+PICTURE_TYPES = _TAKEN | {
+    ".bmp": "image/bmp",
+    ".tif": "image/tiff",
+    ".tiff": "image/tiff",
+    ".avif": "image/avif",
+    ".heic": "image/heic",
+    ".heif": "image/heic",
+    ".ico": "image/x-icon",
+}
+MAX_PICTURE_BYTES = 5 * MEBIBYTE
+# A file may be larger than what is sent of it.
+MAX_SOURCE_BYTES = 20 * MEBIBYTE
+# Anthropic refuses larger ones; nobody's model sees more than some 2,000 of these.
+MAX_SIDE = 8_000
+SCALED_SIDE = 2_048
+# Four bytes each, and some of it twice.
+MAX_PIXELS = 64_000_000
+
+_MAGIC = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF[\s\S]{4}WEBP"), "image/webp"),
+    (re.compile(rb"BM[\s\S]{12}"), "image/bmp"),
+    (re.compile(rb"II\*\x00|MM\x00\*"), "image/tiff"),
+    (re.compile(rb"[\s\S]{4}ftypavi[fs]"), "image/avif"),
+    (re.compile(rb"[\s\S]{4}ftyp(?:hei[cxms]|hev[cx]|mif1|msf1)"), "image/heic"),
+    (re.compile(rb"\x00\x00\x01\x00"), "image/x-icon"),
+    (
+        re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--[^>]{0,500}-->\s*)?<svg[\s>]"),
+        "image/svg+xml",
+    ),
+)
+# What Pillow may take something for: nothing that starts another program, or fetches.
+_FORMATS = {
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/gif": "GIF",
+    "image/webp": "WEBP",
+    "image/bmp": "BMP",
+    "image/tiff": "TIFF",
+    "image/avif": "AVIF",
+    "image/x-icon": "ICO",
+}
+_PHOTOS = {"image/jpeg", "image/avif", "image/tiff", "image/webp"}
+# Start-of-frame markers of JPEG; the others among them are tables.
+_FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+class FittedPicture(Struct, frozen=True, kw_only=True):
+    """A picture that providers take, its bytes, and what was done to it, if it was made smaller."""
+
+    picture: Picture
+    data: bytes
+    note: str = ""
+
+
+def fit_picture(data: bytes, named: str = "") -> FittedPicture:
+    """`data` as a picture that providers take: as it is, or converted, or scaled down. `named` is
+    the media type that its name promises.
+
+    Raises:
+        Refused: it is no picture, or one that cannot be converted.
+    """
+    kind = kind_of_picture(data)
+    width, height = picture_size(data)
+    is_small = len(data) <= MAX_PICTURE_BYTES and max(width, height) <= MAX_SIDE
+    if kind in _TAKEN.values() and is_small:
+        return FittedPicture(picture=_describe(data, kind, width, height), data=data)
+    if kind not in _FORMATS:
+        raise PathRefused("unreadable", _why_not(kind, named))
+    return _make(data, kind, is_small)
+
+
+def kind_of_picture(data: bytes) -> str:
+    """The media type that the bytes speak of; empty if they are of no kind that is known."""
+    return next((kind for magic, kind in _MAGIC if magic.match(data)), "")
+
+
+def picture_size(data: bytes) -> tuple[int, int]:
+    """Width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) for what is not known."""
+    try:
+        match kind_of_picture(data):
+            case "image/png":
+                width, height = struct.unpack_from(">II", data, 16)
+            case "image/gif":
+                width, height = struct.unpack_from("<HH", data, 6)
+            case "image/jpeg":
+                width, height = _jpeg_size(data)
+            case "image/webp":
+                width, height = _webp_size(data)
+            case _:
+                width, height = 0, 0
+    except struct.error:
+        return 0, 0
+    return width, height
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int]:
+    at = 2
+    while at + 4 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker in _FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        # A filling byte, or a marker without a length.
+        at += 1 if marker == 0xFF else 2
+        if marker not in (0xFF, 0x01, *range(0xD0, 0xD9)):
+            (length,) = struct.unpack_from(">H", data, at)
+            at += max(2, length)
+    return 0, 0
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    match data[12:16]:
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", data, 26)
+            return width & 0x3FFF, height & 0x3FFF
+        case b"VP8L":
+            (bits,) = struct.unpack_from("<I", data, 21)
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8X":
+            low, high = struct.unpack_from("<IH", data, 24)
+            return (low & 0xFFFFFF) + 1, (low >> 24 | high << 8) + 1
+        case _:
+            return 0, 0
+
+
+def _describe(data: bytes, kind: str, width: int, height: int) -> Picture:
+    digest = hashlib.sha256(data).hexdigest()
+    return Picture(digest=digest, media_type=kind, width=width, height=height)
+
+
+def _why_not(kind: str, named: str) -> str:
+    match kind:
+        case "image/svg+xml":
+            return "it is an SVG drawing, which cannot be converted; export it as PNG"
+        case "image/heic":
+            return "it is a HEIC photo, which cannot be converted; export it as JPEG or PNG"
+        case _:
+            return f"its bytes are not {named or 'a picture of a kind that is known'}"
+
+
+def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
+    """Another picture that shows the same: PNG, or JPEG for photos and what is too large as PNG."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        what = "is not of a kind that providers take" if is_small else "is too large to be sent"
+        hint = "Pillow is needed to convert it: pip install 'lamina[workspace]'"
+        raise PathRefused("unreadable", f"it {what}; {hint}") from None
+    bombs = Image.DecompressionBombWarning
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", bombs)
+            warnings.simplefilter("ignore", UserWarning)
+            with Image.open(BytesIO(data), formats=[_FORMATS[kind]]) as image:
+                before = image.size
+                if before[0] * before[1] > MAX_PIXELS:
+                    raise Image.DecompressionBombError
+                return _encode(image, kind, before, scale=not is_small or max(before) > MAX_SIDE)
+    except (Image.DecompressionBombError, bombs):
+        detail = f"it unpacks to more than {MAX_PIXELS:,} pixels"
+        raise PathRefused("refused", detail) from None
+    except UnidentifiedImageError:
+        raise PathRefused("unreadable", "it is damaged: its header cannot be read") from None
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error, MemoryError) as error:
+        # What Pillow's decoders raise for damaged files.
+        raise PathRefused("unreadable", f"it is damaged: {error}") from None
+
+
+def _encode(image: "Image", kind: str, before: tuple[int, int], *, scale: bool) -> FittedPicture:
+    from PIL import Image, ImageOps
+
+    shown = ImageOps.exif_transpose(image)
+    has_alpha = shown.has_transparency_data
+    shown = shown.convert("RGBA" if has_alpha else "L" if shown.mode in ("1", "L") else "RGB")
+    if scale:
+        shown.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
+    is_photo = kind in _PHOTOS and not has_alpha and image.mode not in ("1", "P")
+    data = _save(shown, "JPEG" if is_photo else "PNG")
+    note = ""
+    if len(data) > MAX_PICTURE_BYTES:
+        shown.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
+        data = _save(_on_white(shown), "JPEG")
+        note = "sent as JPEG, as it is too large otherwise"
+    if len(data) > MAX_PICTURE_BYTES:
+        raise PathRefused("unreadable", f"it has {say_too_large(len(data), MAX_PICTURE_BYTES)}")
+    if shown.width * shown.height < before[0] * before[1]:
+        note = (
+            f"scaled down from {before[0]:,} x {before[1]:,} to {shown.width:,} x {shown.height:,}"
+        )
+    picture = _describe(data, kind_of_picture(data), shown.width, shown.height)
+    return FittedPicture(picture=picture, data=data, note=note)
+
+
+def _on_white(image: "Image") -> "Image":
+    """JPEG knows no transparency; what shines through is white, as on a page."""
+    from PIL import Image
+
+    if image.mode != "RGBA":
+        return image
+    page = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(page, image).convert("RGB")
+
+
+def _save(image: "Image", form: str) -> bytes:
+    """Nothing of the file but its picture: no dates, no places, so the same bytes every time."""
+    target = BytesIO()
+    # Pillow keeps what it read in `info`, and writes some of it.
+    image.info = {}
+    if form == "JPEG":
+        image.save(target, "JPEG", quality=88)
+    else:
+        image.save(target, "PNG", compress_level=6)
+    return target.getvalue()

@@ -1,0 +1,261 @@
+"""Which files of a folder changed, as the system tells it.
+
+Law: what `take` does not name did not change since the last time, or it says that it does not
+know. The kernel puts an event into the queue before the change returns to whoever made it, and the
+queue is read here, by the one who asks: nothing is on its way in another thread when an answer is
+given, and nobody waits for one. Only inotify gives that, on disks of this machine; elsewhere the
+answer is always that it is not known.
+
+What the kernel does not tell (a file that is changed through a hard link outside of the folder) is
+found by whoever looks at all files now and then.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from lamina.workspace.paths import is_hidden_name
+
+# Bits of <sys/inotify.h>.
+MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
+MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
+DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
+ONLYDIR, ISDIR = 0x1000000, 0x40000000
+# Of a file: its content, its times or what may be done with it. Closing tells of writes by mmap.
+WATCHED = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
+# What makes paths of folders uncertain, or events lost.
+UNCERTAIN = DELETE_SELF | MOVE_SELF | UNMOUNT | Q_OVERFLOW
+# Folders come, go and move; their own times and rights do not matter but for reading them.
+FOLDERS = MOVED_FROM | MOVED_TO | CREATE | DELETE | ATTRIB
+
+OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+EVENT = struct.Struct("iIII")
+BUFFER = 256 * 1024
+# Disks whose changes all go through this machine's kernel; others change behind its back.
+LOCAL = (
+    *("bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "msdos", "ntfs3"),
+    *("overlay", "ramfs", "reiserfs", "tmpfs", "vfat", "xfs", "zfs"),
+)
+
+
+class FolderWatcher:
+    """Watches a folder with all that is below it, hidden names left out. `take` may be called from
+    any thread. Nothing runs between calls."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = Lock()
+        self._queue: int | None = None
+        self._folders: dict[int, str] = {}
+        self._marked: set[str] = set()
+        self._started = False
+        self._notes: list[str] = []
+
+    def start(self) -> None:
+        """From here on changes are noticed. What was before is not known: the first `take` after
+        it says so."""
+        with self._lock:
+            self._started = True
+
+    def stop(self) -> None:
+        """Gives back what watching holds; from here on nothing is known."""
+        with self._lock:
+            self._started = False
+            self._forget()
+            self._marked.clear()
+
+    def take(self) -> set[str] | None:
+        """The paths of files that may have changed since the last time; None if that is not known,
+        and all have to be looked at."""
+        with self._lock:
+            if not self._started:
+                return None
+            marked, self._marked = self._marked, set()
+            changed = self._drain() if self._queue is not None else None
+            if changed is None:
+                # Watched first, looked at then: what happens in between is in the queue.
+                self._watch()
+                return None
+            return changed | marked
+
+    def mark(self, path: str) -> None:
+        """`path` was changed by ourselves."""
+        with self._lock:
+            self._marked.add(path)
+
+    def notes(self) -> tuple[str, ...]:
+        """Why it does not watch, once."""
+        with self._lock:
+            notes, self._notes = tuple(self._notes), []
+            return notes
+
+    def __del__(self) -> None:
+        if (queue := getattr(self, "_queue", None)) is not None:
+            with suppress(OSError):
+                os.close(queue)
+
+    # -- the queue ---------------------------------------------------------------------------------
+
+    def _drain(self) -> set[str] | None:
+        """What the queue holds; None if that is not all, or paths can no longer be told."""
+        assert self._queue is not None
+        changed: set[str] = set()
+        while True:
+            try:
+                data = os.read(self._queue, BUFFER)
+            except BlockingIOError:
+                return changed
+            except OSError:
+                return None
+            for watch, mask, name in _events(data):
+                if mask & UNCERTAIN:
+                    return None
+                if is_hidden_name(name):
+                    continue
+                if mask & ISDIR and mask & FOLDERS:
+                    return None
+                if name and (folder := self._folders.get(watch)) is not None:
+                    changed.add(folder + name)
+
+    def _watch(self) -> None:
+        """Begins anew with all folders there are."""
+        self._forget()
+        try:
+            if strange := shared_disk_kind(self._root):
+                raise OSError(0, f"it is on a disk of kind {strange}, whose changes may go unseen")
+            self._queue = _new_queue()
+            self._add(os.open(self._root, OPEN_FLAGS), "")
+        except OSError as error:
+            self._forget()
+            # Tried once: what is wrong with it now will be so the next time.
+            self._started = False
+            self._notes.append(
+                f"{self._root} is not watched ({_reason(error)}); all of its files are looked at "
+                "each time instead"
+            )
+
+    def _add(self, handle: int, prefix: str) -> None:
+        """Watches the folder that is open as `handle`, which is closed, and what is below it."""
+        # The folders on the way down, each open, with those in it that are still to come.
+        trail = [(handle, prefix, self._enter(handle, prefix))]
+        try:
+            while trail:
+                handle, prefix, names = trail[-1]
+                if not names:
+                    os.close(trail.pop()[0])
+                    continue
+                name = names.pop()
+                # One that is gone, is a link now or may not be read; if that changes, it is told.
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    inner = os.open(name, OPEN_FLAGS | NOFOLLOW, dir_fd=handle)
+                    trail.append((inner, f"{prefix}{name}/", []))
+                    trail[-1][2].extend(self._enter(inner, f"{prefix}{name}/"))
+        finally:
+            for handle, _, _ in trail:
+                os.close(handle)
+
+    def _enter(self, handle: int, prefix: str) -> list[str]:
+        """Watches one folder, and says which others are in it."""
+        assert self._queue is not None
+        # Before it is listed: a folder that is made meanwhile is in the queue.
+        self._folders[_add_watch(self._queue, handle)] = prefix
+        with os.scandir(handle) as entries:
+            return [
+                entry.name
+                for entry in entries
+                if not is_hidden_name(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]
+
+    def _forget(self) -> None:
+        if self._queue is not None:
+            os.close(self._queue)
+        self._queue = None
+        self._folders = {}
+
+
+def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    while at < len(data):
+        watch, mask, _, length = EVENT.unpack_from(data, at)
+        at += EVENT.size + length
+        yield watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0"))
+
+
+# -- the system ------------------------------------------------------------------------------------
+
+
+def _libc() -> ctypes.CDLL:
+    if sys.platform != "linux":
+        raise OSError(0, f"{sys.platform} tells of changes too late to rely on it")
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _new_queue() -> int:
+    queue: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if queue < 0:
+        raise _failed()
+    return queue
+
+
+def _add_watch(queue: int, handle: int) -> int:
+    # By its handle, not by its path, in which a link may have been swapped in.
+    place = f"/proc/self/fd/{handle}".encode()
+    watch: int = _libc().inotify_add_watch(queue, place, WATCHED | UNCERTAIN | ONLYDIR)
+    if watch < 0:
+        raise _failed()
+    return watch
+
+
+def _failed() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+def _reason(error: OSError) -> str:
+    match error.errno:
+        case errno.ENOSPC:
+            return "it has more folders than fs.inotify.max_user_watches allows; raise that"
+        case errno.EMFILE:
+            return "there are more watchers than fs.inotify.max_user_instances allows; raise that"
+    return error.strerror or str(error)
+
+
+def shared_disk_kind(root: Path) -> str:
+    """The kind of a disk at or below the folder that others may change, too; empty if none is."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return ""  # no Linux, or one without /proc: that says so itself
+    return shared_mount_kind(os.path.realpath(root), mounts)
+
+
+def shared_mount_kind(place: str, mounts: str) -> str:
+    """The same, of a list of mounts as `/proc/self/mountinfo` has it."""
+    holding, below = ("", ""), []
+    for line in mounts.splitlines():
+        front, _, back = line.partition(" - ")
+        point, kind = _unescaped(front.split(" ")[4]), back.split(" ")[0]
+        if _is_inside(place, point):
+            # The innermost one, and of several on the same point the last.
+            if len(point) >= len(holding[0]):
+                holding = (point, kind)
+        elif _is_inside(point, place):
+            below.append(kind)
+    return next((kind for kind in (holding[1], *below) if kind not in LOCAL), "")
+
+
+def _is_inside(place: str, folder: str) -> bool:
+    return place == folder or place.startswith(folder.rstrip("/") + "/")
+
+
+def _unescaped(point: str) -> str:
+    for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
+        point = point.replace(f"\\{code}", character)
+    return point

@@ -1,0 +1,372 @@
+"""What one reference of a person brings: a note and what it embeds, a folder or tag and its notes.
+
+Laws: every artefact is one item under one id, whatever brought it. What cannot be read is reported
+and the rest goes on. A name means one path or none; it is never guessed.
+"""
+
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.errors import QueryError
+from lamina.notes.names import NoteNames, tag_matches
+from lamina.notes.note_reader import read_note
+from lamina.notes.references import Reference, read_reference
+from lamina.notes.sections import find_section
+from lamina.values.item import (
+    Item,
+    ItemId,
+    LoadedItem,
+    content_version,
+    item_id,
+    key_of,
+    query_id,
+    selection_id,
+)
+from lamina.values.note import Catalogue, Note
+from lamina.values.request import GatheredItems, LeftOut
+from lamina.workspace.item_reader import kind_of_file, read_item
+from lamina.workspace.paths import PathRefused, clean_path
+from lamina.workspace.root import Root
+
+if TYPE_CHECKING:
+    from lamina.notes.query.cache import QueryCache
+
+# A folder or tag brings so many files at most; a search is made for more.
+MOST_GATHERED = 2_000
+MOST_LISTED = 5_000
+MOST_MATCHES = 8
+
+
+class FileLocation(Struct, frozen=True, kw_only=True):
+    """Where something is, and what a person should know of how it was found."""
+
+    path: str
+    anchor: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Gatherer:
+    """Reads from one root. `look` gives the catalogue of its notes, `names` their names; neither is
+    asked for where a plain path says all."""
+
+    def __init__(
+        self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], NoteNames]
+    ) -> None:
+        self._root = root
+        self._look = look
+        self._names = names
+        self._queries: QueryCache | None = None
+
+    def gather(self, reference: str, embed_depth: int) -> GatheredItems:
+        """The item that is meant, and what comes along with it; pictures are not read here."""
+        try:
+            return self._gather(reference, embed_depth)
+        except PathRefused as refusal:
+            reason = refusal.reason
+            if reason == "ambiguous" and reference.startswith("folder:"):
+                # An item by its id is this one or none, whatever else has its name.
+                reason = "missing"
+            left = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
+            return GatheredItems(left_out=(left,))
+
+    def _gather(self, reference: str, embed_depth: int) -> GatheredItems:
+        if self._is(stat.S_ISREG, reference):
+            # What is called like this goes before anything that it could mean otherwise.
+            return self._read(FileLocation(path=str(clean_path(reference))), embed_depth)
+        meant = read_reference(reference)
+        match meant.kind:
+            case "tag":
+                return self._tag(meant.name)
+            case "folder":
+                return self._folder(meant.name)
+            case "lines":
+                return self._lines(self._locate(meant.name), meant.start, meant.end)
+            case "query":
+                return self._one_query(self._locate(meant.name).path, meant.digest)
+            case "url":
+                raise PathRefused("refused", f"{meant.name} is not in the workspace")
+            case "path":
+                bare = meant.name == reference.strip()
+                return self._path(meant, embed_depth, bare=bare)
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    def _path(self, meant: Reference, embed_depth: int, *, bare: bool) -> GatheredItems:
+        # A link means a note, also where a folder has its name.
+        if bare and self._is(stat.S_ISDIR, meant.name):
+            return self._folder(meant.name)
+        found = self._locate(meant.name, anchor=meant.anchor)
+        if found.anchor:
+            return self._section(found)
+        return self._read(found, embed_depth)
+
+    def _is(self, kind: Callable[[int], bool], path: str) -> bool:
+        """Whether there is something of that kind under just this path; a person may name what is
+        hidden."""
+        try:
+            return kind(self._root.stat(path, hidden=True).st_mode)
+        except PathRefused:
+            return False
+
+    def _locate(self, name: str, *, anchor: str = "", beside: str = "") -> FileLocation:
+        """The one file that a name means.
+
+        Raises:
+            Refused: there is none, or more than one.
+        """
+        is_folder = not beside and self._is(stat.S_ISDIR, name)
+        if not beside:
+            path = clean_path(name)
+            if not is_folder and self._root.exists(path, hidden=True):
+                # Also what is there and may not be opened: reading says why.
+                return FileLocation(path=str(path), anchor=anchor)
+        found = self._names(self._look()).resolve(name, beside=beside or None)
+        if found.path is None and not found.matches:
+            # Files that are no notes are known by their names only when somebody asks for one.
+            others = NoteNames(each.path for each in self._root.walk())
+            found = others.resolve(name, beside=beside or None)
+        if found.path is not None:
+            warnings = (found.warning,) if found.warning else ()
+            return FileLocation(path=found.path, anchor=anchor or found.anchor, warnings=warnings)
+        if found.matches:
+            listed = _listed(found.matches)
+            # With its ending it is a path, at which there is nothing.
+            if name.endswith(PurePosixPath(found.matches[0]).suffix):
+                raise PathRefused(
+                    "missing", f"{name!r} is not there; there are {listed}: give its path"
+                )
+            raise PathRefused("ambiguous", f"{name!r} may mean any of {listed}: give its path")
+        if is_folder:
+            raise PathRefused("missing", f"{name} is a folder, and no note has that name")
+        raise PathRefused("missing", f"{name} does not exist in the workspace")
+
+    def find_moved(self, item: Item) -> str | None:
+        """The one path that has the content of `item`, or else its name."""
+        catalogue = self._look()
+        # Its pictures may be part of its version, and are no part of its file.
+        digest = content_version(item.content)
+        same = [note.path for note in catalogue.notes if note.digest == digest]
+        if len(same) == 1:
+            return same[0]
+        path = key_of(item.id)
+        found = self._names(catalogue).resolve(PurePosixPath(path).stem)
+        return found.path if found.path != path else None
+
+    def find_picture(self, name: str) -> str | None:
+        """The one picture of that name, wherever it lies."""
+        pictures = (each.path for each in self._root.walk() if kind_of_file(each.path) == "image")
+        return NoteNames(pictures).resolve(PurePosixPath(name).name).path
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read(self, found: FileLocation, embed_depth: int) -> GatheredItems:
+        main = read_item(self._root, found.path, hidden=True)
+        told = replace(main, warnings=(*found.warnings, *main.warnings))
+        gathered = GatheredItems(readings=(told,))
+        if main.item.kind != "note":
+            return gathered
+        return _joined([gathered, *self._along(found.path, main.item, embed_depth)])
+
+    def _along(self, path: str, item: Item, embed_depth: int) -> list[GatheredItems]:
+        """What comes along with a note: the results of its queries, what it embeds, and what comes
+        along with that. Level by level, so that the shortest way to a note counts."""
+        along: list[GatheredItems] = []
+        seen = {path}
+        level = [(path, item)]
+        while level:
+            deeper: list[tuple[str, Item]] = []
+            for place, each in level:
+                note = _read_along(place, each)
+                along += [self._query(place, query) for query in note.queries]
+                for name in note.embeds if embed_depth > 0 else ():
+                    brought = self._embedded(name, place, seen)
+                    along.append(brought)
+                    items = (reading.item for reading in brought.readings)
+                    deeper += [(key_of(found.id), found) for found in items if found.kind == "note"]
+            level = deeper
+            embed_depth -= 1
+        return along
+
+    def _embedded(self, name: str, path: str, seen: set[str]) -> GatheredItems:
+        """A note, or a section of one, that `path` embeds."""
+        source = item_id("note", path)
+        try:
+            found = self._locate(name, beside=path)
+            if found.anchor and found.path == path:
+                # A part of the note itself, which is there as a whole.
+                return GatheredItems()
+            if found.anchor and kind_of_file(found.path) == "note":
+                return _brought(self._section(found), "embed", source)
+            if found.path in seen:
+                return GatheredItems()
+            seen.add(found.path)
+            reading = read_item(self._root, found.path)
+        except PathRefused as refusal:
+            detail = f"{path} embeds {name!r}: {refusal.detail}"
+            what = item_id("note", name)
+            left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=source)
+            return GatheredItems(left_out=(left,))
+        return _brought(GatheredItems(readings=(reading,)), "embed", source)
+
+    def _lines(self, found: FileLocation, start: int, end: int) -> GatheredItems:
+        whole = read_item(self._root, found.path, hidden=True)
+        if whole.item.kind not in ("note", "file"):
+            raise PathRefused("unreadable", f"{found.path} has no lines")
+        lines = whole.item.content.removesuffix("\n").split("\n")
+        if start > len(lines):
+            raise PathRefused(
+                "missing", f"{found.path} has {len(lines):,} lines; {start} is not there"
+            )
+        last = min(end, len(lines))
+        told = () if last == end else (f"{found.path} has {last:,} lines: it ends before {end}",)
+        item = replace(
+            whole.item,
+            id=selection_id(found.path, start, last),
+            title=PurePosixPath(found.path).stem,
+            content="\n".join(lines[start - 1 : last]),
+            version="",
+        )
+        warnings = (*found.warnings, *whole.warnings, *told)
+        return GatheredItems(readings=(LoadedItem(item=item, warnings=warnings),))
+
+    def _section(self, found: FileLocation) -> GatheredItems:
+        """The lines below a heading, up to the next one of its rank."""
+        whole = read_item(self._root, found.path, hidden=True)
+        section = find_section(whole.item.content, found.anchor)
+        if section is None:
+            raise PathRefused("missing", f"{found.path} has no heading {found.anchor!r}")
+        return self._lines(found, *section)
+
+    def _folder(self, name: str) -> GatheredItems:
+        """A folder as a list of what is in it, with its notes and texts."""
+        folder = self._find_folder(name)
+        paths = [each.path for each in self._root.walk(folder)]
+        return self._group(item_id("folder", folder), "folder", paths, folder)
+
+    def _find_folder(self, name: str) -> str:
+        """The one folder that a name means: its path, else its last part."""
+        path = clean_path(name)
+        if self._is(stat.S_ISDIR, name):
+            return str(path)
+        if self._root.exists(path, hidden=True):
+            raise PathRefused("refused", f"{path} is no folder")
+        found = NoteNames(self._root.folders()).resolve(name)
+        if found.path is not None:
+            return found.path
+        if found.matches:
+            raise PathRefused("ambiguous", f"{name!r} may mean any of {_listed(found.matches)}")
+        raise PathRefused("missing", f"there is no folder {name} in the workspace")
+
+    def _tag(self, tag: str) -> GatheredItems:
+        notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
+        if not notes:
+            raise PathRefused("missing", f"no note has the tag #{tag}")
+        # However it is spelled, it is one tag.
+        item = item_id("tag", tag.strip("/").casefold())
+        return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
+
+    def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> GatheredItems:
+        listing = "\n".join(f"- {path}" for path in paths[:MOST_LISTED]) or "(empty)"
+        if len(paths) > MOST_LISTED:
+            listing += f"\n(and {len(paths) - MOST_LISTED:,} more)"
+        main = Item(id=item, content=listing, workspace=self._root.id)
+        texts = [path for path in paths if kind_of_file(path) in ("note", "file")]
+        readings, left_out = [LoadedItem(item=main)], []
+        for path in texts[:MOST_GATHERED]:
+            try:
+                reading = read_item(self._root, path)
+            except PathRefused as refusal:
+                detail = f"{path} of {title}: {refusal.detail}"
+                what = item_id(kind_of_file(path), path)
+                left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=item)
+                left_out.append(left)
+            else:
+                readings.append(replace(reading, origin=kind, source=item))
+        return GatheredItems(
+            readings=tuple(readings),
+            left_out=tuple(left_out),
+            warnings=tuple(_say_listed(title, len(paths) - len(texts), len(texts))),
+        )
+
+    # -- queries ---------------------------------------------------------------------------------
+
+    def _query(self, path: str, query: str) -> GatheredItems:
+        """The result of one query block, as an item of its own."""
+        source = item_id("note", path)
+        item = query_id(path, query)
+        from lamina.notes.query.cache import QueryCache
+
+        self._queries = self._queries or QueryCache()
+        try:
+            text = self._queries.text(query, self._look().notes, path)
+        except QueryError as error:
+            detail = f"a query of {path} is wrong: {error}"
+            left = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
+            return GatheredItems(left_out=(left,))
+        result = Item(id=item, title=_first_line(query), content=text, workspace=self._root.id)
+        return GatheredItems(readings=(LoadedItem(item=result, origin="query", source=source),))
+
+    def _one_query(self, path: str, digest: str) -> GatheredItems:
+        note = read_note(path, read_item(self._root, path, hidden=True).item.content.encode())
+        for query in note.queries:
+            if key_of(query_id(path, query)).endswith(f"#{digest}"):
+                return self._query(path, query)
+        raise PathRefused("missing", f"{path} has no query {digest} any more")
+
+
+def _id_of(reference: str) -> ItemId:
+    """The id that a reference would have had, as far as its form tells."""
+    said = reference.encode("utf-8", "backslashreplace").decode()
+    meant = read_reference(said)
+    if meant.kind in ("tag", "folder"):
+        return item_id(meant.kind, meant.name)
+    if meant.kind == "lines":
+        return selection_id(meant.name, meant.start, meant.end)
+    kind = kind_of_file(meant.name) if meant.kind == "path" else "note"
+    # A name without an ending is that of a note.
+    return item_id(kind if PurePosixPath(meant.name).suffix else "note", said)
+
+
+def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
+    """What of a group is in its list alone."""
+    if others:
+        what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
+        yield f"{title}: {others:,} {what} only listed; attach them by their own path"
+    if texts > MOST_GATHERED:
+        yield f"{title} holds {texts:,} texts; the first {MOST_GATHERED:,} are attached"
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.strip().split("\n", 1)[0].split())[:80]
+
+
+def _listed(matches: Sequence[str]) -> str:
+    listed = ", ".join(map(repr, matches[:MOST_MATCHES]))
+    more = len(matches) - MOST_MATCHES
+    return f"{listed} and {more:,} more" if more > 0 else listed
+
+
+def _joined(parts: Sequence[GatheredItems]) -> GatheredItems:
+    return GatheredItems(
+        readings=tuple(reading for part in parts for reading in part.readings),
+        left_out=tuple(omission for part in parts for omission in part.left_out),
+        warnings=tuple(warning for part in parts for warning in part.warnings),
+    )
+
+
+def _brought(gathered: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
+    """What came along with something."""
+    brought = (replace(reading, origin=origin, source=source) for reading in gathered.readings)
+    return replace(gathered, readings=tuple(brought))
+
+
+def _read_along(path: str, item: Item) -> Note:
+    """A note, as far as something may come along with it; most have nothing of the kind."""
+    if any(mark in item.content for mark in ("![[", "```", "~~~")):
+        return read_note(path, item.content.encode())
+    return Note(path=path, title="", digest="")

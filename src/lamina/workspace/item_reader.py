@@ -1,0 +1,103 @@
+"""A file as an item: a note, a text, a PDF, a picture.
+
+Law: its text is byte for byte what the file holds; what cannot be text is refused with words.
+"""
+
+import os
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from lamina.values.item import Item, ItemKind, LoadedItem, item_id
+from lamina.workspace.note_pictures import PICTURE_TYPES, picture_of
+from lamina.workspace.paths import MEBIBYTE, PathRefused
+from lamina.workspace.root import Root
+
+NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
+PDF_SUFFIX = ".pdf"
+MAX_BYTES = 20 * MEBIBYTE
+
+
+def kind_of_file(path: str) -> ItemKind:
+    """What kind of item a file is, by its name."""
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in NOTE_SUFFIXES:
+        return "note"
+    if suffix in PICTURE_TYPES:
+        return "image"
+    return "pdf" if suffix == PDF_SUFFIX else "file"
+
+
+def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
+    """The file at `path`; a `hidden` one if a person named it.
+
+    Raises:
+        Refused: it is not there, may not be opened, or cannot be read.
+    """
+    kind = kind_of_file(path)
+    data, status = root.read(path, MAX_BYTES, hidden=hidden)
+    match kind:
+        case "image":
+            return _read_picture(root, path, data, status)
+        case "pdf":
+            return _read_pdf(root, path, data, status)
+        case _:
+            return _read_text(root, path, kind, data, status)
+
+
+def _read_picture(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
+    picture, data = picture_of(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
+    item = Item(
+        id=item_id("image", path),
+        content="",
+        pictures=(picture,),
+        ctime=format_time(status.st_ctime),
+        mtime=format_time(status.st_mtime),
+        workspace=root.id,
+    )
+    return LoadedItem(item=item, blobs=(data,))
+
+
+def _read_pdf(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
+    from lamina.workspace.pdf import read_pdf
+
+    try:
+        found = read_pdf(data)
+    except PathRefused as refusal:
+        raise PathRefused(refusal.reason, f"{path}: {refusal.detail}") from None
+    item = Item(
+        id=item_id("pdf", path),
+        title=found.title,
+        content=found.text,
+        ctime=format_time(status.st_ctime),
+        mtime=format_time(status.st_mtime),
+        workspace=root.id,
+    )
+    return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in found.warnings))
+
+
+def _read_text(
+    root: Root, path: str, kind: ItemKind, data: bytes, status: os.stat_result
+) -> LoadedItem:
+    if b"\0" in data[:8192]:
+        raise PathRefused("unreadable", f"{path} is not text")
+    warnings: tuple[str, ...] = ()
+    try:
+        content = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        content = data.decode("utf-8", "replace")
+        warnings = (f"{path} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
+    item = Item(
+        id=item_id(kind, path),
+        title=PurePosixPath(path).stem if kind == "note" else "",
+        content=content,
+        ctime=format_time(status.st_ctime),
+        mtime=format_time(status.st_mtime),
+        workspace=root.id,
+    )
+    return LoadedItem(item=item, warnings=warnings)
+
+
+def format_time(seconds: float) -> str:
+    """A moment as items show it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,142 @@
+"""A person's memory file: what every session is told of them.
+
+Laws: it is Markdown that a person may edit by hand; what is added is a line, and nothing else of it
+is ever rewritten. A file that cannot be read is not written.
+"""
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from lamina.codec import mend_text
+from lamina.errors import UsageError
+
+MOST_BYTES = 64 * 1024
+BYTE_ORDER_MARK = "\ufeff"
+
+
+class MemoryLine(Struct, frozen=True):
+    """One line that is remembered, by its place among them."""
+
+    number: int
+    text: str
+
+
+class MemoryFile:
+    """The file at `path`; it need not be there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        return f"the memory file {self.path.name}"
+
+    async def read(self) -> str:
+        """What is remembered.
+
+        Raises:
+            UsageError: the file is there and cannot be read.
+        """
+        return (await self._bytes()).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+
+    async def remembered(self) -> tuple[MemoryLine, ...]:
+        """What is remembered, line by line."""
+        lines = [line for line in (await self.read()).split("\n") if line.strip()]
+        return tuple(MemoryLine(number, _bare(line)) for number, line in enumerate(lines, 1))
+
+    async def add(self, text: str) -> bool:
+        """Remembers one thing more; False if it is remembered already.
+
+        Raises:
+            UsageError: there is nothing to remember, or the file cannot be written.
+        """
+        line = _bare(" ".join(mend_text(text).split()))
+        if not line:
+            raise UsageError("there is nothing to remember: say what")
+        if any(each.text == line for each in await self.remembered()):
+            return False
+        before = await self._bytes()
+        end = "\r\n" if "\r\n" in before else "\n"
+        joint = "" if not before or before.endswith("\n") else end
+        await self._write(f"{before}{joint}- {line}{end}")
+        return True
+
+    async def forget(self, number: int) -> str:
+        """Takes the line with that number out; gives what it said.
+
+        Raises:
+            UsageError: there is none, or the file cannot be written.
+        """
+        lines = (await self._bytes()).split("\n")
+        places = [place for place, line in enumerate(lines) if line.strip()]
+        if not 1 <= number <= len(places):
+            held = f"it holds {len(places)}" if places else "nothing is remembered"
+            raise UsageError(f"there is no line {number} in {self.name}: {held}")
+        gone = lines.pop(places[number - 1])
+        await self._write("\n".join(lines))
+        return _bare(gone)
+
+    async def _bytes(self) -> str:
+        """The file as it is, line ends and all."""
+        return await anyio.to_thread.run_sync(self._read)
+
+    async def _write(self, text: str) -> None:
+        await anyio.to_thread.run_sync(self._replace, text)
+
+    def _read(self) -> str:
+        try:
+            # Not waiting: what is no file may never give anything.
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            with os.fdopen(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise UsageError(f"{self.path} is not a regular file")
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be read: {error.strerror}") from error
+        if len(data) > MOST_BYTES:
+            raise UsageError(
+                f"{self.path} has more than {MOST_BYTES // 1024} kB, too much to send with every "
+                f"request: shorten it"
+            )
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{self.path} is not UTF-8 at byte {error.start}") from error
+
+    def _replace(self, text: str) -> None:
+        """Whole or not at all: beside it first, then in its place."""
+        data = text.encode()
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"{self.path} would have more than {MOST_BYTES // 1024} kB")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            place = self.path.resolve()
+            handle, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                with suppress(FileNotFoundError):
+                    # Whoever may read it may go on to.
+                    os.chmod(beside, stat.S_IMODE(place.stat().st_mode))
+                os.replace(beside, place)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(beside)
+                raise
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written: {error.strerror}") from error
+
+
+def _bare(line: str) -> str:
+    plain = line.removeprefix(BYTE_ORDER_MARK).strip()
+    return plain.removeprefix("- ").removeprefix("* ").strip()

@@ -1,0 +1,243 @@
+"""The pictures of a note as bytes.
+
+Law: a picture is read through the workspace's own door, or fetched through the one that was given,
+or not had at all; and what is not had is named in a warning.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+from urllib.parse import unquote_to_bytes
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from lamina.ports import FetchPicture
+from lamina.text import PictureRef, find_pictures
+from lamina.values.item import Picture
+from lamina.values.web import FetchedResource, UnfetchedResource
+from lamina.workspace.fitted_picture import (
+    MAX_PICTURE_BYTES,
+    MAX_SOURCE_BYTES,
+    PICTURE_TYPES,
+    FittedPicture,
+    fit_picture,
+    picture_size,
+)
+from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
+
+__all__ = [
+    "MAX_PICTURE_BYTES",
+    "MAX_PICTURES",
+    "MEBIBYTE",
+    "PICTURE_TYPES",
+    "NotePictures",
+    "PathRefused",
+    "gather_pictures",
+    "picture_of",
+    "picture_size",
+    "say_too_large",
+]
+
+MAX_TOTAL_BYTES = 20 * MEBIBYTE
+MAX_PICTURES = 20
+# A note may refer to more than it may bring; past so many, nobody looks.
+MAX_TRIED = 100
+_FETCHED_AT_ONCE = 4
+_SHOWN = 60
+
+# Reads a path of the workspace up to a size; raises Refused.
+ReadPicture = Callable[[PurePosixPath, int], bytes]
+# The one path of the workspace that ends in this name; None if there is none, or several.
+FindPicture = Callable[[str], str | None]
+
+
+class NotePictures(Struct, frozen=True, kw_only=True):
+    """The pictures of a note, their bytes, and what was left out."""
+
+    pictures: tuple[Picture, ...] = ()
+    blobs: tuple[bytes, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def picture_of(data: bytes, media_type: str = "") -> tuple[Picture, bytes]:
+    """A picture by its bytes, in a form that providers take: these bytes, or others made of them.
+    What its name promised (`media_type`) is only told where the bytes are something else.
+
+    Raises:
+        Refused: it is no picture, or one that cannot be converted.
+    """
+    fitted = fit_picture(data, media_type)
+    return fitted.picture, fitted.data
+
+
+async def gather_pictures(
+    note: PurePosixPath,
+    content: str,
+    read: ReadPicture,
+    fetch: FetchPicture | None = None,
+    find: FindPicture | None = None,
+) -> NotePictures:
+    """The pictures that `content`, the text of `note`, refers to; the same bytes once. Without
+    `fetch` those on the web are left out. `read` and `find` are called in a thread."""
+    references = find_pictures(content)
+    if not references:
+        return NotePictures()
+    fetched = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
+
+    def collect() -> NotePictures:
+        return _collect(note, references, _Loader(note=note, read=read, find=find, fetched=fetched))
+
+    return await anyio.to_thread.run_sync(collect)
+
+
+async def _fetch_all(
+    references: Iterable[PictureRef], fetch: FetchPicture
+) -> dict[str, FetchedResource | UnfetchedResource]:
+    """What the first URLs of a note give, a few at a time."""
+    urls = [reference.target for reference in references if reference.kind == "url"][:MAX_PICTURES]
+    fetched: dict[str, FetchedResource | UnfetchedResource] = {}
+    limiter = anyio.CapacityLimiter(_FETCHED_AT_ONCE)
+
+    async def fetch_one(url: str) -> None:
+        async with limiter:
+            address = f"https:{url}" if url.startswith("//") else url
+            fetched[url] = await fetch(address, MAX_SOURCE_BYTES)
+
+    async with anyio.create_task_group() as tasks:
+        for url in urls:
+            tasks.start_soon(fetch_one, url)
+    return fetched
+
+
+def _collect(
+    note: PurePosixPath, references: tuple[PictureRef, ...], loader: "_Loader"
+) -> NotePictures:
+    found: dict[str, FittedPicture] = {}
+    warnings = []
+    for reference in references[:MAX_TRIED]:
+        # What follows an address may be a key to it.
+        target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
+        shown = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
+        try:
+            fitted = loader.load(reference, found)
+        except PathRefused as refusal:
+            warnings.append(f"{note}: picture {shown!r} is left out: {refusal.detail}")
+        else:
+            if fitted.note and fitted.picture.digest not in found:
+                warnings.append(f"{note}: picture {shown!r} is {fitted.note}")
+            found.setdefault(fitted.picture.digest, fitted)
+    if len(references) > MAX_TRIED:
+        more = len(references) - MAX_TRIED
+        warnings.append(f"{note}: {more:,} more pictures are left out; {MAX_TRIED} were looked at")
+    return NotePictures(
+        pictures=tuple(picture.picture for picture in found.values()),
+        blobs=tuple(picture.data for picture in found.values()),
+        warnings=tuple(warnings),
+    )
+
+
+class _Loader(Struct, frozen=True, kw_only=True):
+    """Where the pictures of one note come from."""
+
+    note: PurePosixPath
+    read: ReadPicture
+    find: FindPicture | None
+    fetched: Mapping[str, FetchedResource | UnfetchedResource]
+
+    def load(self, reference: PictureRef, found: Mapping[str, FittedPicture]) -> FittedPicture:
+        """A picture in the form in which it is sent, if it may join those that were found.
+
+        Raises:
+            Refused: it cannot be had, or there are enough.
+        """
+        if len(found) == MAX_PICTURES:
+            raise PathRefused("refused", f"a note may bring {MAX_PICTURES} pictures")
+        data = self._bytes(reference)
+        if not data:
+            raise PathRefused("unreadable", "it is empty")
+        fitted = fit_picture(data)
+        total = len(fitted.data) + sum(len(picture.data) for picture in found.values())
+        if fitted.picture.digest not in found and total > MAX_TOTAL_BYTES:
+            limit = MAX_TOTAL_BYTES // MEBIBYTE
+            raise PathRefused("refused", f"the pictures of a note may have {limit} MB in all")
+        return fitted
+
+    def _bytes(self, reference: PictureRef) -> bytes:
+        match reference.kind:
+            case "path":
+                return self._read(reference.target)
+            case "data":
+                return _decode_data(reference.target)
+            case "url":
+                return self._fetched(reference.target)
+
+    def _fetched(self, url: str) -> bytes:
+        match self.fetched.get(url):
+            case FetchedResource(data=data):
+                return data
+            case UnfetchedResource(reason=reason, detail=detail):
+                raise PathRefused(reason, detail)
+            case _ if self.fetched:
+                raise PathRefused("refused", f"{MAX_PICTURES} pictures are fetched for a note")
+            case _:
+                hint = "unless the setting `web` allows it"
+                raise PathRefused("refused", f"pictures are not fetched from the web {hint}")
+
+    def _read(self, target: str) -> bytes:
+        """A file beside the note, or from the root, or the only one of its name."""
+        suffix = PurePosixPath(target).suffix.lower()
+        if suffix not in (*PICTURE_TYPES, ".svg"):
+            raise PathRefused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
+        beside, from_root = _inside(self.note.parent, target), _inside(PurePosixPath(), target)
+        places = [place for place in dict.fromkeys((beside, from_root)) if place is not None]
+        if not places:
+            raise PathRefused("refused", "it is not a path inside the workspace")
+        for place in places:
+            try:
+                return self.read(place, MAX_SOURCE_BYTES)
+            except PathRefused as refusal:
+                if refusal.reason != "missing":
+                    raise
+                missing = refusal
+        # A name with a folder says where it is meant to be; another one would be another picture.
+        found = self.find(target) if self.find and "/" not in target else None
+        if found is None:
+            raise missing
+        return self.read(PurePosixPath(found), MAX_SOURCE_BYTES)
+
+
+def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
+    """`target` seen from `folder`; None if it leads out. Links are not followed when it is
+    opened, so `..` may be worked out by name."""
+    if target.startswith("/"):
+        return None
+    parts: list[str] = []
+    for part in (folder / target).parts:
+        if part != "..":
+            parts.append(part)
+        elif parts:
+            parts.pop()
+        else:
+            return None
+    return PurePosixPath(*parts) if parts else None
+
+
+def _decode_data(uri: str) -> bytes:
+    header, comma, body = uri[len("data:") :].partition(",")
+    media_type, *parameters = (part.strip().lower() for part in header.split(";"))
+    if not comma or not media_type.startswith("image/"):
+        kinds = ", ".join(dict.fromkeys(PICTURE_TYPES.values()))
+        raise PathRefused("unreadable", f"not one of {kinds}")
+    data = unquote_to_bytes(body)
+    if "base64" in parameters:
+        packed = b"".join(data.split()).rstrip(b"=")
+        try:
+            data = base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
+        except binascii.Error as error:
+            raise PathRefused("unreadable", f"its base64 is broken: {error}") from None
+    if len(data) > MAX_SOURCE_BYTES:
+        raise PathRefused("unreadable", f"it has {say_too_large(len(data), MAX_SOURCE_BYTES)}")
+    return data

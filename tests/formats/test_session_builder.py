@@ -1,0 +1,150 @@
+"""The builder, the order of entries, and the pairing of calls and results."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.formats.reader import is_paired, whats
+from tests.strategies import thorough
+
+from lamina.formats.call_pairs import pair_calls
+from lamina.formats.parent_order import order_by_parent
+from lamina.formats.session_builder import SessionBuilder
+from lamina.journal import path_to, replay
+from lamina.values.entry import CustomEntry, LeafEntry, LeaveEntry, MessageEntry, TransformEntry
+from lamina.values.message import Message, Text, ToolCall, ToolResult
+from lamina.values.patch import OptionsSet, Patch, SystemPartSet
+
+
+def message(text: str) -> Message:
+    return Message(role="user", blocks=(Text(text),))
+
+
+def builder() -> SessionBuilder:
+    return SessionBuilder(session="s", source="test", at=1.0)
+
+
+def test_ids_count_up_and_a_message_has_the_id_of_its_entry() -> None:
+    build = builder()
+    for number in range(20):
+        build.add(f"f{number}", f"f{number - 1}" if number else None, MessageEntry, at=2.0,
+                  message=message("x"))  # fmt: skip
+    imported = build.finish()
+    assert [entry.id for entry in imported.entries][-2:] == ["000014", "000015"]
+    last = imported.entries[-2]
+    assert isinstance(last, MessageEntry)
+    assert last.message.id == last.id
+
+
+def test_branches_share_what_stands_before_them() -> None:
+    build = builder()
+    build.add("a", None, MessageEntry, at=None, message=message("a"))
+    build.add("b", "a", MessageEntry, at=None, message=message("b"))
+    build.add("c", "a", MessageEntry, at=None, message=message("c"))
+    imported = build.finish(build.find("b"))
+    entries = {entry.id: entry for entry in imported.entries}
+    assert isinstance(imported.entries[-1], LeaveEntry)
+    assert imported.leaf == imported.entries[-1].id
+    state = replay(path_to(imported.entries[-1].id, entries))
+    assert [each.text for each in state.envelope.cached] == ["a", "b"]
+
+
+def test_a_leaf_that_is_not_the_last_entry_is_named_by_one() -> None:
+    build = builder()
+    build.add("a", None, MessageEntry, at=None, message=message("a"))
+    imported = build.finish(build.root)
+    last = imported.entries[-1]
+    assert isinstance(last, LeafEntry)
+    assert last.parent == imported.leaf == build.root
+
+
+def test_no_turn_is_under_way_at_the_end() -> None:
+    build = builder()
+    build.add("a", None, MessageEntry, at=None, message=message("a"))
+    state = replay(build.finish().entries)
+    assert state.turn_start is None
+    assert len(state.envelope.cached) == 1
+
+
+def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
+    build = builder()
+    refused = Patch(ops=(SystemPartSet(name="library", text="x", reason="r"),))
+    build.add("p", None, TransformEntry, at=None, line=3, raw={"was": 1}, transformer="t",
+              patch=refused)  # fmt: skip
+    wrong = Patch(ops=(OptionsSet(temperature=-1.0),))
+    build.add("q", "p", TransformEntry, at=None, line=4, raw={"was": 2}, transformer="t",
+              patch=wrong)  # fmt: skip
+    imported = build.finish()
+    assert [(p.line, p.what) for p in imported.problems] == [(3, "refused"), (4, "refused")]
+    kept = [entry for entry in imported.entries if isinstance(entry, CustomEntry)]
+    assert [(entry.kind, entry.data) for entry in kept] == [
+        ("test.unreadable", {"was": 1}), ("test.unreadable", {"was": 2}),
+    ]  # fmt: skip
+
+
+def test_what_is_put_in_line_stands_between_a_parent_and_its_later_children() -> None:
+    build = builder()
+    first = build.add("a", None, MessageEntry, at=None, message=message("a"))
+    noted = build.keep("note", 1)
+    second = build.add("b", "a", MessageEntry, at=None, message=message("b"))
+    assert build.path(second) == [second, noted, first, build.root]
+    assert whats(build.finish()) == []
+
+
+parents = st.lists(st.none() | st.integers(0, 8), max_size=9)
+
+
+@thorough
+@given(parents)
+def test_every_record_is_ordered_once_and_behind_its_parent(
+    given_parents: list[int | None],
+) -> None:
+    def ids(index: int) -> tuple[str, str | None]:
+        parent = given_parents[index]
+        return str(index), None if parent is None else str(parent)
+
+    ordered = order_by_parent(range(len(given_parents)), ids)
+    assert sorted(record for record, _ in ordered) == list(range(len(given_parents)))
+    placed: set[int] = set()
+    for record, cut in ordered:
+        parent = given_parents[record]
+        exists = parent is not None and parent < len(given_parents)
+        assert cut == (exists and parent not in placed)
+        placed.add(record)
+
+
+@given(st.permutations(range(6)))
+def test_without_forward_references_the_order_is_that_of_the_file(order: list[int]) -> None:
+    records = sorted(order)
+    ordered = order_by_parent(records, lambda n: (str(n), str(n - 1) if n else None))
+    assert ordered == [(n, False) for n in records]
+
+
+calls = st.sampled_from(["c1", "c2", "c3"])
+some = st.lists(calls, max_size=3, unique=True)
+messages = st.one_of(
+    st.just(message("hi")),
+    some.map(lambda ids: Message(
+        role="assistant", blocks=tuple(ToolCall(id=each, name="f") for each in ids))),
+    st.lists(calls, min_size=1, max_size=3).map(lambda ids: Message(
+        role="tool", blocks=tuple(ToolResult(call_id=each, name="", text="x") for each in ids))),
+)  # fmt: skip
+
+
+@thorough
+@given(st.lists(messages, max_size=8))
+def test_any_messages_can_be_paired(drawn: list[Message]) -> None:
+    paired, told = pair_calls([*drawn, message("end")])
+    assert is_paired(list(paired))
+    if is_paired([*drawn, message("end")]):
+        assert not told
+        assert len(paired) == len(drawn) + 1
+
+
+@thorough
+@given(st.lists(messages, max_size=8))
+def test_any_messages_can_be_built_into_a_path_that_is_paired(drawn: list[Message]) -> None:
+    build = builder()
+    for each in drawn:
+        build.put(build.last, MessageEntry, at=None, message=each)
+    imported = build.finish()
+    cached = replay(imported.entries).envelope.cached
+    assert is_paired(list(cached))

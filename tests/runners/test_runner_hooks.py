@@ -1,0 +1,128 @@
+"""Hooks in an agent's turn: at its start, and on results before a model sees them."""
+
+import pytest
+from tests.fakes.providers import calling
+from tests.fakes.sessions import run
+from tests.fakes.tools import ApproverFake, tool
+from tests.runners.scenes import Scene
+
+from lamina.errors import HookError
+from lamina.sources.hooks import ContextEvent, Hooks, MessageEvent
+from lamina.values.entry import RequestEntry, TransformEntry
+from lamina.values.event import ToolFinished, WarningIssued
+from lamina.values.message import Message, ToolResult
+from lamina.values.patch import SystemPartSet
+from lamina.values.tool import ToolOutput
+
+
+def test_a_hook_at_the_start_runs_once_a_question_and_replays_without_it() -> None:
+    async def body() -> None:
+        hooks = Hooks()
+        started: list[str] = []
+
+        @hooks.context(reason="before_agent_start", name="briefing")
+        async def brief(event: ContextEvent) -> SystemPartSet:
+            assert event.message is not None
+            started.append(event.message.text)
+            text = f"It is about: {event.message.text}"
+            return SystemPartSet(name="topic", text=text, reason="a new topic")
+
+        script = (calling(("a", "find", {})), calling(("b", "find", {})))
+        scene = Scene(*script, tools=[tool("find")], hooks=hooks)
+        async with scene:
+            await scene.ask("Berths")
+            await scene.ask("Cranes")
+            assert started == ["Berths", "Cranes"]
+            systems = [body["messages"][0]["content"] for body in scene.provider.bodies]
+            assert systems == ["It is about: Berths"] * 3 + ["It is about: Cranes"]
+            written = [e for e in scene.kept(TransformEntry) if e.transformer == "briefing"]
+            assert len(written) == 2
+            last = scene.kept(RequestEntry)[-1].context.agreement.broke
+            assert last is not None
+            assert "a new topic" in last.reason
+            hooks._context.clear()
+            await scene.restart()
+            await scene.ask("And now?")
+            assert scene.provider.bodies[-1]["messages"][0]["content"] == "It is about: Cranes"
+            await scene.verify()
+
+    run(body())
+
+
+def redact(event: MessageEvent) -> Message | None:
+    if event.message.role != "tool":
+        return None
+    blocks = tuple(
+        ToolResult(call_id=b.call_id, name=b.name, text=b.text.replace("hunter2", "***"))
+        for b in event.message.blocks
+        if isinstance(b, ToolResult)
+    )
+    return Message(role="tool", blocks=blocks)
+
+
+@pytest.mark.parametrize("then", ["answer", "steer", "new question", "abort"])
+def test_a_message_hook_sees_results_before_any_model_does(then: str) -> None:
+    async def body() -> None:
+        hooks = Hooks()
+        hooks.message(redact)
+        calls = calling(("a", "find", {}), ("b", "ask", {}))
+        tools = [tool("find"), tool("ask", "required")]
+        deny = then in ("answer", "steer")
+        async with Scene(
+            calls, tools=tools, hooks=hooks, approver=ApproverFake("deny") if deny else None
+        ) as scene:
+            scene.host.outputs["find"] = ToolOutput(text="hunter2")
+            if then == "steer":
+                scene.agent.send_message("Go on.")
+            if then == "abort":
+                scene.abort_at(ToolFinished)
+            await scene.ask()
+            if not deny:
+                await scene.ask("Well?")
+            assert scene.results[0] == "***"
+            assert "hunter2" not in str(scene.provider.bodies)
+            await scene.verify()
+
+    run(body())
+
+
+def test_a_hook_that_fails_on_results_is_told_and_takes_nothing_away() -> None:
+    async def body() -> None:
+        hooks = Hooks()
+
+        @hooks.message(name="clumsy")
+        async def clumsy(event: MessageEvent) -> None:
+            if event.message.role == "tool":
+                raise ValueError("oh")
+
+        async with Scene(calling(("a", "find", {})), tools=[tool("find")], hooks=hooks) as scene:
+            answer = await scene.ask()
+            assert scene.results == ["find gave {}"]
+            assert any("clumsy" in warning for warning in answer.warnings)
+
+    run(body())
+
+
+def test_a_hook_that_stops_a_request_between_tools_leaves_the_results() -> None:
+    async def body() -> None:
+        hooks = Hooks()
+
+        @hooks.context(name="strict")
+        async def strict(event: ContextEvent) -> None:
+            if (
+                event.message is not None
+                and event.message.role == "tool"
+                and not scene.told(WarningIssued)
+            ):
+                raise ValueError("not now")
+
+        async with Scene(calling(("a", "find", {})), tools=[tool("find")], hooks=hooks) as scene:
+            with pytest.raises(HookError):
+                await scene.ask()
+            hooks._context.clear()
+            await scene.restart()
+            assert (await scene.go_on()).ending == "answered"
+            assert scene.host.called == ["find"]
+            await scene.require_sound()
+
+    run(body())
