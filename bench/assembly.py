@@ -1,37 +1,38 @@
 """What a turn costs to prepare, by the length of the session, against other libraries.
 
     python bench/assembly.py [--json FILE] [--quick]
+    python bench/assembly.py --beside CHECKOUT [--json FILE]
 
 In memory, no hooks, a window large enough. Lamina's figure for `prepare` is the whole of it:
 hydration, planning, budget, prefix check, and the journal entries encoded and appended; `request`
 is the plain dict for OpenAI's client, made from nothing. The others' `assemble` and `request` are
-the corresponding steps of their own (see assembly_peers.py).
+the corresponding steps of their own (see assembly_peers.py). With `--beside`, Lamina as it is in
+another checkout is measured instead, each in a process of its own and both in turns, so that a slow
+minute of the machine meets both.
 """
 
 import argparse
 import gc
 import json
+import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 import anyio
 
 import lamina
-from assembly_peers import (
-    langchain_assemble,
-    langchain_request,
-    pydantic_ai_assemble,
-    pydantic_ai_request,
-)
-from lamina.values.settings import Settings
 from played import Writer
 
 SIZES = (100, 1_000, 10_000, 100_000)
-SETTINGS = Settings(window=1_000_000_000, output_reserve=0)
+SETTINGS = lamina.Settings(window=1_000_000_000, output_reserve=0)
+# Two checkouts in turns: how often, at which size, and how many turns are prepared each time.
+TURNS, BESIDE_SIZE, BESIDE_ROUNDS = 8, 1_000, 400
 
 
 def reply(text: str) -> dict[str, object]:
@@ -54,7 +55,7 @@ async def grow(messages: int) -> lamina.Session:
     return session
 
 
-async def measure_lamina(size: int, rounds: int) -> dict[str, float]:
+async def measure_lamina(size: int, rounds: int) -> dict[str, list[float]]:
     session = await grow(size)
     prepares, requests = [], []
     turn = await session.prepare("warm up")
@@ -72,7 +73,48 @@ async def measure_lamina(size: int, rounds: int) -> dict[str, float]:
         turn = await session.prepare(f"And what follows from that for release {index}?")
         prepares.append(time.perf_counter() - start)
         await turn.commit(reply("ok"))
-    return {"prepare": median(prepares) * 1e3, "request": median(requests) * 1e3}
+    return {"prepare": prepares, "request": requests}
+
+
+def run_worker(checkout: Path) -> dict[str, list[float]]:
+    """What `measure_lamina` gives for the package of a checkout, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--worker"],
+        env={**os.environ, "PYTHONPATH": str(checkout.resolve() / "src")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    times: dict[str, list[float]] = json.loads(done.stdout)
+    return times
+
+
+def compare_checkouts(other: Path, file: Path | None) -> int:
+    """Measures this checkout and another one in turns, and prints the ratios."""
+    here = Path(__file__).parent.parent
+    times: dict[str, dict[str, list[float]]] = {
+        name: {"prepare": [], "request": []} for name in ("there", "here")
+    }
+    for _ in range(TURNS):
+        for name, checkout in (("there", other), ("here", here)):
+            for step, seconds in run_worker(checkout).items():
+                times[name][step] += seconds
+    figures = {
+        f"{step}, {label}": {
+            name: pick(steps[step]) * 1e3 for name, steps in times.items()
+        }
+        for step in ("prepare", "request")
+        for label, pick in (
+            ("10th percentile", lambda values: quantiles(values, n=10)[0]),
+            ("median", median),
+        )
+    }  # fmt: skip
+    print(f"Python {platform.python_version()}; {BESIDE_SIZE:,} messages, {TURNS} times in turns\n")
+    print(f"{'milliseconds':<26}{'there':>10}{'here':>10}{'here over there':>18}")
+    for label, pair in figures.items():
+        ratio = pair["here"] / pair["there"]
+        print(f"{label:<26}{pair['there']:>10.4f}{pair['here']:>10.4f}{ratio:>17.3f}x")
+    if file:
+        file.write_text(json.dumps({"ms": figures}, indent=1) + "\n")
+    return 0
 
 
 def measure(build: Callable[[int], Callable[[], object]], size: int, rounds: int) -> float:
@@ -91,7 +133,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="up to 1,000 messages only")
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="measure this one in turns")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.worker:
+        print(json.dumps(anyio.run(measure_lamina, BESIDE_SIZE, BESIDE_ROUNDS)))
+        return 0
+    if args.beside:
+        return compare_checkouts(args.beside, args.json)
+    # The peers are an extra of their own.
+    from assembly_peers import (
+        langchain_assemble,
+        langchain_request,
+        pydantic_ai_assemble,
+        pydantic_ai_request,
+    )
+
     sizes = SIZES[:2] if args.quick else SIZES
     versions = [
         f"{name} {version(name)}" for name in ("lamina", "langchain-core", "pydantic-ai-slim")
@@ -103,11 +160,11 @@ def main() -> int:
     figures: dict[str, dict[str, float]] = {}
     for size in sizes:
         rounds = 200
-        row: Callable[..., Awaitable[dict[str, float]]] = measure_lamina
-        own = anyio.run(row, size, rounds)
+        row: Callable[..., Awaitable[dict[str, list[float]]]] = measure_lamina
+        times = anyio.run(row, size, rounds)
         few = max(5, rounds // 10)
         figures[str(size)] = {
-            **own,
+            **{step: median(seconds) * 1e3 for step, seconds in times.items()},
             "langchain": measure(langchain_assemble, size, few),
             "langchain_request": measure(langchain_request, size, few),
             "pydantic_ai": measure(pydantic_ai_assemble, size, few),
