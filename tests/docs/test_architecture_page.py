@@ -1,0 +1,53 @@
+"""The pages that describe the code name files that exist, and rooms that the contract knows."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "lamina"
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md", "docs/theory.md", "docs/decisions.md")
+# What looks like a path of the package, in backticks: `room/module.py`, `room/folder/`.
+PATH = re.compile(
+    r"`((?:src/lamina/|tests/|bench/|docs/)?[a-z_0-9]+(?:/[a-z_0-9]+)*(?:/|\.py|\.toml|\.md))`"
+)
+
+
+def _exists(path: str) -> bool:
+    return (ROOT / path).exists() or (SOURCE / path).exists()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    paths = PATH.findall(text)
+    assert paths or page == "docs/decisions.md"
+    assert [path for path in paths if not _exists(path)] == []
+
+
+def test_the_table_of_rooms_lists_every_room_in_the_order_of_the_contract() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    table = text.split("## Rooms", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    rooms = [
+        [
+            name.strip("/").removesuffix(".py")
+            for name in re.findall(r"`([^`]+)`", row.split("|")[1])
+        ]
+        for row in rows
+    ]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = [set(layer.split(" | ")) for layer in reversed(contracts["contracts"][0]["layers"])]
+    order = {room: index for index, layer in enumerate(layers) for room in layer}
+    listed = [room for row in rooms for room in row]
+    assert sorted(listed) == sorted(order)
+    positions = [order[room] for room in listed]
+    assert positions == sorted(positions)
+
+
+def test_no_page_speaks_of_documents_that_are_not_here() -> None:
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
