@@ -10,9 +10,8 @@ from lamina.assembly.items import TentativeTurn, compose, resolve
 from lamina.assembly.page import Page
 from lamina.journal import State, is_guidance
 from lamina.layers import Assembler
-from lamina.sources.attachments import BROUGHT
 from lamina.text import label_of
-from lamina.values.item import Attachment
+from lamina.values.item import BROUGHT, Attachment
 from lamina.values.request import LeftOut
 
 

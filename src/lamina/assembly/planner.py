@@ -18,7 +18,7 @@ from lamina.assembly.attachment_budget import (
 )
 from lamina.assembly.boundary import PruneOutcome, consolidate, limit_history
 from lamina.assembly.budget import drop_until
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
@@ -29,7 +29,7 @@ from lamina.assembly.items import (
 )
 from lamina.assembly.page import Page
 from lamina.assembly.prune import prune
-from lamina.assembly.report import RequestPlan, record_request
+from lamina.assembly.report import record_request
 from lamina.assembly.truncation import is_result, result_name, shorten_results
 from lamina.journal import State
 from lamina.layers import Assembler

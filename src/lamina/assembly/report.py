@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina import ledger
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.errors import WindowExceeded
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
-from lamina.values.entry import Entry, RequestEntry
+from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import LAYERS, Prompt
@@ -36,17 +35,6 @@ _ADVICE = {
     "L4": "shorten the tool results",
     "L5": "shorten the message",
 }
-
-
-class RequestPlan(Struct, frozen=True, kw_only=True):
-    """A request that is decided: what to append, and what to send."""
-
-    state: State
-    entries: tuple[Entry, ...]
-    prompt: Prompt
-    request: RequestEntry
-    # What of the attachments is in it; the next request of the same turn goes on with these.
-    kept: tuple[Attachment, ...]
 
 
 def record_request(

@@ -9,13 +9,15 @@ went away stays in the list until something else changes there.
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import TOOLS_JOIN, State
 from lamina.text.arguments import describe_arguments
-from lamina.values.item import Attachment, Include, Item, ItemId
-from lamina.values.message import ToolDefinition
+from lamina.values.item import Attachment, Include, Item, ItemId, key_of
+from lamina.values.message import ToolCall, ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import Target
@@ -303,3 +305,25 @@ class _Planner:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
+    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
+    read, or if somebody offers a tool of that name."""
+    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
+        return call
+    try:
+        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
+    except msgspec.MsgspecError:
+        return call
+    # Some write the arguments as a text that holds them.
+    written = inner.arguments
+    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    # Where it is only named, it is named by its server and its own name.
+    labels = {key_of(tool.id): name for name, tool in offered.items()}
+    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
+
+
+class _Inner(Struct):
+    name: str
+    arguments: dict[str, object] | str = {}

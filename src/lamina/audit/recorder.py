@@ -14,9 +14,8 @@ from msgspec import Struct
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, fold_repaired, path_to, require_initial_state
 from lamina.layers import Assembler, Layout
-from lamina.ledger import shared_prefix
+from lamina.ledger import left_in_cache, previous_reply, shared_prefix
 from lamina.ports import TargetBook
-from lamina.record.layouts import left_in_cache, previous_reply
 from lamina.values.damage import Damage
 from lamina.values.entry import (
     RENDERER,

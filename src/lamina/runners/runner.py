@@ -13,10 +13,11 @@ from typing import Any, Literal, Self
 
 import anyio
 
+from lamina.assembly.tools import intended_call
 from lamina.errors import TurnStateError, UsageError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
 from lamina.runners.answer import Answer, CitedSource, Tally
-from lamina.runners.caller import Caller, WaitingCall, intended_call
+from lamina.runners.caller import Caller, WaitingCall
 from lamina.runners.composer import with_composer
 from lamina.runners.error_groups import single_errors
 from lamina.runners.search_tool import QuestionReminder

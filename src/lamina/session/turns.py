@@ -16,9 +16,10 @@ from lamina.assembly.report import sizes_of
 from lamina.codec import mend_text, require_text
 from lamina.errors import LaminaError, MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
+from lamina.ledger import left_in_cache, previous_reply
 from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
-from lamina.record.layouts import Layouts, left_in_cache, previous_reply
+from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactions import Compactions
 from lamina.session.compactor import (

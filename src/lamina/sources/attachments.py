@@ -19,6 +19,7 @@ from lamina.ports import BundleSource, JournalStore, WebSource, WorkspaceSource
 from lamina.sources.secrets import Secrets, SecretScreen, without_secrets
 from lamina.text import label_of
 from lamina.values.item import (
+    BROUGHT,
     Attachment,
     AttachmentSpec,
     Item,
@@ -241,10 +242,6 @@ class AttachmentReader:
             # The journal it goes into belongs to one workspace.
             item = replace(item, workspace="")
         return item, (*reading.warnings, *warnings)
-
-
-# How an item came along with another one.
-BROUGHT = ("embed", "query", "folder", "tag")
 
 
 def _worth_more(known: Attachment | None, other: Attachment) -> Attachment:

@@ -11,9 +11,9 @@ import anyio
 import anyio.from_thread
 import msgspec
 from anyio.lowlevel import current_token
-from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.draft import NOTHING_ADDED, Ephemera
 from lamina.assembly.page import Page
 from lamina.codec import canonical_bytes, parse_op
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
@@ -38,17 +38,6 @@ from lamina.values.patch import (
 )
 
 T = TypeVar("T")
-
-
-class Ephemera(Struct, frozen=True, kw_only=True):
-    """What hooks add to one request only, who they were, and how they want it shown."""
-
-    messages: tuple[Message, ...] = ()
-    hooks: tuple[str, ...] = ()
-    displays: tuple[Display, ...] = ()
-
-
-NOTHING_ADDED = Ephemera()
 
 
 async def run_context_hooks(

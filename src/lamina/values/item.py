@@ -142,6 +142,9 @@ def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
 Shape = Literal["attached", "active", "web_tab"]
 Include = Literal["always", "manual", "agent"]
 
+# How an item came along with another one.
+BROUGHT = ("embed", "query", "folder", "tag")
+
 
 class Attachment(Struct, frozen=True, kw_only=True):
     """An item that applies to one turn, and what it is worth. The higher number goes first."""
