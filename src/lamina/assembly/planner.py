@@ -8,23 +8,23 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict
 
-from lamina.assembly.attachment_budget import (
-    drop_new,
+from lamina.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
+from lamina.assembly.budget import (
+    drop_until,
     limit_attachments,
     no_room,
-    report_pruned,
     size_attachment,
     split_still_out,
 )
-from lamina.assembly.boundary import PruneOutcome, consolidate, limit_history
-from lamina.assembly.budget import drop_until
 from lamina.assembly.draft import Draft, RequestPlan
+from lamina.assembly.history import limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
     compose,
     explain_rules,
     lay_always,
+    resolve,
     stands,
 )
 from lamina.assembly.page import Page
@@ -38,7 +38,6 @@ from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
-from lamina.values.settings import Target, cache_rules
 
 # New items that would not all fit even by themselves may take this share of what tools and L1
 # leave: history and the library are not wiped out for them.
@@ -146,14 +145,12 @@ class _TurnPlanner:
 
     def fit(self) -> TentativeTurn:
         """The turn within its budget, as far as that can be done."""
-        pen, draft, assembler, limit = self.pen, self.draft, self.assembler, self.draft.room.limit
+        limit = self.draft.room.limit
         composed = self._compose()
         if composed.prompt.tokens <= limit:
             return composed
         # What is worth less than history goes before history does, exactly and without a break.
-        composed = drop_new(
-            pen, draft, composed, assembler, limit, above=self.settings.history_priority
-        )
+        composed = self._drop_new(composed, limit, above=self.settings.history_priority)
         if composed.prompt.tokens <= limit:
             return composed
         fixed = sum(
@@ -163,7 +160,7 @@ class _TurnPlanner:
         )
         if composed.turn_tokens > limit - fixed:
             too_much = composed.turn_tokens - int(NEW_ITEMS_SHARE * (limit - fixed))
-            composed = drop_new(pen, draft, composed, assembler, composed.prompt.tokens - too_much)
+            composed = self._drop_new(composed, composed.prompt.tokens - too_much)
         self.attachments, self.left_out = composed.kept, list(composed.left_out)
         pruned = self._shrink(composed.turn_tokens, "over the window")
         if pruned.changed:
@@ -171,11 +168,32 @@ class _TurnPlanner:
                 Boundary(kind="window", reason="the request was over the window")
             )
         self._put_out(pruned)
-        composed = drop_new(pen, draft, self._compose(), assembler, limit)
+        composed = self._drop_new(self._compose(), limit)
         if (over := composed.prompt.tokens - limit) > 0:
             # Names and summaries took more than was reckoned: give up that much more.
             self._put_out(self._shrink(composed.turn_tokens + over + SEAMS, "over the window"))
-            composed = drop_new(pen, draft, self._compose(), assembler, limit)
+            composed = self._drop_new(self._compose(), limit)
+        return composed
+
+    def _drop_new(self, composed: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
+        """Leaves out unsent items with a priority number above `above` until the request is within
+        `limit`. With a floor it is all or nothing: dropping some would not help."""
+        state, assembler = self.pen.state, self.assembler
+        new = {use.item for use in resolve(state, composed.kept) if use.form == "full"}
+        before = composed
+        while (excess := composed.prompt.tokens - limit) > 0:
+            candidates = [
+                size_attachment(state, attachment, index, assembler)
+                for index, attachment in enumerate(composed.kept)
+                if attachment.item.id in new and attachment.priority > above
+            ]
+            gone = {candidate.item for candidate in drop_until(candidates, excess).dropped}
+            if not gone:
+                return before if above >= 0 else composed
+            reports = tuple(no_room(a, assembler) for a in composed.kept if a.item.id in gone)
+            kept = tuple(a for a in composed.kept if a.item.id not in gone)
+            left_out = (*composed.left_out, *reports)
+            composed = compose(self.pen, self.draft, kept, left_out, assembler)
         return composed
 
     def _compose(self) -> TentativeTurn:
@@ -305,25 +323,3 @@ def _with_results(
 
 def _assemble(state: State, assembler: Assembler) -> Prompt:
     return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
-
-
-def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
-    """The moment at which the prefix is dead anyway, if this is one."""
-    last = state.last_sent
-    if last is None:
-        return Boundary(kind="first_request", reason="the first request of this session")
-    if last.target != target.name:
-        reason = f"the target changed from {last.target} to {target.name}"
-        return Boundary(kind="model_change", reason=reason)
-    if last.promotion != state.settings.promotion:
-        reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
-        return Boundary(kind="settings_change", reason=reason)
-    if any(op.startswith("tools_") for op in state.moved_by):
-        return Boundary(kind="tools_change", reason="; ".join(state.reasons))
-    if any(op.startswith("system_") for op in state.moved_by):
-        return Boundary(kind="system_change", reason="; ".join(state.reasons))
-    lifetime = cache_rules(state.settings, target).lifetime_s
-    if lifetime is not None and (now - last.at > lifetime or not lifetime):
-        reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
-        return Boundary(kind="expired", reason=reason)
-    return None

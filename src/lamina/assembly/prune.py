@@ -6,16 +6,9 @@ turns and not on every one.
 
 from collections.abc import Sequence
 
-from lamina.assembly import budget
-from lamina.assembly.boundary import (
-    PruneOutcome,
-    consolidate,
-    files_gone,
-    report_history,
-    splits_turn,
-    standing_sizes,
-    summarise,
-)
+from lamina.assembly.boundary import PruneOutcome, consolidate, standing_sizes
+from lamina.assembly.budget import Budget, PruneCandidate, drop_until
+from lamina.assembly.history import files_gone, report_history, splits_turn, summarise
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
 from lamina.compaction import choose_cut, choose_head, last_turns_start
@@ -39,7 +32,7 @@ ITEMS_SHARE = 0.75
 def prune(
     pen: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -61,7 +54,7 @@ def prune(
 def prune_middle(
     pen: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -148,7 +141,7 @@ def _short_edge(
 
 def _evicted_by(
     before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
-) -> tuple[budget.PruneCandidate, ...] | None:
+) -> tuple[PruneCandidate, ...] | None:
     """Of the items that no longer stand, those that this turn does not lay down again; None if
     one of them is worth more than one that stays."""
     sized = {siz.item: siz for siz in standing_sizes(before, assembler)}
@@ -185,10 +178,10 @@ def _evicted_by(
 
 
 def drop_over(
-    sized: Sequence[budget.PruneCandidate], limit: int
-) -> tuple[int, tuple[budget.PruneCandidate, ...]]:
+    sized: Sequence[PruneCandidate], limit: int
+) -> tuple[int, tuple[PruneCandidate, ...]]:
     """Tokens of what stays within `limit`, and what has to go for it."""
-    choice = budget.drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
+    choice = drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
     return sum(candidate.tokens for candidate in choice.kept), choice.dropped
 
 
@@ -199,7 +192,7 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
 def prune_by_worth(
     pen: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,

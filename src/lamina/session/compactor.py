@@ -5,16 +5,16 @@ else, and where nobody can be asked, or what they say is of no use, it is extrac
 that would not help is not made, and says why.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.attachment_budget import report_pruned
-from lamina.assembly.boundary import QUESTION_TOKENS, UNDER_WAY, consolidate, standing_sizes
+from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.assembly.budget import Budget
+from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over
 from lamina.assembly.truncation import shorten_text
@@ -33,17 +33,16 @@ from lamina.compaction import (
     summary_instruction,
     summary_limit,
 )
-from lamina.journal import State, fold_repaired, require_initial_state
+from lamina.journal import State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ports import Summarizer, Wire
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry, TransformEntry
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
 from lamina.values.item import Item
 from lamina.values.message import Message, Text
-from lamina.values.patch import CompactionApply, ResultsReplace
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
-from lamina.values.settings import Target
+from lamina.values.settings import Promotion, Target
 from lamina.values.wire import Reply, WireRequest
 
 COMPACTION = "lamina.compaction"
@@ -67,17 +66,6 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     reports: tuple[LeftOut, ...] = ()
     # There was no history that could have given way: nothing to tell anybody.
     idle: bool = False
-
-
-class DroppedHistory(Struct, frozen=True, kw_only=True):
-    """What one compaction or prune took out of the context; the journal still has it."""
-
-    entry: str
-    at: float
-    by: str
-    reason: str
-    summary: str
-    messages: tuple[Message, ...]
 
 
 class CompactionJob:
@@ -288,38 +276,6 @@ class Compactor:
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 
-def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
-    """What compactions and prunes on this path took out of the context, in order."""
-    state: State | None = None
-    damage: list[Damage] = []
-    for entry in path:
-        if state is None:
-            state = require_initial_state(entry)
-            continue
-        if isinstance(entry, TransformEntry):
-            for op in entry.patch.ops:
-                if isinstance(op, ResultsReplace):
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary="The same results, shortened.",
-                        messages=tuple(m for m in state.envelope.cached if m.id == op.message),
-                    )
-                if isinstance(op, CompactionApply):
-                    end = max(0, min(op.first_kept, len(state.envelope.cached)))
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary=op.summary,
-                        messages=state.envelope.cached.until(end).since(max(0, op.after)),
-                    )
-        state = fold_repaired(state, entry, damage)
-
-
 def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
     """What a person should know of a compaction: that it did not help, or how it was made."""
     if compacted is None:
@@ -356,3 +312,60 @@ def cut_reports(
         )
         for reason, gone in earlier
     )
+
+
+class Compactions:
+    """The compactions of one session, one after the other."""
+
+    def __init__(
+        self, record: Record, bench: Layouts, summarizer: Summarizer | None, blobs: ReadBlobs
+    ) -> None:
+        self._record = record
+        self._bench = bench
+        self._blobs = blobs
+        self.summarizer = summarizer
+
+    async def if_due(
+        self,
+        pen: Page,
+        target: Target,
+        promotion: Promotion,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        at_end: bool = False,
+    ) -> CompactionOutcome | None:
+        """Compacts if the next request would be over the threshold. Without anybody who could
+        summarise, pruning does this in a way that spares the cache."""
+        state = pen.state
+        if self.summarizer is None or state.settings.compaction == "off":
+            return None
+        boundary = None if at_end else find_boundary(state, target, pen.at)
+        cold = boundary is not None and boundary.kind != "first_request"
+        if not self._compactor(pen, target, promotion).is_due(state, texts, items, cold=cold):
+            return None
+        return await self.now(pen, target, promotion, "threshold")
+
+    async def now(
+        self, pen: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
+    ) -> CompactionOutcome:
+        return await self._compactor(pen, target, promotion).compact(pen, trigger)
+
+    async def keep(self, pen: Page, *, leaving: bool = False) -> Page:
+        """Keeps a compaction by itself: what a model took its time for is not lost with the request
+        behind it. Not while another request is open, unless that one is to be left."""
+        if self._record.state.open_request is not None and not leaving:
+            return pen
+        await self._record.keep(pen.written, pen.state)
+        return self._record.pen()
+
+    def _compactor(self, pen: Page, target: Target, promotion: Promotion) -> Compactor:
+        return Compactor(
+            target=target,
+            wire=self._bench.book.wire(target),
+            room=self._bench.room(target, pen.state),
+            assembler=self._bench.assembler_for(target, promotion),
+            summarizer=self.summarizer,
+            blobs=self._blobs,
+            cache_key=self._record.id,
+        )

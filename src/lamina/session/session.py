@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate
+from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.errors import UsageError
 from lamina.journal import State
 from lamina.notes.names import NoteNames
@@ -25,7 +26,7 @@ from lamina.ports import (
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session import calls, members, tree
-from lamina.session.compactor import CompactionOutcome, DroppedHistory, find_dropped_history
+from lamina.session.compactor import CompactionOutcome
 from lamina.session.members import SessionItem
 from lamina.session.turn import Turn
 from lamina.session.turns import INDEX_BYTES, Turns

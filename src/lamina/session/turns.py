@@ -21,9 +21,9 @@ from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.compactions import Compactions
 from lamina.session.compactor import (
     CompactionOutcome,
+    Compactions,
     compaction_boundaries,
     compaction_warnings,
     cut_reports,

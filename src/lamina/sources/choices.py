@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import (
     Inclusion,
     is_included,
@@ -11,7 +12,6 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.planner import find_boundary
 from lamina.assembly.tools import describe_tool, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
