@@ -6,7 +6,7 @@ one, unless a reason was recorded. The check is the last act before encoding.
 
 from lamina.errors import PrefixMoved
 from lamina.journal import State
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.prompt import Prompt, SegmentLink
 from lamina.values.request import Agreement, Break, CacheVerdict

@@ -10,7 +10,7 @@ from tests.workspace.test_folder import png
 from tests.workspace.test_pdf_text import make_pdf
 
 import lamina
-from lamina.assembly import attachment_budget
+from lamina.assembly import planner
 from lamina.assembly.items import TentativeTurn, compose
 from lamina.errors import UsageError
 from lamina.sources.attachments import AttachmentReader, Attachments
@@ -508,7 +508,7 @@ async def test_a_folder_that_does_not_fit_is_laid_out_a_few_times_only(
         calls += 1
         return compose(*given)
 
-    monkeypatch.setattr(attachment_budget, "compose", counted)
+    monkeypatch.setattr(planner, "compose", counted)
     for number in range(300):
         house.put(f"p/{number:03}.md", f"Note {number}. " + "word " * 200)
     async with await house.open(window=16_000) as session:

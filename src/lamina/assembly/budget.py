@@ -12,10 +12,10 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.errors import EssentialsTooLarge, InvalidSetting
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
-from lamina.values.item import BROUGHT, Attachment, ItemId
+from lamina.values.item import BROUGHT, Attachment, ItemId, is_guidance
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 

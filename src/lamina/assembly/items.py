@@ -8,11 +8,11 @@ from msgspec.structs import asdict, replace
 from lamina.assembly.draft import Draft
 from lamina.assembly.page import Page
 from lamina.errors import UsageError
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import RULES_SENTENCE, attachment_rank, label_of
 from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
-from lamina.values.item import Attachment, Item, ItemId
+from lamina.values.item import Attachment, Item, ItemId, is_guidance
 from lamina.values.message import AbsentAttachment, Block, Context, Message, Text, Use
 from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
 from lamina.values.prompt import Prompt

@@ -12,8 +12,7 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.values.chain import Chain
-from lamina.values.lazy_list import LazyList
+from lamina.values.collections import Chain, LazyList
 from lamina.values.message import Message
 from lamina.values.prompt import Segment, SegmentLink
 
@@ -118,8 +117,8 @@ class Strand:
 
         strand = cls()
         strand._messages = messages.until(record.messages)
-        strand._ends = Chain.deferred(LazyList(len(ends), ends.__getitem__))
-        strand._links = Chain.deferred(LazyList(len(tokens), load, record))
+        strand._ends = Chain.lazy(LazyList(len(ends), ends.__getitem__))
+        strand._links = Chain.lazy(LazyList(len(tokens), load, record))
         return strand
 
 

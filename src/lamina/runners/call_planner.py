@@ -21,7 +21,7 @@ from lamina.runners.composer import COMPOSER, wants_composer
 from lamina.session.session import Session
 from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.item import Item
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lamina.codec import require_text
 from lamina.errors import UsageError
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.notes.names import NoteNames
 from lamina.notes.references import read_reference
 from lamina.ports import BundleSource, JournalStore, WebSource, WorkspaceSource
@@ -26,6 +26,7 @@ from lamina.values.item import (
     ItemId,
     LoadedItem,
     Shape,
+    is_guidance,
     key_of,
     kind_of,
     note_id,

@@ -39,6 +39,11 @@ def kind_of(item: ItemId) -> str:
     return item.partition(":")[0]
 
 
+def is_guidance(item: ItemId) -> bool:
+    """Rules and references: named as a set in force, not turn by turn."""
+    return kind_of(item) in ("rule", "reference")
+
+
 def key_of(item: ItemId) -> str:
     return item.partition(":")[2]
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 
 Layer = Literal["tools", "L1", "L2", "L3", "L4", "L5"]
