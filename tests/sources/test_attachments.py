@@ -198,7 +198,7 @@ async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> 
     wanted = [lamina.attach("a", shape="active"), lamina.attach("a.md", essential=True)]
     for order in (1, -1):
         async with await house.open() as session:
-            found = await session.turns.hydrate(wanted[::order])
+            found = await session.turns.read_attachments(wanted[::order])
             (attachment,) = found.attachments
             assert (attachment.shape, len(attachment.item.pictures)) == ("active", 1)
             assert attachment.essential is (order == 1)
@@ -461,9 +461,9 @@ async def test_pictures_of_pages_in_the_open_note_follow_the_same_rules(house: H
 
 
 async def test_without_anything_to_fetch_with_pages_are_refused(house: House) -> None:
-    hydrator = AttachmentReader(FolderWorkspace(house.folder), house.store)
+    reader = AttachmentReader(FolderWorkspace(house.folder), house.store)
     async with await house.open(web="public") as session:
-        found: Attachments = await hydrator.hydrate(["https://example.org/"], session.state)
+        found: Attachments = await reader.read_all(["https://example.org/"], session.state)
         assert found.attachments == ()
         assert [each.reason for each in found.left_out] == ["refused"]
 

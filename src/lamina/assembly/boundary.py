@@ -46,7 +46,7 @@ class PruneOutcome(Struct, frozen=True, kw_only=True):
 
 
 def consolidate(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
     reason: str,
     *,
@@ -61,7 +61,7 @@ def consolidate(
     """Rebuilds the library from what stands, and cuts history before `first_kept`, where `short`
     may begin. Writes nothing if nothing would change. `summary` stands for what goes; without one
     it is extracted."""
-    state = pen.state
+    state = page.state
     gone = {candidate.item for candidate in evicted}
     in_place = _in_place(state, first_kept)
     library, reports = _plan_library(state, gone | set(in_place))
@@ -94,7 +94,7 @@ def consolidate(
         ops += short.ops
         reports += short.reports
     if ops:
-        pen.transform(
+        page.transform(
             transformer,
             Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
         )

@@ -30,7 +30,7 @@ ITEMS_SHARE = 0.75
 
 
 def prune(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
     room: Budget,
     *,
@@ -44,15 +44,15 @@ def prune(
     laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
     no bytes are in the cache any more."""
     return prune_middle(
-        pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
+        page, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
     ) or prune_by_worth(
-        pen, assembler, room,
+        page, assembler, room,
         turn_tokens=turn_tokens, reason=reason, attached=attached, keep_last=keep_last,
     )  # fmt: skip
 
 
 def prune_middle(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
     room: Budget,
     *,
@@ -65,7 +65,7 @@ def prune_middle(
     its bytes and its cache; the latest exchanges stay, and more of them than of the head if the
     cache is cold: they cost no more then, and are worth more. None if that would not do, or would
     put out an item while one of less worth stays."""
-    state, settings = pen.state, pen.state.settings
+    state, settings = page.state, page.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     free = room.limit - total_tokens(front) - turn_tokens
     goal = int(settings.prune_to * free)
@@ -114,12 +114,12 @@ def prune_middle(
         summary=reason,
         markdown="\n\n".join(said),
     )
-    trial = pen.copy()
+    trial = page.copy()
     trial.transform("lamina.prune", Patch(ops=tuple(ops), display=display))
     evicted = _evicted_by(state, trial.state, goal, attached, assembler)
     if evicted is None:
         return None
-    pen.take(trial)
+    page.take(trial)
     return PruneOutcome(evicted=evicted, dropped_messages=len(dropped), reports=tuple(reports))
 
 
@@ -190,7 +190,7 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
 
 
 def prune_by_worth(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
     room: Budget,
     *,
@@ -201,7 +201,7 @@ def prune_by_worth(
 ) -> PruneOutcome:
     """Lays everything out anew: first what applies to this turn, then the rest of the library by
     worth, and as much of the latest history as fits `prune_to` of the room that is left."""
-    state = pen.state
+    state = page.state
     settings = state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
@@ -225,7 +225,7 @@ def prune_by_worth(
     kept_tokens += sum(sizes[cut:])
     edge = _short_edge(messages, sizes, range(cut), rest, kept_tokens, assembler, reason)
     return consolidate(
-        pen, assembler, reason,
+        page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
         summary_room=left - sum(sizes[cut:]) - (rest - kept_tokens if edge else 0),
     )  # fmt: skip

@@ -38,7 +38,7 @@ _ADVICE = {
 
 
 def record_request(
-    pen: Page,
+    page: Page,
     draft: Draft,
     prompt: Prompt,
     sent: Prompt | None,
@@ -54,7 +54,7 @@ def record_request(
         WindowExceeded: it does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    room, state, target = draft.room, pen.state, draft.target.name
+    room, state, target = draft.room, page.state, draft.target.name
     if prompt.tokens > room.limit:
         sizes = sizes_of(prompt)
         raise WindowExceeded(
@@ -95,11 +95,11 @@ def record_request(
     base = state.last_sent if sent is not None else None
     shared = agreement.segments if base else 0
     run = prompt.cached_run()
-    request = pen.write(
+    request = page.write(
         RequestEntry,
         target=target,
         context=context,
-        before=pen.began_at,
+        before=page.began_at,
         base=base.id if base else None,
         kept=shared,
         digests=tuple([segment.digest for segment in prompt.since(shared)]),
@@ -111,7 +111,7 @@ def record_request(
         retry=draft.retry,
     )
     return RequestPlan(
-        state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept
+        state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
     )
 
 

@@ -78,12 +78,12 @@ def is_described(tool: OfferedTool, state: State) -> bool:
 def plan_tools(
     state: State,
     target: Target,
-    roll: Inclusion[OfferedTool],
+    inclusion: Inclusion[OfferedTool],
     chosen: Sequence[SelectedItem],
     boundary: Boundary | None,
 ) -> ToolPlan:
-    """What the next request offers. `roll` is what can be called, `chosen` what search found."""
-    return _Planner(state, target, roll, chosen, boundary).plan()
+    """What the next request offers: of what can be called (`inclusion`), what search chose."""
+    return _Planner(state, target, inclusion, chosen, boundary).plan()
 
 
 class _Planner:
@@ -91,7 +91,7 @@ class _Planner:
         self,
         state: State,
         target: Target,
-        roll: Inclusion[OfferedTool],
+        inclusion: Inclusion[OfferedTool],
         chosen: Sequence[SelectedItem],
         boundary: Boundary | None,
     ) -> None:
@@ -101,16 +101,18 @@ class _Planner:
         self.most = target.max_tools
         self.boundary = boundary
         found = {item.item: item for item in chosen}
-        agent = {tool.id: tool for tool in roll.agent}
+        agent = {tool.id: tool for tool in inclusion.agent}
         self.found: Mapping[ItemId, SelectedItem] = found
-        self.present = {tool.definition.name: tool for tool in roll.present}
-        picked = roll.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
+        self.present = {tool.definition.name: tool for tool in inclusion.present}
+        picked = (
+            inclusion.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
+        )
         self.chosen = {tool.definition.name: tool for tool in picked}
-        self.agent = {tool.definition.name: tool for tool in roll.agent}
+        self.agent = {tool.definition.name: tool for tool in inclusion.agent}
         # Of those that are chosen, the ones that search found: they can be described instead.
         self.found_names = {n for n, tool in self.chosen.items() if tool.id in found}
         self.there = self.present | self.agent
-        self.manual = {tool.id for tool in roll.manual}
+        self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tools}
         self.speaks_for_others = (
             self.policy == "sticky"

@@ -118,7 +118,7 @@ class Record:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
 
-    def pen(self, state: State | None = None) -> Page:
+    def page(self, state: State | None = None) -> Page:
         first = self._opened.last + 1
         return Page(
             state or self.state,

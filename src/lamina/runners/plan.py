@@ -85,7 +85,7 @@ class PlanRunner(AgentRunner):
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         await self.session.give_up(SUPERSEDED)
         self._found, self._sources, self._notes = None, None, {}
-        hydrated = await self.session.turns.hydrate(with_composer(text, attach))
+        hydrated = await self.session.turns.read_attachments(with_composer(text, attach))
         done = await self._run_plan(text, hydrated, self.session.target(target))
         return await self._ask(text, target, hydrated, done)
 

@@ -186,7 +186,7 @@ class ChatRunner:
         await self.session.give_up(SUPERSEDED)
         return await self.session.turns.prepare(
             text, attach, target, tool_texts,
-            starting=True, toolset=self._toolset, hydrated=hydrated,
+            starting=True, toolset=self._toolset, attachments=hydrated,
         )  # fmt: skip
 
     async def _take_again(self) -> Turn:

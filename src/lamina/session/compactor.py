@@ -157,9 +157,9 @@ class Compactor:
         most = self._room.limit if limit is None else min(limit, self._room.limit)
         return sum(size for size in sizes if size <= most)
 
-    async def compact(self, pen: Page, trigger: Trigger) -> CompactionOutcome:
-        """Writes a compaction onto `pen`, or says why there is none."""
-        state = pen.state
+    async def compact(self, page: Page, trigger: Trigger) -> CompactionOutcome:
+        """Writes a compaction onto `page`, or says why there is none."""
+        state = page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
         scale = self._room.calibration
@@ -191,7 +191,7 @@ class Compactor:
                 return CompactionOutcome(changed=False, reason=reason, problem=problem)
         reason = f"compaction ({trigger})"
         pruned = consolidate(
-            pen,
+            page,
             self._assembler,
             reason,
             first_kept=plan.first_kept,
@@ -318,16 +318,16 @@ class Compactions:
     """The compactions of one session, one after the other."""
 
     def __init__(
-        self, record: Record, bench: Layouts, summarizer: Summarizer | None, blobs: ReadBlobs
+        self, record: Record, layouts: Layouts, summarizer: Summarizer | None, blobs: ReadBlobs
     ) -> None:
         self._record = record
-        self._bench = bench
+        self._layouts = layouts
         self._blobs = blobs
         self.summarizer = summarizer
 
     async def if_due(
         self,
-        pen: Page,
+        page: Page,
         target: Target,
         promotion: Promotion,
         texts: Sequence[str] = (),
@@ -337,34 +337,34 @@ class Compactions:
     ) -> CompactionOutcome | None:
         """Compacts if the next request would be over the threshold. Without anybody who could
         summarise, pruning does this in a way that spares the cache."""
-        state = pen.state
+        state = page.state
         if self.summarizer is None or state.settings.compaction == "off":
             return None
-        boundary = None if at_end else find_boundary(state, target, pen.at)
+        boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"
-        if not self._compactor(pen, target, promotion).is_due(state, texts, items, cold=cold):
+        if not self._compactor(page, target, promotion).is_due(state, texts, items, cold=cold):
             return None
-        return await self.now(pen, target, promotion, "threshold")
+        return await self.now(page, target, promotion, "threshold")
 
     async def now(
-        self, pen: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
+        self, page: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
     ) -> CompactionOutcome:
-        return await self._compactor(pen, target, promotion).compact(pen, trigger)
+        return await self._compactor(page, target, promotion).compact(page, trigger)
 
-    async def keep(self, pen: Page, *, leaving: bool = False) -> Page:
+    async def keep(self, page: Page, *, leaving: bool = False) -> Page:
         """Keeps a compaction by itself: what a model took its time for is not lost with the request
         behind it. Not while another request is open, unless that one is to be left."""
         if self._record.state.open_request is not None and not leaving:
-            return pen
-        await self._record.keep(pen.written, pen.state)
-        return self._record.pen()
+            return page
+        await self._record.keep(page.written, page.state)
+        return self._record.page()
 
-    def _compactor(self, pen: Page, target: Target, promotion: Promotion) -> Compactor:
+    def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
         return Compactor(
             target=target,
-            wire=self._bench.book.wire(target),
-            room=self._bench.room(target, pen.state),
-            assembler=self._bench.assembler_for(target, promotion),
+            wire=self._layouts.book.wire(target),
+            room=self._layouts.room(target, page.state),
+            assembler=self._layouts.assembler_for(target, promotion),
             summarizer=self.summarizer,
             blobs=self._blobs,
             cache_key=self._record.id,

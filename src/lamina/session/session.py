@@ -86,17 +86,17 @@ class Session:
         searcher: "WorkspaceSearch | None" = None,
     ) -> None:
         self._record = Record(opened, clock)
-        self._bench = Layouts(book, self._record)
+        self._layouts = Layouts(book, self._record)
         self._store = store
         self._clock = clock
         self.workspace = workspace
         # What searches its notes, if it has any.
         self.searcher = searcher
         self._web = web
-        self._hydrator = AttachmentReader(workspace, store, web)
+        self._reader = AttachmentReader(workspace, store, web)
         self.hooks = hooks.copy() if hooks else Hooks()
         self._turns = Turns(
-            self._record, self._bench, self._hydrator, store, self.hooks, summarizer,
+            self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip
         # What was made for this session and ends with it.
@@ -112,7 +112,7 @@ class Session:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
         async with self._turns.lock:
             try:
-                await self._bench.index(least=INDEX_BYTES)
+                await self._layouts.index(least=INDEX_BYTES)
             finally:
                 try:
                     await self._record.close()
@@ -135,7 +135,7 @@ class Session:
         Raises:
             UnknownTarget: there is none of that name.
         """
-        return self._bench.choose(name, self.settings)
+        return self._layouts.choose(name, self.settings)
 
     @property
     def state(self) -> State:
@@ -273,7 +273,7 @@ class Session:
             UsageError: it cannot be read.
         """
         async with self._turns.lock:
-            found = await self._hydrator.read(what, self.state)
+            found = await self._reader.read(what, self.state)
             if not found.attachments:
                 why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
                 raise UsageError(f"cannot pin: {why}")
@@ -285,56 +285,56 @@ class Session:
                 )
             if item.id in self.state.pinned:
                 return False
-            pen = self._record.pen()
-            if (item.id, item.version) not in pen.state.items:
-                pen.write(ItemEntry, item=item)
-            pen.write(PinEntry, item=item.id, version=item.version)
-            await self._record.keep(pen.written, pen.state)
+            page = self._record.page()
+            if (item.id, item.version) not in page.state.items:
+                page.write(ItemEntry, item=item)
+            page.write(PinEntry, item=item.id, version=item.version)
+            await self._record.keep(page.written, page.state)
             return True
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
         async with self._turns.lock:
-            pen = self._record.pen()
+            page = self._record.page()
             missing: list[LeftOut] = []
             ops: list[PatchOp] = []
             for what in attach:
-                found = await self._hydrator.read(what, self.state)
+                found = await self._reader.read(what, self.state)
                 missing += found.left_out
                 for item in (attachment.item for attachment in found.attachments):
-                    if (item.id, item.version) not in pen.state.items:
-                        pen.write(ItemEntry, item=item)
-                    standing = pen.state.standing.get(item.id)
+                    if (item.id, item.version) not in page.state.items:
+                        page.write(ItemEntry, item=item)
+                    standing = page.state.standing.get(item.id)
                     op = ItemLay(item=item.id, version=item.version)
                     if not (standing and standing.current == item.version) and op not in ops:
                         ops.append(op)
             if ops:
                 title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
-                pen.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
-            await self._record.keep(pen.written, pen.state)
+                page.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
+            await self._record.keep(page.written, page.state)
             return tuple(missing)
 
     async def look(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
         async with self._turns.lock:
-            return await self._hydrator.read(what, self.state, keep=False)
+            return await self._reader.read(what, self.state, keep=False)
 
     async def check(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._hydrator)
+            found = await compare_library(self.state, self._reader)
             return tuple(comparison.change for comparison in found)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._hydrator, keep=True)
-            pen = self._record.pen()
-            bring_up_to_date(pen, found)
-            await self._record.keep(pen.written, pen.state)
+            found = await compare_library(self.state, self._reader, keep=True)
+            page = self._record.page()
+            bring_up_to_date(page, found)
+            await self._record.keep(page.written, page.state)
             return tuple(comparison.change for comparison in found)
 
     async def unpin(self, what: str) -> bool:
@@ -353,10 +353,10 @@ class Session:
             named = _named(what, among)
             if not named:
                 return False
-            pen = self._record.pen()
+            page = self._record.page()
             for each in named:
-                pen.write(kind, item=each, **fields)
-            await self._record.keep(pen.written, pen.state)
+                page.write(kind, item=each, **fields)
+            await self._record.keep(page.written, page.state)
             return True
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
@@ -375,21 +375,21 @@ class Session:
             InvalidPatch: an op is wrong; nothing was changed.
         """
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
-            await self._record.keep(pen.written, pen.state)
+            page = self._record.page()
+            page.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
+            await self._record.keep(page.written, page.state)
 
     async def consolidate(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
         if not reason.strip():
             raise UsageError("consolidating moves bytes already sent: give a reason")
         async with self._turns.lock:
-            pen = self._record.pen()
-            target = self._bench.choose(None, self.settings)
-            assembler = self._bench.assembler_for(target, self.settings.promotion)
-            consolidate(pen, assembler, reason)
-            await self._record.keep(pen.written, pen.state)
-            return bool(pen.written)
+            page = self._record.page()
+            target = self._layouts.choose(None, self.settings)
+            assembler = self._layouts.assembler_for(target, self.settings.promotion)
+            consolidate(page, assembler, reason)
+            await self._record.keep(page.written, page.state)
+            return bool(page.written)
 
     async def change(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on.
@@ -403,10 +403,10 @@ class Session:
                 changed = replace(self.settings, **settings)
             except TypeError as error:
                 raise UsageError(f"no such setting: {error}") from error
-            self._bench.choose(None, changed)
-            pen = self._record.pen()
-            pen.write(SettingsEntry, settings=changed)
-            await self._record.keep(pen.written, pen.state)
+            self._layouts.choose(None, changed)
+            page = self._record.page()
+            page.write(SettingsEntry, settings=changed)
+            await self._record.keep(page.written, page.state)
             return changed
 
     # -- the tree --------------------------------------------------------------------------------
@@ -429,16 +429,16 @@ class Session:
     async def rename(self, name: str) -> None:
         """Gives the session a name that people are shown."""
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.write(InfoEntry, name=name.strip())
-            await self._record.keep(pen.written, pen.state)
+            page = self._record.page()
+            page.write(InfoEntry, name=name.strip())
+            await self._record.keep(page.written, page.state)
 
     async def note(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.write(CustomEntry, kind=kind, data=data)
-            await self._record.keep(pen.written, pen.state)
+            page = self._record.page()
+            page.write(CustomEntry, kind=kind, data=data)
+            await self._record.keep(page.written, page.state)
 
     async def open_again(
         self,
@@ -456,15 +456,17 @@ class Session:
             UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
         """
         async with self._turns.lock:
-            pen = self._record.pen()
+            page = self._record.page()
             if settings is not None and settings != self.settings:
-                self._bench.choose(None, settings)
-                pen.write(SettingsEntry, settings=settings)
+                self._layouts.choose(None, settings)
+                page.write(SettingsEntry, settings=settings)
             if ops:
                 title = "Given anew when the session was opened"
-                pen.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
-            pen.write(OpeningEntry, given=dict(given), options=options, included=always)
-            await self._record.keep(pen.written, pen.state)
+                page.transform(
+                    "lamina.opening", Patch(ops=tuple(ops), display=Display(title=title))
+                )
+            page.write(OpeningEntry, given=dict(given), options=options, included=always)
+            await self._record.keep(page.written, page.state)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
         """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
@@ -491,7 +493,7 @@ class Session:
         copy = Session(
             await self._store.open(name),
             store=self._store,
-            book=self._bench.book,
+            book=self._layouts.book,
             clock=self._clock,
             workspace=self.workspace,
             hooks=self.hooks,

@@ -45,17 +45,17 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
         text = entry.message.text
         entry = record.entries[entry.parent or ""]
     left = record.state.leaf
-    pen = record.pen(record.state_at(entry.id))
-    if summary.strip() and awaits_results(pen.state):
+    page = record.page(record.state_at(entry.id))
+    if summary.strip() and awaits_results(page.state):
         raise UsageError(
             f"calls wait for their results at {entry.id!r}, and nothing can stand between them; "
             f"go there without a summary, or to another entry"
         )
     if summary.strip():
-        pen.write(BranchSummaryEntry, branch=left, summary=summary.strip())
+        page.write(BranchSummaryEntry, branch=left, summary=summary.strip())
     else:
-        pen.write(LeafEntry)
-    await record.keep(pen.written, pen.state)
+        page.write(LeafEntry)
+    await record.keep(page.written, page.state)
     return TreePosition(entry=entry.id, text=text)
 
 
@@ -78,9 +78,9 @@ def end_of(record: Record, entry: Entry) -> Entry:
 
 async def label(record: Record, target: str, text: str) -> None:
     entry = record.find(target)
-    pen = record.pen()
-    pen.write(LabelEntry, target=entry.id, label=text.strip())
-    await record.keep(pen.written, pen.state)
+    page = record.page()
+    page.write(LabelEntry, target=entry.id, label=text.strip())
+    await record.keep(page.written, page.state)
 
 
 def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:

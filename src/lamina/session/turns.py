@@ -65,8 +65,8 @@ class Turns:
     def __init__(
         self,
         record: Record,
-        bench: Layouts,
-        hydrator: AttachmentReader,
+        layouts: Layouts,
+        reader: AttachmentReader,
         store: JournalStore,
         hooks: Hooks,
         summarizer: Summarizer | None,
@@ -75,11 +75,11 @@ class Turns:
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
-        self._bench = bench
-        self._hydrator = hydrator
+        self._layouts = layouts
+        self._reader = reader
         self._store = store
         self._hooks = hooks
-        self.compactions = Compactions(record, bench, summarizer, self._blobs)
+        self.compactions = Compactions(record, layouts, summarizer, self._blobs)
         self.selector = selector
         self.memory = memory
         # What could be called when the last question was asked.
@@ -92,15 +92,15 @@ class Turns:
         self._compare_due = record.state.last_sent is not None
 
     @property
-    def bench(self) -> Layouts:
+    def layouts(self) -> Layouts:
         """How requests are laid out, for those who have to know their size."""
-        return self._bench
+        return self._layouts
 
-    async def hydrate(self, attach: Iterable[Attachable]) -> Attachments:
+    async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
         """Everything that applies to the next turn, for a runner that looks at it before it asks;
         `prepare` takes it, so that nothing is read twice."""
         async with self.lock:
-            return await self._hydrator.hydrate(attach, self._record.state)
+            return await self._reader.read_all(attach, self._record.state)
 
     async def prepare(
         self,
@@ -111,41 +111,41 @@ class Turns:
         *,
         starting: bool = False,
         toolset: Toolset | None = None,
-        hydrated: Attachments | None = None,
+        attachments: Attachments | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are. `hydrated` is what came of
+        can be called now; without one the tools stay as they are. `attachments` is what came of
         `attach`, for those who looked at it first."""
         require_text(text, "the message")
         async with self.lock:
-            pen = page_for_question(self._record, self._bench)
-            chosen = self._bench.choose(target, pen.state.settings)
-            message, warnings = await self._hook_question(pen, text)
+            page = page_for_question(self._record, self._layouts)
+            chosen = self._layouts.choose(target, page.state.settings)
+            message, warnings = await self._hook_question(page, text)
             question = message.text
-            warnings += typed_secret_warnings(question, pen.state.settings.secrets)
+            warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
-                warnings += await update_memory(pen, self.memory)
+                warnings += await update_memory(page, self.memory)
             self.toolset = toolset or self.toolset
-            choosing = TurnChoices(self.selector, self._bench, pen, chosen, question)
+            choosing = TurnChoices(self.selector, self._layouts, page, chosen, question)
             tools = await choosing.tools(toolset)
             if starting:
                 await run_context_hooks(
-                    self._hooks, "before_agent_start", pen, target=chosen.name, message=message
+                    self._hooks, "before_agent_start", page, target=chosen.name, message=message
                 )
                 # They ran for the question, not for this request: a retry goes back to here.
-                pen.began_at = pen.state.leaf
-            found = hydrated or await self._hydrator.hydrate(attach, pen.state)
+                page.began_at = page.state.leaf
+            found = attachments or await self._reader.read_all(attach, page.state)
             if self._compare_due:
                 self._compare_due = False
-                warnings += await change_warnings(pen.state, self._hydrator, found)
+                warnings += await change_warnings(page.state, self._reader, found)
             found = await choosing.guides(found, tools)
             return await self._ask(
-                pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
+                page, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
             )
 
     async def _ask(
         self,
-        pen: Page,
+        page: Page,
         target: Target,
         message: Message,
         found: Attachments,
@@ -157,24 +157,24 @@ class Turns:
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
         tools = tools or NO_TOOLS
-        earlier = pen.state.cuts
+        earlier = page.state.cuts
         await run_context_hooks(
-            self._hooks, "before_request", pen, target=target.name, message=message
+            self._hooks, "before_request", page, target=target.name, message=message
         )
-        promotion = pen.state.settings.promotion
+        promotion = page.state.settings.promotion
         items = [attachment.item for attachment in found.attachments]
         question = message.text
         texts = [question, *[text.text for text in tool_texts]]
-        compacted = before or await self.compactions.if_due(pen, target, promotion, texts, items)
+        compacted = before or await self.compactions.if_due(page, target, promotion, texts, items)
         if compacted and compacted.changed and not before:
-            pen = await self.compactions.keep(pen)
-        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
-        assembler = self._bench.assembler_for(target, promotion)
+            page = await self.compactions.keep(page)
+        added = await run_ephemeral_hooks(self._hooks, page, target=target.name, message=message)
+        assembler = self._layouts.assembler_for(target, promotion)
         draft = Draft(
             text=question,
             attachments=in_wire_order(found.attachments),
             target=target,
-            room=self._bench.room(target, pen.state),
+            room=self._layouts.room(target, page.state),
             left_out=found.left_out,
             tools=tools.tools,
             allowed_tools=tools.allowed,
@@ -185,7 +185,7 @@ class Turns:
             boundaries=compaction_boundaries(compacted, earlier),
             retry=before is not None,
         )
-        plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+        plan = plan_turn(page, draft, assembler, self._layouts.last_sent(page.state, assembler))
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
@@ -199,14 +199,14 @@ class Turns:
         async with self.lock:
             state = self._record.state
             self._require_open(request)
-            verdict = self._bench.judge(state, request, reply)
-            pen = self._record.pen()
-            message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
+            verdict = self._layouts.judge(state, request, reply)
+            page = self._record.page()
+            message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
             message, warnings = await run_message_hooks(
                 self._hooks, self._record.id, message, state.envelope
             )
-            pen.write(MessageEntry, message=message, interrupted=not reply.complete)
-            pen.write(
+            page.write(MessageEntry, message=message, interrupted=not reply.complete)
+            page.write(
                 ReplyEntry,
                 request=request.id,
                 usage=reply.usage,
@@ -217,34 +217,34 @@ class Turns:
                 provider_id=reply.id,
                 missed=reply.missed,
             )
-            await self._record.keep(pen.written, pen.state)
-            self._bench.remember(request, prompt, state)
+            await self._record.keep(page.written, page.state)
+            self._layouts.remember(request, prompt, state)
             if end and not awaits_results(self._record.state):
                 warnings += await self._end_turn(request, message)
-            await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
+            await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
             return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
 
     async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
         """What hooks make of a turn that is over, and compaction if it is due. The answer is kept
         by now: what goes wrong here is written down and said, and takes nothing away."""
-        pen = self._record.pen()
+        page = self._record.page()
         try:
             await run_context_hooks(
-                self._hooks, "turn_end", pen, target=request.target, message=answer
+                self._hooks, "turn_end", page, target=request.target, message=answer
             )
-            await self._record.keep(pen.written, pen.state)
-            target = self._bench.book.find(request.target)
+            await self._record.keep(page.written, page.state)
+            target = self._layouts.book.find(request.target)
             promotion = self._record.state.settings.promotion
-            pen = self._record.pen()
-            compacted = await self.compactions.if_due(pen, target, promotion, at_end=True)
+            page = self._record.page()
+            compacted = await self.compactions.if_due(page, target, promotion, at_end=True)
             if compacted and compacted.changed:
-                await self.compactions.keep(pen)
+                await self.compactions.keep(page)
             return compaction_warnings(compacted)
         except LaminaError as error:
-            pen = self._record.pen()
+            page = self._record.page()
             problem = {"where": "turn_end", "problem": mend_text(str(error))}
-            pen.write(CustomEntry, kind=PROBLEM, data=problem)
-            await self._record.keep(pen.written, pen.state)
+            page.write(CustomEntry, kind=PROBLEM, data=problem)
+            await self._record.keep(page.written, page.state)
             return (f"after the turn: {error}",)
 
     async def resume(
@@ -256,25 +256,25 @@ class Turns:
         """The turn's next request, with the results of its calls."""
         async with self.lock:
             unanswered = self._record.state.open_request
-            pen = (
-                page_beside(self._record, self._bench, unanswered)
+            page = (
+                page_beside(self._record, self._layouts, unanswered)
                 if unanswered
-                else self._record.pen()
+                else self._record.page()
             )
-            state = pen.state
+            state = page.state
             if state.last_sent is None or state.last_sent.id != request.id:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
-            message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
+            message = Message(role="tool", blocks=tuple(results), id=page.next_id())
             message, warnings = await run_message_hooks(
                 self._hooks, self._record.id, message, state.envelope
             )
-            return await self._answer_calls(pen, request, message, attachments, warnings)
+            return await self._answer_calls(page, request, message, attachments, warnings)
 
     async def _answer_calls(
         self,
-        pen: Page,
+        page: Page,
         request: RequestEntry,
         message: Message,
         attachments: tuple[Attachment, ...],
@@ -284,23 +284,23 @@ class Turns:
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        earlier = pen.state.cuts
-        target = self._bench.book.find(request.target)
+        earlier = page.state.cuts
+        target = self._layouts.book.find(request.target)
         await run_context_hooks(
-            self._hooks, "before_request", pen, target=target.name, message=message
+            self._hooks, "before_request", page, target=target.name, message=message
         )
         given = [block for block in message.blocks if isinstance(block, ToolResult)]
         texts = [result.text for result in given]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        compacted = before or await self.compactions.if_due(pen, target, promotion, texts)
+        compacted = before or await self.compactions.if_due(page, target, promotion, texts)
         if compacted and compacted.changed and not before:
-            pen = await self.compactions.keep(pen)
-        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
-        assembler = self._bench.assembler_for(target, promotion)
+            page = await self.compactions.keep(page)
+        added = await run_ephemeral_hooks(self._hooks, page, target=target.name, message=message)
+        assembler = self._layouts.assembler_for(target, promotion)
         draft = Draft(
             target=target,
-            room=self._bench.room(target, pen.state),
+            room=self._layouts.room(target, page.state),
             tools=request.context.tools,
             allowed_tools=request.context.allowed_tools,
             ephemera=added,
@@ -310,8 +310,8 @@ class Turns:
             retry=before is not None,
         )
         plan = plan_results(
-            pen, draft, given, assembler,
-            self._bench.last_sent(pen.state, assembler), attachments,
+            page, draft, given, assembler,
+            self._layouts.last_sent(page.state, assembler), attachments,
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
@@ -325,7 +325,7 @@ class Turns:
             request = state.open_request or (state.last_sent if waiting else None)
             if request is None:
                 return None
-            target = self._bench.book.find(request.target)
+            target = self._layouts.book.find(request.target)
             prompt = self._rebuild(request)
             if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
@@ -356,10 +356,10 @@ class Turns:
             state = self._record.state
             if state.open_request is not None:
                 raise TurnStateError("a request is open: commit its reply first, then compact")
-            target = self._bench.choose(None, state.settings)
-            pen = self._record.pen()
-            compacted = await self.compactions.now(pen, target, state.settings.promotion)
-            await self.compactions.keep(pen)
+            target = self._layouts.choose(None, state.settings)
+            page = self._record.page()
+            compacted = await self.compactions.now(page, target, state.settings.promotion)
+            await self.compactions.keep(page)
             return compacted
 
     async def retry_smaller(
@@ -369,35 +369,35 @@ class Turns:
         async with self.lock:
             state = self._record.state
             self._require_open(request)
-            target = self._bench.book.find(request.target)
-            room = self._bench.room(target, state)
+            target = self._layouts.book.find(request.target)
+            room = self._layouts.room(target, state)
             prompt = self._rebuild(request)
             if state.retried:
                 problem = "the provider refused the request as too long after a compaction, too"
                 raise WindowExceeded(
                     f"{problem}; shorten the message", sizes_of(prompt), room.limit
                 )
-            pen = page_beside(self._record, self._bench, request)
-            compacted = await self.compactions.now(pen, target, request.promotion, "overflow")
+            page = page_beside(self._record, self._layouts, request)
+            compacted = await self.compactions.now(page, target, request.promotion, "overflow")
             if not compacted.changed:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
-            pen = await self.compactions.keep(pen, leaving=True)
+            page = await self.compactions.keep(page, leaving=True)
             message = self._record.message_of(request)
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
-                called = pen.state.last_sent
+                called = page.state.last_sent
                 assert called is not None
                 return await self._answer_calls(
-                    pen, called, message, attachments, left_out=without, before=compacted
+                    page, called, message, attachments, left_out=without, before=compacted
                 )
             question = Message(role="user", blocks=(Text(message.text),))
-            found = await self._hydrator.hydrate(attachments, pen.state)
+            found = await self._reader.read_all(attachments, page.state)
             found = replace(found, left_out=(*found.left_out, *without))
             tools = ChosenTools(tools=request.context.tools, allowed=request.context.allowed_tools)
             return await self._ask(
-                pen, target, question, found, state.envelope.tool_texts,
+                page, target, question, found, state.envelope.tool_texts,
                 tools=tools, before=compacted,
             )  # fmt: skip
 
@@ -405,8 +405,8 @@ class Turns:
 
     def _rebuild(self, request: RequestEntry) -> Prompt:
         """The prompt of a request, as it was sent."""
-        target = self._bench.book.find(request.target)
-        assembler = self._bench.assembler_for(target, request.promotion)
+        target = self._layouts.book.find(request.target)
+        assembler = self._layouts.assembler_for(target, request.promotion)
         state = self._record.state_at(request.id)
         return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
@@ -418,15 +418,15 @@ class Turns:
                 "was prepared after it"
             )
 
-    async def _hook_question(self, pen: Page, text: str) -> tuple[Message, tuple[str, ...]]:
+    async def _hook_question(self, page: Page, text: str) -> tuple[Message, tuple[str, ...]]:
         message = Message(role="user", blocks=(Text(text),))
         try:
             return await run_message_hooks(
-                self._hooks, self._record.id, message, pen.state.envelope
+                self._hooks, self._record.id, message, page.state.envelope
             )
         except MessageDropped as drop:
             # Nothing disappears silently: the journal says what was dropped and by whom.
-            note = self._record.pen()
+            note = self._record.page()
             note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
             await self._record.keep(note.written, note.state)
             raise
@@ -452,7 +452,7 @@ class Turns:
             held=left_in_cache(request, self._record.entries.get(request.base or "")),
             explicit_cache=state.settings.explicit_cache,
         )
-        wire = self._bench.book.wire(target)
+        wire = self._layouts.book.wire(target)
         return Turn(
             turns=self, entry=request, wire=wire, wire_request=wire_request,
             attachments=kept, message=message,

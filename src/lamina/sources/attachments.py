@@ -66,7 +66,7 @@ class AttachmentReader:
         self._web = web
         self._screen = SecretScreen()
 
-    async def hydrate(self, attach: Iterable[Attachable], state: State) -> Attachments:
+    async def read_all(self, attach: Iterable[Attachable], state: State) -> Attachments:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 async def run_context_hooks(
-    hooks: Hooks, reason: HookReason, pen: Page, *, target: str, message: Message | None
+    hooks: Hooks, reason: HookReason, page: Page, *, target: str, message: Message | None
 ) -> None:
     """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
     before it changed; a patch that would change nothing is none.
@@ -53,38 +53,38 @@ async def run_context_hooks(
     asked = hooks.for_context(reason)
     if not asked:
         return
-    page = pen.copy()
+    trial = page.copy()
     for hook in asked:
-        event = _event(reason, page, page.state.envelope, target, message)
+        event = _event(reason, trial, trial.state.envelope, target, message)
         patch = await _patch_of(hook, event)
         if patch is None:
             continue
-        before = page.copy()
+        before = trial.copy()
         with _naming(hook):
             for op in patch.ops:
                 if isinstance(op, MessagesUncachedAppend):
                     problem = "text for one request only is added by ephemeral hooks"
                     raise InvalidPatch(op_name(op), problem)
-            page.transform(hook.name, patch)
-            _keep_waiting(before.state.envelope, page.state.envelope, patch)
-        if page.state.envelope == before.state.envelope:
-            page = before
-    pen.take(page)
+            trial.transform(hook.name, patch)
+            _keep_waiting(before.state.envelope, trial.state.envelope, patch)
+        if trial.state.envelope == before.state.envelope:
+            trial = before
+    page.take(trial)
 
 
 async def run_ephemeral_hooks(
-    hooks: Hooks, pen: Page, *, target: str, message: Message
+    hooks: Hooks, page: Page, *, target: str, message: Message
 ) -> Ephemera:
     """What hooks add to one request only. They work on a copy that is not kept.
 
     Raises:
         HookError, InvalidPatch: as above.
     """
-    envelope = pen.state.envelope
+    envelope = page.state.envelope
     added = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = replace(envelope, uncached=envelope.uncached + added.messages)
-        patch = await _patch_of(hook, _event("ephemeral", pen, local, target, message))
+        patch = await _patch_of(hook, _event("ephemeral", page, local, target, message))
         said: list[Message] = []
         for op in patch.ops if patch else ():
             with _naming(hook):
@@ -169,13 +169,13 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any
 
 
 def _event(
-    reason: HookReason, pen: Page, envelope: Envelope, target: str, message: Message | None
+    reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message | None
 ) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
     tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
     return ContextEvent(
         reason=reason,
-        session=pen.state.session.session,
+        session=page.state.session.session,
         target=target,
         envelope=replace(envelope, tools=tools),
         message=message,
