@@ -90,7 +90,7 @@ class _TurnPlanner:
             self.boundaries.append(natural)
             if not cold:
                 self._lay_always()
-        cut = limit_history(page.state, self.assembler)
+        cut = limit_history(page.state, self.assembler) if self.settings.limits_history else None
         if cut is not None:
             self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
         promotes = self.settings.promotion == "eager" and any(

@@ -9,7 +9,7 @@ from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.errors import WindowExceeded
 from lamina.journal import State
-from lamina.layers import Assembler
+from lamina.layers import Assembler, ItemVersions
 from lamina.text import label_of
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment
@@ -189,6 +189,25 @@ def _describe(
             )
         )
     return tuple(described)
+
+
+def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
+    """The attachments that a request context describes, as far as their contents are known."""
+    return tuple(
+        Attachment(
+            item=items[described.item, described.version],
+            priority=described.priority,
+            essential=described.essential,
+            include=described.include,
+            score=described.score,
+            origin=described.origin,
+            source=described.source,
+            level=described.level,
+            priority_before=described.priority_before,
+        )
+        for described in context.items
+        if (described.item, described.version) in items
+    )
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.codec import entry_number, mint_id
 from lamina.errors import JournalError
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
-from lamina.journal.lines import Line, entry_number, mint_id, read_lines
+from lamina.journal.lines import Line, read_lines
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
 

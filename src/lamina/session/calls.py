@@ -36,15 +36,13 @@ async def keep_result(record: Record, result: ToolResult) -> None:
         TurnState: no such call waits.
     """
     _require(record, result.call_id)
-    page = record.page()
     kept = ToolResult(
         call_id=result.call_id,
         name=mend_text(result.name),
         text=mend_text(result.text),
         is_error=result.is_error,
     )
-    page.write(ResultEntry, result=kept)
-    await record.keep(page.written, page.state)
+    await record.write(ResultEntry, result=kept)
 
 
 async def keep_decision(
@@ -60,9 +58,9 @@ async def keep_decision(
         raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
     if not planned:
         _require(record, call_id)
-    page = record.page()
-    page.write(DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision)
-    await record.keep(page.written, page.state)
+    await record.write(
+        DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision
+    )
 
 
 def _require(record: Record, call_id: str) -> None:

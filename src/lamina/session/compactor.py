@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.assembly.budget import Budget
+from lamina.assembly.draft import Draft
 from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over
@@ -33,6 +34,7 @@ from lamina.compaction import (
     summary_instruction,
     summary_limit,
 )
+from lamina.errors import TurnStateError
 from lamina.journal import State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ports import Summarizer, Wire
@@ -288,29 +290,31 @@ def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
     return (*said, f"compaction would not help: {compacted.reason}")
 
 
-def compaction_boundaries(
-    compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
-) -> tuple[Boundary, ...]:
-    if compacted is not None and compacted.changed:
-        return (Boundary(kind="compaction", reason=compacted.reason),)
-    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
-    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
-
-
-def cut_reports(
-    earlier: Sequence[tuple[str, int]], before: CompactionOutcome | None
-) -> tuple[LeftOut, ...]:
-    """What gave way to summaries since the last request, at the end of its turn or by hand."""
-    if before is not None:
-        # The same cut, which reports itself.
-        earlier = earlier[:-1]
-    return tuple(
+def report_compaction(
+    draft: Draft, compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
+) -> Draft:
+    """The draft with what gave way to summaries since the last request: `earlier`, at the end of
+    its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
+    cuts = earlier[:-1] if draft.retry else earlier
+    reports = [
         LeftOut(
             what="history",
             reason="history",
-            detail=f"{gone} earlier messages gave way to a summary: {reason}",
+            detail=f"{count} earlier messages gave way to a summary: {reason}",
         )
-        for reason, gone in earlier
+        for reason, count in cuts
+    ]
+    reasons = [reason for reason, _ in earlier if reason.startswith("compaction")]
+    if compacted is not None:
+        reports += compacted.reports
+        reasons = [compacted.reason] if compacted.changed else reasons
+    return replace(
+        draft,
+        warnings=(*draft.warnings, *compaction_warnings(compacted)),
+        reports=tuple(reports),
+        boundaries=tuple(
+            Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)
+        ),
     )
 
 
@@ -350,6 +354,21 @@ class Compactions:
         self, page: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
     ) -> CompactionOutcome:
         return await self._compactor(page, target, promotion).compact(page, trigger)
+
+    async def by_hand(self) -> CompactionOutcome:
+        """Compacts now, because somebody wants it.
+
+        Raises:
+            TurnState: a request is open.
+        """
+        state = self._record.state
+        if state.open_request is not None:
+            raise TurnStateError("a request is open: commit its reply first, then compact")
+        target = self._layouts.choose(None, state.settings)
+        page = self._record.page()
+        compacted = await self.now(page, target, state.settings.promotion)
+        await self.keep(page)
+        return compacted
 
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
         """Keeps a compaction by itself: what a model took its time for is not lost with the request

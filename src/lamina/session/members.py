@@ -89,6 +89,4 @@ async def _find(turns: Turns, what: str) -> tuple[ItemId, Include]:
 
 
 async def _write(record: Record, item: ItemId, membership: Membership) -> None:
-    page = record.page()
-    page.write(IncludeEntry, item=item, membership=membership)
-    await record.keep(page.written, page.state)
+    await record.write(IncludeEntry, item=item, membership=membership)

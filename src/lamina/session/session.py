@@ -6,13 +6,9 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from lamina.assembly.boundary import consolidate
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.errors import UsageError
 from lamina.journal import State
-from lamina.notes.names import NoteNames
 from lamina.ports import (
     Clock,
     JournalStore,
@@ -25,13 +21,15 @@ from lamina.ports import (
 )
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session import calls, members, tree
+from lamina.session import calls, library, members, tree
+from lamina.session import settings as session_settings
 from lamina.session.compactor import CompactionOutcome
 from lamina.session.members import SessionItem
+from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
-from lamina.session.turns import INDEX_BYTES, Turns
+from lamina.session.turns import Turns
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
-from lamina.sources.changes import LibraryChange, bring_up_to_date, compare_library
+from lamina.sources.changes import LibraryChange, compare_library
 from lamina.sources.hook_runs import read_op
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
@@ -39,20 +37,13 @@ from lamina.values.damage import Damage
 from lamina.values.entry import (
     CustomEntry,
     Entry,
-    ForgetEntry,
     InfoEntry,
-    ItemEntry,
-    OpeningEntry,
-    PinEntry,
-    SessionEntry,
-    SettingsEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item, ItemId, key_of
+from lamina.values.item import Item
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import (
     Display,
-    ItemLay,
     Patch,
     PatchOp,
     SystemPartSet,
@@ -204,7 +195,8 @@ class Session:
         Raises:
             TurnState: a request is open.
         """
-        return await self._turns.compact()
+        async with self._turns.lock:
+            return await self._turns.compactions.by_hand()
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
@@ -273,47 +265,13 @@ class Session:
             UsageError: it cannot be read.
         """
         async with self._turns.lock:
-            found = await self._reader.read(what, self.state)
-            if not found.attachments:
-                why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
-                raise UsageError(f"cannot pin: {why}")
-            # What comes along with it does so every turn, and is worth what it is worth.
-            item = found.attachments[0].item
-            if item.kind in ("folder", "tag"):
-                raise UsageError(
-                    f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter"
-                )
-            if item.id in self.state.pinned:
-                return False
-            page = self._record.page()
-            if (item.id, item.version) not in page.state.items:
-                page.write(ItemEntry, item=item)
-            page.write(PinEntry, item=item.id, version=item.version)
-            await self._record.keep(page.written, page.state)
-            return True
+            return await library.pin(self._record, self._reader, what)
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
         async with self._turns.lock:
-            page = self._record.page()
-            missing: list[LeftOut] = []
-            ops: list[PatchOp] = []
-            for what in attach:
-                found = await self._reader.read(what, self.state)
-                missing += found.left_out
-                for item in (attachment.item for attachment in found.attachments):
-                    if (item.id, item.version) not in page.state.items:
-                        page.write(ItemEntry, item=item)
-                    standing = page.state.standing.get(item.id)
-                    op = ItemLay(item=item.id, version=item.version)
-                    if not (standing and standing.current == item.version) and op not in ops:
-                        ops.append(op)
-            if ops:
-                title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
-                page.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
-            await self._record.keep(page.written, page.state)
-            return tuple(missing)
+            return await library.lay(self._record, self._reader, attach)
 
     async def look(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
@@ -331,33 +289,17 @@ class Session:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._reader, keep=True)
-            page = self._record.page()
-            bring_up_to_date(page, found)
-            await self._record.keep(page.written, page.state)
-            return tuple(comparison.change for comparison in found)
+            return await library.refresh(self._record, self._reader)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
-        return await self._mark(what, self.state.pinned, PinEntry, pinned=False)
+        async with self._turns.lock:
+            return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
         """Lets an item leave the library at the next boundary. False if none stands there."""
-        standing = {each for each in self.state.standing if each not in self.state.forgotten}
-        return await self._mark(what, standing, ForgetEntry)
-
-    async def _mark(
-        self, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
-    ) -> bool:
         async with self._turns.lock:
-            named = _named(what, among)
-            if not named:
-                return False
-            page = self._record.page()
-            for each in named:
-                page.write(kind, item=each, **fields)
-            await self._record.keep(page.written, page.state)
-            return True
+            return await library.forget(self._record, what)
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
         """Sets one system part: a boundary once something was sent, hence the reason."""
@@ -384,12 +326,7 @@ class Session:
         if not reason.strip():
             raise UsageError("consolidating moves bytes already sent: give a reason")
         async with self._turns.lock:
-            page = self._record.page()
-            target = self._layouts.choose(None, self.settings)
-            assembler = self._layouts.assembler_for(target, self.settings.promotion)
-            consolidate(page, assembler, reason)
-            await self._record.keep(page.written, page.state)
-            return bool(page.written)
+            return await library.rebuild(self._record, self._layouts, reason)
 
     async def change(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on.
@@ -399,15 +336,7 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self._turns.lock:
-            try:
-                changed = replace(self.settings, **settings)
-            except TypeError as error:
-                raise UsageError(f"no such setting: {error}") from error
-            self._layouts.choose(None, changed)
-            page = self._record.page()
-            page.write(SettingsEntry, settings=changed)
-            await self._record.keep(page.written, page.state)
-            return changed
+            return await session_settings.change_settings(self._record, self._layouts, settings)
 
     # -- the tree --------------------------------------------------------------------------------
 
@@ -429,16 +358,12 @@ class Session:
     async def rename(self, name: str) -> None:
         """Gives the session a name that people are shown."""
         async with self._turns.lock:
-            page = self._record.page()
-            page.write(InfoEntry, name=name.strip())
-            await self._record.keep(page.written, page.state)
+            await self._record.write(InfoEntry, name=name.strip())
 
     async def note(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
         async with self._turns.lock:
-            page = self._record.page()
-            page.write(CustomEntry, kind=kind, data=data)
-            await self._record.keep(page.written, page.state)
+            await self._record.write(CustomEntry, kind=kind, data=data)
 
     async def open_again(
         self,
@@ -456,17 +381,10 @@ class Session:
             UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
         """
         async with self._turns.lock:
-            page = self._record.page()
-            if settings is not None and settings != self.settings:
-                self._layouts.choose(None, settings)
-                page.write(SettingsEntry, settings=settings)
-            if ops:
-                title = "Given anew when the session was opened"
-                page.transform(
-                    "lamina.opening", Patch(ops=tuple(ops), display=Display(title=title))
-                )
-            page.write(OpeningEntry, given=dict(given), options=options, included=always)
-            await self._record.keep(page.written, page.state)
+            await session_settings.open_again(
+                self._record, self._layouts, given, ops,
+                settings=settings, options=options, always=always,
+            )  # fmt: skip
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
         """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
@@ -505,18 +423,3 @@ class Session:
         )
         copy.closing = list(self.closing)
         return copy
-
-
-def _named(what: str, among: Iterable[ItemId]) -> list[ItemId]:
-    """The items that are meant: by id, by path or name, or by the one name that fits."""
-    items = list(among)
-    found = [item for item in items if what in (item, key_of(item))]
-    if found:
-        return found
-    meant = NoteNames(map(key_of, items)).resolve(what).path
-    return [item for item in items if key_of(item) == meant]
-
-
-def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
-    """The header of a new session."""
-    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)

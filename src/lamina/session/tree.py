@@ -78,9 +78,7 @@ def end_of(record: Record, entry: Entry) -> Entry:
 
 async def label(record: Record, target: str, text: str) -> None:
     entry = record.find(target)
-    page = record.page()
-    page.write(LabelEntry, target=entry.id, label=text.strip())
-    await record.keep(page.written, page.state)
+    await record.write(LabelEntry, target=entry.id, label=text.strip())
 
 
 def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Turns, in order: replay, hydrate, hooks, compaction, layers, budget, prefix; then the answer.
+"""Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
 
 Law: everything is decided before anything is written, and written before it is acknowledged.
 """
@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 import anyio
 from msgspec.structs import replace
 
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import NOTHING_ADDED, Draft
 from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
-from lamina.assembly.report import sizes_of
-from lamina.codec import mend_text, require_text
-from lamina.errors import LaminaError, MessageDropped, TurnStateError, WindowExceeded
+from lamina.assembly.report import read_attachments, sizes_of
+from lamina.audit.recorder import pictures_in
+from lamina.codec import require_text
+from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
 from lamina.ledger import left_in_cache, previous_reply
 from lamina.ports import JournalStore, MemorySource, Summarizer
@@ -24,36 +25,30 @@ from lamina.record.record import Record
 from lamina.session.compactor import (
     CompactionOutcome,
     Compactions,
-    compaction_boundaries,
-    compaction_warnings,
-    cut_reports,
+    report_compaction,
 )
-from lamina.session.turn import CommitOutcome, Turn
+from lamina.session.replies import CommitOutcome, Replies
+from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
 from lamina.sources.hook_runs import run_context_hooks, run_ephemeral_hooks, run_message_hooks
-from lamina.sources.hooks import Hooks
+from lamina.sources.hooks import HookReason, Hooks
 from lamina.sources.memory import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
 from lamina.values.entry import (
-    PROBLEM,
     CustomEntry,
-    MessageEntry,
-    ReplyEntry,
     RequestEntry,
 )
-from lamina.values.item import Attachment
-from lamina.values.message import Image, Message, Text, ToolResult, ToolText
+from lamina.values.item import Attachment, Item
+from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
-from lamina.values.settings import Target
+from lamina.values.settings import Promotion, Target
 from lamina.values.tool import Toolset
 from lamina.values.wire import Reply, WireRequest
 
-# How much there must be to read before an index pays.
-INDEX_BYTES = 1 << 16
 # What a question goes without, tried again or not.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
 DROPPED = "lamina.dropped"
@@ -80,6 +75,7 @@ class Turns:
         self._store = store
         self._hooks = hooks
         self.compactions = Compactions(record, layouts, summarizer, self._blobs)
+        self._replies = Replies(record, layouts, hooks, self.compactions)
         self.selector = selector
         self.memory = memory
         # What could be called when the last question was asked.
@@ -114,11 +110,12 @@ class Turns:
         attachments: Attachments | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are. `attachments` is what came of
-        `attach`, for those who looked at it first."""
+        can be called now; without one the tools stay as they are. `attachments` is what was read
+        of `attach`, for those who looked at it first."""
         require_text(text, "the message")
         async with self.lock:
-            page = page_for_question(self._record, self._layouts)
+            record = self._record
+            page = record.page() if record.is_settled else page_for_question(record, self._layouts)
             chosen = self._layouts.choose(target, page.state.settings)
             message, warnings = await self._hook_question(page, text)
             question = message.text
@@ -126,22 +123,32 @@ class Turns:
             if self.memory is not None:
                 warnings += await update_memory(page, self.memory)
             self.toolset = toolset or self.toolset
-            choosing = TurnChoices(self.selector, self._layouts, page, chosen, question)
-            tools = await choosing.tools(toolset)
+            choices = None
+            if self._has_choices(page.state, toolset):
+                choices = TurnChoices(self.selector, self._layouts, page, chosen, question)
+            tools = await choices.tools(toolset) if choices else NO_TOOLS
             if starting:
-                await run_context_hooks(
-                    self._hooks, "before_agent_start", page, target=chosen.name, message=message
-                )
+                await self._run_hooks("before_agent_start", page, chosen.name, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
-            found = attachments or await self._reader.read_all(attach, page.state)
+            if attachments is None:
+                attachments = await self._reader.read_all(attach, page.state)
             if self._compare_due:
                 self._compare_due = False
-                warnings += await change_warnings(page.state, self._reader, found)
-            found = await choosing.guides(found, tools)
+                warnings += await change_warnings(page.state, self._reader, attachments)
+            if choices:
+                attachments = await choices.guides(attachments, tools)
             return await self._ask(
-                page, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
-            )
+                page, chosen, message, attachments, tool_texts, (*self._untold, *warnings),
+                tools=tools,
+            )  # fmt: skip
+
+    def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
+        """Whether there is anything to choose: tools, rules of an agent, or what weighs more."""
+        if toolset is not None or self.selector.guides_turns:
+            return True
+        offered = state.last_sent.context.tools if state.last_sent else ()
+        return bool(offered) or state.settings.relevance_priority
 
     async def _ask(
         self,
@@ -152,39 +159,29 @@ class Turns:
         tool_texts: tuple[ToolText, ...] = (),
         warnings: tuple[str, ...] = (),
         *,
-        tools: ChosenTools | None = None,
+        tools: ChosenTools = NO_TOOLS,
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
-        tools = tools or NO_TOOLS
-        earlier = page.state.cuts
-        await run_context_hooks(
-            self._hooks, "before_request", page, target=target.name, message=message
-        )
         promotion = page.state.settings.promotion
-        items = [attachment.item for attachment in found.attachments]
         question = message.text
-        texts = [question, *[text.text for text in tool_texts]]
-        compacted = before or await self.compactions.if_due(page, target, promotion, texts, items)
-        if compacted and compacted.changed and not before:
-            page = await self.compactions.keep(page)
-        added = await run_ephemeral_hooks(self._hooks, page, target=target.name, message=message)
-        assembler = self._layouts.assembler_for(target, promotion)
-        draft = Draft(
+        page, draft = await self._draft(
+            page, target, promotion, message,
+            texts=[question, *[text.text for text in tool_texts]],
+            items=[attachment.item for attachment in found.attachments],
+            warnings=(*warnings, *found.warnings),
+            before=before,
+        )  # fmt: skip
+        draft = replace(
+            draft,
             text=question,
             attachments=in_wire_order(found.attachments),
-            target=target,
-            room=self._layouts.room(target, page.state),
             left_out=found.left_out,
             tools=tools.tools,
             allowed_tools=tools.allowed,
             tool_texts=tool_texts,
-            ephemera=added,
-            warnings=(*warnings, *found.warnings, *compaction_warnings(compacted)),
-            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=compaction_boundaries(compacted, earlier),
-            retry=before is not None,
         )
+        assembler = self._layouts.assembler_for(target, promotion)
         plan = plan_turn(page, draft, assembler, self._layouts.last_sent(page.state, assembler))
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
@@ -192,60 +189,48 @@ class Turns:
         self._untold.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
+    async def _draft(
+        self,
+        page: Page,
+        target: Target,
+        promotion: Promotion,
+        message: Message,
+        *,
+        texts: Sequence[str],
+        items: Sequence[Item] = (),
+        warnings: tuple[str, ...],
+        before: CompactionOutcome | None,
+    ) -> tuple[Page, Draft]:
+        """What hooks and compaction make of a request before it is planned."""
+        earlier = page.state.cuts
+        await self._run_hooks("before_request", page, target.name, message)
+        compacted = before
+        if before is None and self.compactions.summarizer is not None:
+            compacted = await self.compactions.if_due(page, target, promotion, texts, items)
+            if compacted and compacted.changed:
+                page = await self.compactions.keep(page)
+        ephemera = NOTHING_ADDED
+        if self._hooks.context_hooks:
+            ephemera = await run_ephemeral_hooks(
+                self._hooks, page, target=target.name, message=message
+            )
+        draft = Draft(
+            target=target,
+            room=self._layouts.room(target, page.state),
+            ephemera=ephemera,
+            warnings=warnings,
+            retry=before is not None,
+        )
+        if compacted or earlier:
+            draft = report_compaction(draft, compacted, earlier)
+        return page, draft
+
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
     ) -> CommitOutcome:
         """Appends an answer and what it cost."""
         async with self.lock:
-            state = self._record.state
-            self._require_open(request)
-            verdict = self._layouts.judge(state, request, reply)
-            page = self._record.page()
-            message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
-            message, warnings = await run_message_hooks(
-                self._hooks, self._record.id, message, state.envelope
-            )
-            page.write(MessageEntry, message=message, interrupted=not reply.complete)
-            page.write(
-                ReplyEntry,
-                request=request.id,
-                usage=reply.usage,
-                stop=reply.stop,
-                model=reply.model,
-                verdict=verdict,
-                warnings=warnings,
-                provider_id=reply.id,
-                missed=reply.missed,
-            )
-            await self._record.keep(page.written, page.state)
-            self._layouts.remember(request, prompt, state)
-            if end and not awaits_results(self._record.state):
-                warnings += await self._end_turn(request, message)
-            await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
-            return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
-
-    async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
-        """What hooks make of a turn that is over, and compaction if it is due. The answer is kept
-        by now: what goes wrong here is written down and said, and takes nothing away."""
-        page = self._record.page()
-        try:
-            await run_context_hooks(
-                self._hooks, "turn_end", page, target=request.target, message=answer
-            )
-            await self._record.keep(page.written, page.state)
-            target = self._layouts.book.find(request.target)
-            promotion = self._record.state.settings.promotion
-            page = self._record.page()
-            compacted = await self.compactions.if_due(page, target, promotion, at_end=True)
-            if compacted and compacted.changed:
-                await self.compactions.keep(page)
-            return compaction_warnings(compacted)
-        except LaminaError as error:
-            page = self._record.page()
-            problem = {"where": "turn_end", "problem": mend_text(str(error))}
-            page.write(CustomEntry, kind=PROBLEM, data=problem)
-            await self._record.keep(page.written, page.state)
-            return (f"after the turn: {error}",)
+            return await self._replies.commit(request, prompt, reply, end=end)
 
     async def resume(
         self,
@@ -267,9 +252,7 @@ class Turns:
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
             message = Message(role="tool", blocks=tuple(results), id=page.next_id())
-            message, warnings = await run_message_hooks(
-                self._hooks, self._record.id, message, state.envelope
-            )
+            message, warnings = await self._hook_message(message, state)
             return await self._answer_calls(page, request, message, attachments, warnings)
 
     async def _answer_calls(
@@ -284,33 +267,20 @@ class Turns:
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        earlier = page.state.cuts
         target = self._layouts.book.find(request.target)
-        await run_context_hooks(
-            self._hooks, "before_request", page, target=target.name, message=message
-        )
-        given = [block for block in message.blocks if isinstance(block, ToolResult)]
-        texts = [result.text for result in given]
+        results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        compacted = before or await self.compactions.if_due(page, target, promotion, texts)
-        if compacted and compacted.changed and not before:
-            page = await self.compactions.keep(page)
-        added = await run_ephemeral_hooks(self._hooks, page, target=target.name, message=message)
-        assembler = self._layouts.assembler_for(target, promotion)
-        draft = Draft(
-            target=target,
-            room=self._layouts.room(target, page.state),
-            tools=request.context.tools,
-            allowed_tools=request.context.allowed_tools,
-            ephemera=added,
-            warnings=(*warnings, *compaction_warnings(compacted)),
-            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=compaction_boundaries(compacted, earlier),
-            retry=before is not None,
+        texts = [result.text for result in results]
+        page, draft = await self._draft(
+            page, target, promotion, message, texts=texts, warnings=warnings, before=before
         )
+        draft = replace(
+            draft, tools=request.context.tools, allowed_tools=request.context.allowed_tools
+        )
+        assembler = self._layouts.assembler_for(target, promotion)
         plan = plan_results(
-            page, draft, given, assembler,
+            page, draft, results, assembler,
             self._layouts.last_sent(page.state, assembler), attachments,
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
@@ -330,37 +300,9 @@ class Turns:
             if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
-            kept = tuple(
-                Attachment(
-                    item=state.items[item.item, item.version],
-                    priority=item.priority,
-                    essential=item.essential,
-                    include=item.include,
-                    score=item.score,
-                    origin=item.origin,
-                    source=item.source,
-                    level=item.level,
-                    priority_before=item.priority_before,
-                )
-                for item in request.context.items
-                if (item.item, item.version) in state.items
-            )
+            kept = read_attachments(request.context, state.items)
             answer = state.envelope.cached[-1] if state.open_request is None else None
             return await self._turn_of(request, prompt, target, kept, answer)
-
-    # -- compaction ------------------------------------------------------------------------------
-
-    async def compact(self) -> CompactionOutcome:
-        """Compacts now, because somebody wants it."""
-        async with self.lock:
-            state = self._record.state
-            if state.open_request is not None:
-                raise TurnStateError("a request is open: commit its reply first, then compact")
-            target = self._layouts.choose(None, state.settings)
-            page = self._record.page()
-            compacted = await self.compactions.now(page, target, state.settings.promotion)
-            await self.compactions.keep(page)
-            return compacted
 
     async def retry_smaller(
         self, request: RequestEntry, attachments: tuple[Attachment, ...]
@@ -368,7 +310,7 @@ class Turns:
         """The turn anew after a compaction: the provider said that the request is too long."""
         async with self.lock:
             state = self._record.state
-            self._require_open(request)
+            self._record.require_open(request)
             target = self._layouts.book.find(request.target)
             room = self._layouts.room(target, state)
             prompt = self._rebuild(request)
@@ -410,25 +352,27 @@ class Turns:
         state = self._record.state_at(request.id)
         return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
-    def _require_open(self, request: RequestEntry) -> None:
-        opened = self._record.state.open_request
-        if opened is None or opened.id != request.id:
-            raise TurnStateError(
-                "this turn is not the open one: it was committed already, or another turn "
-                "was prepared after it"
-            )
+    async def _run_hooks(
+        self, reason: HookReason, page: Page, target: str, message: Message
+    ) -> None:
+        if self._hooks.context_hooks:
+            await run_context_hooks(self._hooks, reason, page, target=target, message=message)
+
+    async def _hook_message(
+        self, message: Message, state: State
+    ) -> tuple[Message, tuple[str, ...]]:
+        if not self._hooks.message_hooks:
+            return message, ()
+        return await run_message_hooks(self._hooks, self._record.id, message, state.envelope)
 
     async def _hook_question(self, page: Page, text: str) -> tuple[Message, tuple[str, ...]]:
         message = Message(role="user", blocks=(Text(text),))
         try:
-            return await run_message_hooks(
-                self._hooks, self._record.id, message, page.state.envelope
-            )
+            return await self._hook_message(message, page.state)
         except MessageDropped as drop:
             # Nothing disappears silently: the journal says what was dropped and by whom.
-            note = self._record.page()
-            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
-            await self._record.keep(note.written, note.state)
+            data = {"hook": drop.hook, "text": drop.text}
+            await self._record.write(CustomEntry, kind=DROPPED, data=data)
             raise
 
     async def _turn_of(
@@ -461,5 +405,4 @@ class Turns:
     async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
         if not (state or self._record.state).pictured:
             return {}
-        wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
-        return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
+        return {digest: await self._store.get_blob(digest) for digest in pictures_in(prompt)}

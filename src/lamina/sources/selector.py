@@ -76,15 +76,12 @@ class Selector:
     ) -> None:
         self._index = index
         self._source = source
+        # Whether there is an agent, whose rules and references may apply.
+        self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
         # What was said once is not news on every turn.
         self._said: set[str] = set()
-
-    @property
-    def guides_turns(self) -> bool:
-        """Whether there is an agent, whose rules and references may apply."""
-        return self._source is not None
 
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says
