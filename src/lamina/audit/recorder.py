@@ -17,11 +17,7 @@ from lamina.layers import Assembler, Layout
 from lamina.ledger import left_in_cache, previous_reply, shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
-from lamina.values.entry import (
-    RENDERER,
-    RequestEntry,
-    SessionEntry,
-)
+from lamina.values.entry import RENDERER, RequestEntry, SessionEntry
 from lamina.values.message import Image, Text
 from lamina.values.prompt import Prompt, Segment
 from lamina.values.wire import WireRequest

@@ -48,12 +48,7 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, Text, ToolText, Use
-from lamina.values.patch import (
-    CompactionApply,
-    Patch,
-    op_name,
-    op_reason,
-)
+from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
 # No request has more; a figure above it is a fault.
 MOST_TOKENS = 1 << 40

@@ -51,6 +51,12 @@ class Layouts:
         layout = Layout(promotion=request.promotion, wire=target.wire)
         return Assembler(self.book.counter(target).count, layout)
 
+    def rebuild(self, request: RequestEntry) -> Prompt:
+        """The prompt of a request, as it was sent."""
+        assembler = self.assembler_for(self.book.find(request.target), request.promotion)
+        state = self._record.state_at(request.id)
+        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
     def room(self, target: Target, state: State) -> Budget:
         factor = state.calibration.get(target.name, 1.0)
         return make_budget(state.settings, target, state.envelope.options.max_tokens, factor)

@@ -35,7 +35,8 @@ from lamina.runners.text_room import TextRoom, prepare_smaller, say_without_room
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch, merge_found
+from lamina.sources.note_hits import merge_found
+from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.values.entry import PROBLEM
 from lamina.values.event import UsageReported, WarningIssued
 from lamina.values.message import ToolCall, ToolResult, ToolText

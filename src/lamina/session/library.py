@@ -65,6 +65,12 @@ async def lay(
     return tuple(missing)
 
 
+async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+    """What stands and is no longer as the workspace has it."""
+    comparisons = await compare_library(record.state, reader)
+    return tuple(comparison.change for comparison in comparisons)
+
+
 async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
     """Brings what stands up to date; gives what changed."""
     comparisons = await compare_library(record.state, reader, keep=True)
@@ -84,7 +90,13 @@ async def forget(record: Record, what: str) -> bool:
 
 
 async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
-    """Rebuilds the library. False if nothing would change."""
+    """Rebuilds the library. False if nothing would change.
+
+    Raises:
+        UsageError: there is no reason.
+    """
+    if not reason.strip():
+        raise UsageError("consolidating moves bytes already sent: give a reason")
     page, settings = record.page(), record.state.settings
     target = layouts.choose(None, settings)
     consolidate(page, layouts.assembler_for(target, settings.promotion), reason)

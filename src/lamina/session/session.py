@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
-from lamina.errors import UsageError
 from lamina.journal import State
 from lamina.ports import (
     Clock,
@@ -29,26 +28,16 @@ from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
 from lamina.session.turns import Turns
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
-from lamina.sources.changes import LibraryChange, compare_library
+from lamina.sources.changes import LibraryChange
 from lamina.sources.hook_runs import read_op
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.values.damage import Damage
-from lamina.values.entry import (
-    CustomEntry,
-    Entry,
-    InfoEntry,
-)
+from lamina.values.entry import CustomEntry, Entry, InfoEntry, TransformEntry
 from lamina.values.envelope import Envelope, Options
 from lamina.values.item import Item
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import (
-    Display,
-    Patch,
-    PatchOp,
-    SystemPartSet,
-    ToolsReplace,
-)
+from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
@@ -282,8 +271,7 @@ class Session:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._reader)
-            return tuple(comparison.change for comparison in found)
+            return await library.check(self._record, self._reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
@@ -317,14 +305,11 @@ class Session:
             InvalidPatch: an op is wrong; nothing was changed.
         """
         async with self._turns.lock:
-            page = self._record.page()
-            page.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
-            await self._record.keep(page.written, page.state)
+            patch = Patch(ops=tuple(map(read_op, ops)), display=display)
+            await self._record.write(TransformEntry, transformer=transformer, patch=patch)
 
     async def consolidate(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
-        if not reason.strip():
-            raise UsageError("consolidating moves bytes already sent: give a reason")
         async with self._turns.lock:
             return await library.rebuild(self._record, self._layouts, reason)
 
@@ -395,10 +380,7 @@ class Session:
             UsageError: there is a session of that id.
         """
         async with self._turns.lock:
-            leaf = self.state.leaf
-            if at is not None:
-                leaf = tree.end_of(self._record, self._record.find(at)).id
-            return await self._copy(self._record.path(leaf), session)
+            return await self._copy(tree.path_until(self._record, at), session)
 
     async def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
@@ -406,20 +388,12 @@ class Session:
             return await self._copy(self.entries, session)
 
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
-        name = session or await tree.free_id(self._store, self.id)
-        await tree.copy_entries(entries, self._store, name, self._clock.now())
+        name = await tree.copy_entries(entries, self._store, session, self._clock.now())
         copy = Session(
-            await self._store.open(name),
-            store=self._store,
-            book=self._layouts.book,
-            clock=self._clock,
-            workspace=self.workspace,
-            hooks=self.hooks,
-            summarizer=self._turns.compactions.summarizer,
-            selector=self._turns.selector,
-            web=self._web,
-            memory=self._turns.memory,
-            searcher=self.searcher,
-        )
+            await self._store.open(name), store=self._store, book=self._layouts.book,
+            clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
+            summarizer=self._turns.compactions.summarizer, selector=self._turns.selector,
+            memory=self._turns.memory, searcher=self.searcher,
+        )  # fmt: skip
         copy.closing = list(self.closing)
         return copy

@@ -76,6 +76,12 @@ def end_of(record: Record, entry: Entry) -> Entry:
     return replies[-1] if replies else entry
 
 
+def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:
+    """The entries from the header to `entry`, a request with its answer; without one, all."""
+    leaf = end_of(record, record.find(entry)).id if entry is not None else record.state.leaf
+    return record.path(leaf)
+
+
 async def label(record: Record, target: str, text: str) -> None:
     entry = record.find(target)
     await record.write(LabelEntry, target=entry.id, label=text.strip())
@@ -112,16 +118,17 @@ async def free_id(store: JournalStore, session: str) -> str:
 
 
 async def copy_entries(
-    entries: Sequence[Entry], store: JournalStore, session: str, at: float
-) -> None:
-    """Writes `entries` as a session of their own; they keep their ids, so that what refers to an
-    entry still does.
+    entries: Sequence[Entry], store: JournalStore, session: str | None, at: float
+) -> str:
+    """Writes `entries` as a session of their own, and gives its id. They keep their ids, so that
+    what refers to an entry still does.
 
     Raises:
         UsageError: there is a session of that id.
     """
     header, *rest = entries
     assert isinstance(header, SessionEntry)
+    session = session or await free_id(store, header.session)
     if await store.has(session):
         raise UsageError(f"there is a session {session!r} already; choose another id")
     copied = replace(header, session=session, forked_from=header.session, at=at)
@@ -131,3 +138,4 @@ async def copy_entries(
             await opened.append(rest)
     finally:
         await opened.close()
+    return session

@@ -22,11 +22,7 @@ from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.compactor import (
-    CompactionOutcome,
-    Compactions,
-    report_compaction,
-)
+from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
 from lamina.session.replies import CommitOutcome, Replies
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
@@ -37,10 +33,7 @@ from lamina.sources.hooks import HookReason, Hooks
 from lamina.sources.memory import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import (
-    CustomEntry,
-    RequestEntry,
-)
+from lamina.values.entry import CustomEntry, RequestEntry
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -296,7 +289,7 @@ class Turns:
             if request is None:
                 return None
             target = self._layouts.book.find(request.target)
-            prompt = self._rebuild(request)
+            prompt = self._layouts.rebuild(request)
             if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
@@ -313,7 +306,7 @@ class Turns:
             self._record.require_open(request)
             target = self._layouts.book.find(request.target)
             room = self._layouts.room(target, state)
-            prompt = self._rebuild(request)
+            prompt = self._layouts.rebuild(request)
             if state.retried:
                 problem = "the provider refused the request as too long after a compaction, too"
                 raise WindowExceeded(
@@ -344,13 +337,6 @@ class Turns:
             )  # fmt: skip
 
     # -- inside ----------------------------------------------------------------------------------
-
-    def _rebuild(self, request: RequestEntry) -> Prompt:
-        """The prompt of a request, as it was sent."""
-        target = self._layouts.book.find(request.target)
-        assembler = self._layouts.assembler_for(target, request.promotion)
-        state = self._record.state_at(request.id)
-        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
     async def _run_hooks(
         self, reason: HookReason, page: Page, target: str, message: Message

@@ -19,14 +19,7 @@ from lamina.codec import canonical_bytes, parse_op
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 from lamina.sources.hooks import ContextEvent, Drop, Hook, HookReason, Hooks, MessageEvent
 from lamina.values.envelope import Envelope
-from lamina.values.message import (
-    Message,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolDefinition,
-    ToolResult,
-)
+from lamina.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import (
     CompactionApply,
     Display,
