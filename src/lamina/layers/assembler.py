@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from lamina import text as render
 from lamina.codec import canonical_bytes, digest_texts
-from lamina.layers.strands import Strand, StrandRecord, link_segments
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, Picture
@@ -38,7 +37,10 @@ from lamina.values.prompt import (
     Prompt,
     Segment,
     SegmentLink,
+    Strand,
+    StrandRecord,
     WireRole,
+    link_segments,
 )
 from lamina.values.settings import Promotion
 

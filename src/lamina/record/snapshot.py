@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lamina.errors import JournalError
 from lamina.journal import IndexedEntries, Journal, State
-from lamina.layers import Assembler, Layout, StrandRecord
+from lamina.layers import Assembler, Layout
 from lamina.values.collections import Chain, FrozenMap, LazyList
 from lamina.values.entry import (
     FORMAT,
@@ -29,6 +29,7 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
+from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
 VERSION = f"{FORMAT}/{RENDERER}/5"
