@@ -28,10 +28,9 @@ from msgspec import Struct
 
 import lamina
 from journal_peers import Message, Peer, everyone, make_messages
-from lamina.journal.lines import mint_id
-from lamina.session.session import start_entry
+from lamina.codec import mint_id
 from lamina.values import message as values
-from lamina.values.entry import Entry, MessageEntry
+from lamina.values.entry import Entry, MessageEntry, start_entry
 from lamina.values.settings import Settings
 
 SIZES = (1_000, 10_000, 100_000)

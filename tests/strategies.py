@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lamina.errors import InvalidPatch
 from lamina.journal import State, fold_entry, initial_state
 from lamina.layers import Assembler, Layout
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import (
     Entry,
     EphemeralEntry,

@@ -5,6 +5,7 @@ Keys are sorted, text is UTF-8, numbers are as msgspec writes them, and there is
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -183,3 +184,16 @@ def mend_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text
+
+
+# Ids are minted in order, as hexadecimal numbers.
+_ID = re.compile(r"[0-9a-f]{6,16}")
+
+
+def entry_number(entry_id: str) -> int | None:
+    """The number that an id was minted from; None if it is not one of ours."""
+    return int(entry_id, 16) if _ID.fullmatch(entry_id) else None
+
+
+def mint_id(number: int) -> str:
+    return f"{number:06x}"

@@ -5,7 +5,9 @@ one, unless a reason was recorded. The check is the last act before encoding.
 """
 
 from lamina.errors import PrefixMoved
-from lamina.values.chain import Chain
+from lamina.journal import State
+from lamina.values.collections import Chain
+from lamina.values.entry import Entry, RequestEntry
 from lamina.values.prompt import Prompt, SegmentLink
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules, Target
@@ -191,3 +193,18 @@ def _expiry(elapsed: float | None, rules: CacheRules) -> str:
     return (
         f"{elapsed or 0:.0f} s since the last request; entries live {rules.lifetime_s or 0:.0f} s"
     )
+
+
+def previous_reply(state: State, target: Target) -> str:
+    """What the target's provider calls its last answer on this path."""
+    last = state.last_sent
+    if last is None or last.target.partition(":")[0] != target.provider:
+        return ""
+    return state.last_reply
+
+
+def left_in_cache(request: RequestEntry, base: Entry | None) -> int:
+    """How many leading segments of a request the one before it, `base`, left in the cache."""
+    if not isinstance(base, RequestEntry):
+        return 0
+    return min(request.context.agreement.segments, base.cached_run)

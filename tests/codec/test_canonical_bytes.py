@@ -34,7 +34,7 @@ PROGRAM = """
 import json
 from lamina.codec import canonical_bytes, digest_value
 from lamina.layers import Assembler, Layout, measure_layers
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, LaidItem, SystemPart
 from lamina.values.item import Item, note_id
 from lamina.values.message import Context, Message, Text, ToolCall, ToolDefinition, ToolResult, Use

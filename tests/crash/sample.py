@@ -127,6 +127,6 @@ async def _do_other_things(session: Session, number: int) -> None:
 
 async def _write(session: Session, kind: type[Entry], /, **fields: object) -> None:
     """An entry that no method of a session writes by itself."""
-    pen = session._record.pen()
-    pen.write(kind, **fields)
-    await session._record.keep(pen.written, pen.state)
+    page = session._record.page()
+    page.write(kind, **fields)
+    await session._record.keep(page.written, page.state)

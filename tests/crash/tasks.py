@@ -10,9 +10,8 @@ import anyio
 from tests.crash.sample import entry_of, open_sample
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import canonical_bytes
+from lamina.codec import canonical_bytes, mint_id
 from lamina.errors import SessionBusy, WriteFailed
-from lamina.journal.lines import mint_id
 from lamina.ports import OpenJournal
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import Entry

@@ -13,10 +13,10 @@ from tests.crash.sample import SESSION, entry_of, header_of, open_sample
 from tests.crash.scale import luck, much, tally
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import canonical_bytes
+from lamina.codec import canonical_bytes, mint_id
 from lamina.errors import WriteFailed
 from lamina.journal import read_journal
-from lamina.journal.lines import Line, mint_id, read_lines
+from lamina.journal.lines import Line, read_lines
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry

@@ -14,9 +14,8 @@ from tests.crash.nursery import Nursery
 from tests.crash.sample import SESSION, entry_of, header_of, open_sample
 from tests.crash.scale import luck, much, tally
 
-from lamina.codec import canonical_bytes
+from lamina.codec import canonical_bytes, mint_id
 from lamina.journal import read_journal
-from lamina.journal.lines import mint_id
 from lamina.stores.jsonl import JsonlStore
 
 Task = Literal["append_entries", "hold_session"]

@@ -9,9 +9,10 @@ from tests.crash.sample import SESSION, entry_of, header_of, open_sample, sample
 from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
 
+from lamina.codec import mint_id
 from lamina.errors import JournalError
 from lamina.journal import Journal, read_journal
-from lamina.journal.lines import mint_id, write_line, write_lines
+from lamina.journal.lines import write_line, write_lines
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.damage import Damage
 

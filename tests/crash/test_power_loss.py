@@ -18,9 +18,10 @@ from tests.crash.faulty import BROKEN, Fault, FaultyOs, put_in
 from tests.crash.sample import SESSION, entry_of, header_of, sample_journal
 from tests.crash.scale import luck, much, tally
 
+from lamina.codec import mint_id
 from lamina.errors import WriteFailed
 from lamina.journal import read_journal
-from lamina.journal.lines import Line, mint_id, read_lines
+from lamina.journal.lines import Line, read_lines
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import Entry
 

@@ -99,8 +99,8 @@ def test_a_page_is_an_item_of_its_kind(folder: Path) -> None:
         async with await lamina.open_session(
             workspace=folder, store=lamina.MemoryStore(), target="openai:gpt-4o"
         ) as session:
-            hydrator = AttachmentReader(session.workspace, lamina.MemoryStore())
-            found = await hydrator.hydrate([url], session.state)
+            reader = AttachmentReader(session.workspace, lamina.MemoryStore())
+            found = await reader.read_all([url], session.state)
             assert [kind_of(ItemId(each.what)) for each in found.left_out] == [kind]
 
     anyio.run(body)

@@ -12,9 +12,10 @@ from tests.fakes.workspace import FakeWorkspace
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import State
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
-from lamina.session.session import Session, start_entry
+from lamina.session.session import Session
 from lamina.sources.selector import Guidance, SearchChoice, Selector
 from lamina.values.agent import Guide, GuideKind, Guides
+from lamina.values.entry import start_entry
 from lamina.values.item import Attachment, Include, Item
 from lamina.values.request import LeftOut
 from lamina.values.selection import SelectedItem

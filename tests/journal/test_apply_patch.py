@@ -13,7 +13,7 @@ from tests.strategies import envelope_of, patch_ops, patches, thorough
 from lamina.compaction import find_cuts
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY_ID, apply_patch
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart
 from lamina.values.item import ItemId, note_id
 from lamina.values.message import (

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.strategies import modest, texts, thorough
 
-from lamina.codec import decode_entry
+from lamina.codec import decode_entry, mint_id
 from lamina.errors import JournalError
 from lamina.journal import IndexedEntries, Journal, LineIndex, LinePlaces, path_to, read_journal
-from lamina.journal.lines import mint_id, write_lines
+from lamina.journal.lines import write_lines
 from lamina.values.entry import CustomEntry, Entry, SessionEntry, UnknownEntry
 
 HEADER = SessionEntry(id="000000", parent=None, at=0.5, session="s")

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.strategies import modest, thorough, values_of
 
-from lamina.journal.lines import (
-    Line,
-    entry_number,
-    is_proven,
-    mint_id,
-    read_lines,
-    write_line,
-    write_lines,
-)
+from lamina.codec import entry_number, mint_id
+from lamina.journal.lines import Line, is_proven, read_lines, write_line, write_lines
 from lamina.values.damage import Damage
 from lamina.values.entry import CustomEntry, Entry, LeaveEntry, SessionEntry, UnknownEntry
 

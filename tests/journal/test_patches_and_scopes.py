@@ -15,7 +15,7 @@ from lamina.codec import parse_op
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY_ID, apply_patch
 from lamina.sources.hooks import Hooks
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, Options, SystemPart
 from lamina.values.message import Message, Text

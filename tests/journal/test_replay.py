@@ -13,7 +13,7 @@ from tests.strategies import entries_after, header, modest, opening, sessions, s
 from lamina.codec import canonical_bytes, decode_entry
 from lamina.errors import InvalidPatch, JournalError
 from lamina.journal import LaidVersions, State, awaits_results, fold_entry, path_to, replay
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import (
     Entry,
     EphemeralEntry,

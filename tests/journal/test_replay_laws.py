@@ -42,7 +42,7 @@ from lamina.journal import (
     replay_repaired,
     require_initial_state,
 )
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.envelope import Options
 

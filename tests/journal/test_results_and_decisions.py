@@ -13,7 +13,7 @@ from tests.runners.scenes import Scene
 from lamina.codec import decode_entry, encode_entry
 from lamina.errors import TurnStateError
 from lamina.journal import replay, replay_repaired
-from lamina.journal.fold import State
+from lamina.journal.state import State
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
     DecisionEntry,

@@ -33,7 +33,7 @@ from lamina.layers import (
     picture_tokens,
     segment_digest,
 )
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, LaidItem
 from lamina.values.item import Picture

@@ -19,13 +19,13 @@ from tests.strategies import (
 )
 
 from lamina.errors import PrefixMoved
-from lamina.layers import link_segments, segment_digest
+from lamina.layers import segment_digest
 from lamina.ledger import compare, require_reason, shared_links, shared_prefix
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.message import Message, Text, ToolDefinition
-from lamina.values.prompt import Layer, Prompt, Segment, SegmentLink, WireRole
+from lamina.values.prompt import Layer, Prompt, Segment, SegmentLink, WireRole, link_segments
 from lamina.values.request import Agreement, Break
 
 

@@ -18,7 +18,7 @@ from lamina.providers.wires.llamacpp import (
     read_tool_form,
 )
 from lamina.schemas import check_arguments
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, Options, SystemPart
 from lamina.values.item import Picture
 from lamina.values.message import (

@@ -61,7 +61,7 @@ NAME = "played"
 def indexing_from(least: int) -> Iterator[None]:
     """Indexes are made from so many bytes on, else only for long sessions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lamina.session.turns.INDEX_BYTES", least)
+        patch.setattr("lamina.session.replies.INDEX_BYTES", least)
         patch.setattr("lamina.session.session.INDEX_BYTES", least)
         yield
 

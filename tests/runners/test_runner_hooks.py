@@ -40,7 +40,7 @@ def test_a_hook_at_the_start_runs_once_a_question_and_replays_without_it() -> No
             last = scene.kept(RequestEntry)[-1].context.agreement.broke
             assert last is not None
             assert "a new topic" in last.reason
-            hooks._context.clear()
+            hooks.context_hooks.clear()
             await scene.restart()
             await scene.ask("And now?")
             assert scene.provider.bodies[-1]["messages"][0]["content"] == "It is about: Cranes"
@@ -119,7 +119,7 @@ def test_a_hook_that_stops_a_request_between_tools_leaves_the_results() -> None:
         async with Scene(calling(("a", "find", {})), tools=[tool("find")], hooks=hooks) as scene:
             with pytest.raises(HookError):
                 await scene.ask()
-            hooks._context.clear()
+            hooks.context_hooks.clear()
             await scene.restart()
             assert (await scene.go_on()).ending == "answered"
             assert scene.host.called == ["find"]

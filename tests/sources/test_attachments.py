@@ -10,7 +10,7 @@ from tests.workspace.test_folder import png
 from tests.workspace.test_pdf_text import make_pdf
 
 import lamina
-from lamina.assembly import attachment_budget
+from lamina.assembly import planner
 from lamina.assembly.items import TentativeTurn, compose
 from lamina.errors import UsageError
 from lamina.sources.attachments import AttachmentReader, Attachments
@@ -198,7 +198,7 @@ async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> 
     wanted = [lamina.attach("a", shape="active"), lamina.attach("a.md", essential=True)]
     for order in (1, -1):
         async with await house.open() as session:
-            found = await session.turns.hydrate(wanted[::order])
+            found = await session.turns.read_attachments(wanted[::order])
             (attachment,) = found.attachments
             assert (attachment.shape, len(attachment.item.pictures)) == ("active", 1)
             assert attachment.essential is (order == 1)
@@ -461,9 +461,9 @@ async def test_pictures_of_pages_in_the_open_note_follow_the_same_rules(house: H
 
 
 async def test_without_anything_to_fetch_with_pages_are_refused(house: House) -> None:
-    hydrator = AttachmentReader(FolderWorkspace(house.folder), house.store)
+    reader = AttachmentReader(FolderWorkspace(house.folder), house.store)
     async with await house.open(web="public") as session:
-        found: Attachments = await hydrator.hydrate(["https://example.org/"], session.state)
+        found: Attachments = await reader.read_all(["https://example.org/"], session.state)
         assert found.attachments == ()
         assert [each.reason for each in found.left_out] == ["refused"]
 
@@ -508,7 +508,7 @@ async def test_a_folder_that_does_not_fit_is_laid_out_a_few_times_only(
         calls += 1
         return compose(*given)
 
-    monkeypatch.setattr(attachment_budget, "compose", counted)
+    monkeypatch.setattr(planner, "compose", counted)
     for number in range(300):
         house.put(f"p/{number:03}.md", f"Note {number}. " + "word " * 200)
     async with await house.open(window=16_000) as session:

@@ -11,7 +11,8 @@ from tests.fakes.sessions import run
 
 from lamina.runners.search_tool import SearchTools, narrow_scope
 from lamina.selection.passages import ChosenPassage
-from lamina.sources.note_search import WorkspaceSearch, is_in_scope, join_neighbours, merge_found
+from lamina.sources.note_hits import join_neighbours, merge_found
+from lamina.sources.note_search import WorkspaceSearch, is_in_scope
 from lamina.values.note import Hit, Note, NoteSearchResult, Passage, Scope
 
 HARBOUR = """\

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from tests.fakes.sessions import run
 from tests.strategies import header, modest, values_of
 
-from lamina.codec import canonical_bytes, decode_entry
+from lamina.codec import canonical_bytes, decode_entry, mint_id
 from lamina.errors import InvalidText, JournalError, SessionMoved, UnknownSession
-from lamina.journal.lines import mint_id
 from lamina.ports import JournalStore
 from lamina.stores.jsonl import JsonlStore
 from lamina.stores.memory import MemoryStore

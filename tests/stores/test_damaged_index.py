@@ -9,8 +9,8 @@ from tests.crash.sample import SESSION, entry_of, open_sample, sample_journal
 from tests.crash.scale import luck, much, tally
 from tests.fakes.replies import openai_reply
 
+from lamina.codec import mint_id
 from lamina.journal import read_journal
-from lamina.journal.lines import mint_id
 from lamina.stores.journal_index import index_path, read_index
 from lamina.stores.jsonl import JsonlStore
 

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.strategies import texts, thorough
 
-from lamina.text.findings import (
-    describe_hidden,
-    describe_secrets,
-    find_hidden,
-    find_secrets,
-    redact,
-)
+from lamina.text.characters import describe_hidden, find_hidden
+from lamina.text.secrets import describe_secrets, find_secrets, redact
 
 LETTERS = string.ascii_letters + string.digits
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.message import Message
 

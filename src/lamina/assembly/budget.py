@@ -1,4 +1,4 @@
-"""What fits, and who goes first.
+"""What fits, what goes first, and what is reported of it.
 
 Laws: no plan exceeds its budget; nothing is dropped without being reported; what was not sent is
 pruned exactly, what was sent only in big steps. The higher priority number goes first, among
@@ -7,11 +7,16 @@ equals the earliest added; essentials never go.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from lamina.errors import EssentialsTooLarge, InvalidSetting
-from lamina.values.item import ItemId
+from lamina.journal import State
+from lamina.layers import Assembler
+from lamina.text import label_of
+from lamina.values.item import BROUGHT, Attachment, ItemId, is_guidance
+from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 
 
@@ -103,3 +108,95 @@ def make_budget(
     if not 0 <= reserve < window:
         raise InvalidSetting("output_reserve", reserve, f"must be below the window of {window:,}")
     return Budget(window=window, reserve=reserve, calibration=factor)
+
+
+def split_still_out(
+    state: State, attachments: Sequence[Attachment], room: int, assembler: Assembler
+) -> tuple[tuple[Attachment, ...], tuple[LeftOut, ...]]:
+    """Items dropped for want of room stay out while they stay attached: letting them back in on
+    the next turn would push others out, turn after turn. Those that fit `room` may come back."""
+    kept, reports = [], []
+    for attachment in attachments:
+        item = attachment.item
+        out = item.id in state.still_out and item.id not in state.standing
+        if not out or attachment.is_essential or item.id in state.pinned:
+            kept.append(attachment)
+        elif (tokens := assembler.item_tokens(item)) <= room:
+            room -= tokens
+            kept.append(attachment)
+        else:
+            detail = f"{label_of(item.id)} had no room before; detach and attach it to try again"
+            reports.append(
+                LeftOut(
+                    what=item.id, reason="still_out", detail=detail, tokens=tokens,
+                    source=_brought_by(attachment),
+                )
+            )  # fmt: skip
+    return tuple(kept), tuple(reports)
+
+
+def limit_attachments(
+    state: State, attachments: Sequence[Attachment], assembler: Assembler
+) -> tuple[tuple[Attachment, ...], tuple[LeftOut, ...]]:
+    """What stays under the attachments' own limit. Rules and references are not attachments.
+
+    Raises:
+        EssentialsTooLarge: the essentials alone are over it.
+    """
+    limit = state.settings.attachment_limit
+    if limit is None:
+        return tuple(attachments), ()
+    sized = [
+        size_attachment(state, attachment, index, assembler)
+        for index, attachment in enumerate(attachments)
+        if not is_guidance(attachment.item.id) and attachment.item.kind != "tool"
+    ]
+    sources = {a.item.id: _brought_by(a) for a in attachments}
+    reports = []
+    for candidate in (choice := fit_attachments(sized, limit)).dropped:
+        size = f"{candidate.label} ({candidate.tokens:,} tokens)"
+        detail = f"{size} is over the attachment limit of {limit:,}"
+        if candidate.item in state.standing:
+            detail += "; its text stays in the context until the next boundary"
+        reports.append(
+            LeftOut(
+                what=candidate.item, reason="attachment_limit", detail=detail,
+                tokens=candidate.tokens, source=sources[candidate.item],
+            )
+        )  # fmt: skip
+    gone = {candidate.item for candidate in choice.dropped}
+    return tuple(a for a in attachments if a.item.id not in gone), tuple(reports)
+
+
+def size_attachment(
+    state: State, attachment: Attachment, index: int, assembler: Assembler
+) -> PruneCandidate:
+    known = state.known.get(attachment.item.id)
+    return PruneCandidate(
+        item=attachment.item.id,
+        label=label_of(attachment.item.id),
+        tokens=assembler.item_tokens(attachment.item),
+        priority=attachment.priority,
+        essential=attachment.is_essential or attachment.item.id in state.pinned,
+        recency=known.added if known else len(state.known) + index,
+    )
+
+
+def no_room(
+    attachment: Attachment,
+    assembler: Assembler,
+    *,
+    reason: Literal["window", "removed"] = "window",
+) -> LeftOut:
+    tokens = assembler.item_tokens(attachment.item)
+    label = label_of(attachment.item.id)
+    detail = f"{label} ({tokens:,} tokens, priority {attachment.priority}) does not fit the window"
+    return LeftOut(
+        what=attachment.item.id, reason=reason, detail=detail, tokens=tokens,
+        source=_brought_by(attachment),
+    )  # fmt: skip
+
+
+def _brought_by(attachment: Attachment) -> str:
+    """The folder, tag or note that brought it; what a search found came by itself."""
+    return attachment.source if attachment.origin in BROUGHT else ""

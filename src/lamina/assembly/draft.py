@@ -1,13 +1,27 @@
-"""A turn as asked for, before anything is decided."""
+"""A turn before anything is decided, and the request that comes of it."""
 
 from msgspec import Struct
 
 from lamina.assembly.budget import Budget
-from lamina.sources.hook_runs import Ephemera
+from lamina.journal import State
+from lamina.values.entry import Entry, RequestEntry
 from lamina.values.item import Attachment
-from lamina.values.message import ToolText
+from lamina.values.message import Message, ToolText
+from lamina.values.patch import Display
+from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, ContextTool, LeftOut
 from lamina.values.settings import Target
+
+
+class Ephemera(Struct, frozen=True, kw_only=True):
+    """What hooks add to one request only, who they were, and how they want it shown."""
+
+    messages: tuple[Message, ...] = ()
+    hooks: tuple[str, ...] = ()
+    displays: tuple[Display, ...] = ()
+
+
+NOTHING_ADDED = Ephemera()
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -23,10 +37,21 @@ class Draft(Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] | None = None
     tool_texts: tuple[ToolText, ...] = ()
     # What hooks add to this request only.
-    ephemera: Ephemera = Ephemera()
+    ephemera: Ephemera = NOTHING_ADDED
     warnings: tuple[str, ...] = ()
     # What a compaction right before it took away, and that it was one.
     reports: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     # Whether the provider refused this question once before, as too long.
     retry: bool = False
+
+
+class RequestPlan(Struct, frozen=True, kw_only=True):
+    """A request that is decided: what to append, and what to send."""
+
+    state: State
+    entries: tuple[Entry, ...]
+    prompt: Prompt
+    request: RequestEntry
+    # What of the attachments is in it; the next request of the same turn goes on with these.
+    kept: tuple[Attachment, ...]

@@ -8,11 +8,11 @@ from msgspec.structs import asdict, replace
 from lamina.assembly.draft import Draft
 from lamina.assembly.page import Page
 from lamina.errors import UsageError
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import RULES_SENTENCE, attachment_rank, label_of
 from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
-from lamina.values.item import Attachment, Item, ItemId
+from lamina.values.item import Attachment, Item, ItemId, is_guidance
 from lamina.values.message import AbsentAttachment, Block, Context, Message, Text, Use
 from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
 from lamina.values.prompt import Prompt
@@ -39,7 +39,7 @@ class TentativeTurn(Struct, frozen=True, kw_only=True):
 
     kept: tuple[Attachment, ...]
     left_out: tuple[LeftOut, ...]
-    pen: Page
+    page: Page
     prompt: Prompt
 
     @property
@@ -53,16 +53,16 @@ def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
     return tuple(sorted(attachments, key=lambda a: attachment_rank(a.item.id, a.shape)))
 
 
-def lay_always(pen: Page, attachments: Sequence[Attachment]) -> None:
+def lay_always(page: Page, attachments: Sequence[Attachment]) -> None:
     always = [a for a in attachments if a.include == "always" and not a.item.pictures]
     if not always:
         return
     ordered = sorted(always, key=_in_library)
     for attachment in ordered:
-        keep_item(pen, attachment)
+        keep_item(page, attachment)
     ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in ordered]
     title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
-    pen.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
+    page.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
 
 
 def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
@@ -71,21 +71,21 @@ def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
     return rank, level, attachment.priority, attachment.item.key
 
 
-def explain_rules(pen: Page, attachments: Sequence[Attachment]) -> None:
+def explain_rules(page: Page, attachments: Sequence[Attachment]) -> None:
     """The fixed sentence in L1 that makes naming rules meaningful, before the first of them."""
     if not any(is_guidance(a.item.id) for a in attachments):
         return
-    if any(part.name == RULES_PART for part in pen.state.envelope.system):
+    if any(part.name == RULES_PART for part in page.state.envelope.system):
         return
     reason = "rules come into play: L1 says when they apply"
     op = SystemPartSet(name=RULES_PART, text=RULES_SENTENCE, reason=reason)
-    pen.transform("lamina.rules", Patch(ops=(op,), display=Display(title=reason)))
+    page.transform("lamina.rules", Patch(ops=(op,), display=Display(title=reason)))
 
 
-def keep_item(pen: Page, attachment: Attachment) -> None:
+def keep_item(page: Page, attachment: Attachment) -> None:
     item = attachment.item
-    if (item.id, item.version) not in pen.state.items:
-        pen.write(ItemEntry, item=item)
+    if (item.id, item.version) not in page.state.items:
+        page.write(ItemEntry, item=item)
 
 
 def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
@@ -126,15 +126,15 @@ def stands(state: State, item: Item) -> bool:
 
 
 def compose(
-    pen: Page,
+    page: Page,
     draft: Draft,
     attachments: tuple[Attachment, ...],
     left_out: tuple[LeftOut, ...],
     assembler: Assembler,
 ) -> TentativeTurn:
-    """The turn with these attachments, written on a copy of the pen."""
-    pen = pen.copy()
-    state = pen.state
+    """The turn with these attachments, written on a copy of the page."""
+    page = page.copy()
+    state = page.state
     uses: tuple[Use, ...] = ()
     guidance: tuple[ItemId, ...] = ()
     if attachments:
@@ -142,21 +142,21 @@ def compose(
         full = {use.item for use in uses if use.form == "full"}
         for attachment in attachments:
             if attachment.item.id in full:
-                keep_item(pen, attachment)
+                keep_item(page, attachment)
         guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
     absent = _list_absent(left_out)
     in_force = _list_in_force(state, guidance)
     blocks: tuple[Block, ...] = (Text(draft.text),)
     if uses or absent or in_force is not None:
         blocks = (Context(uses=uses, absent=absent, in_force=in_force), *blocks)
-    pen.write(MessageEntry, message=Message(role="user", blocks=blocks, id=pen.next_id()))
+    page.write(MessageEntry, message=Message(role="user", blocks=blocks, id=page.next_id()))
     if draft.tool_texts or draft.ephemera.messages:
-        pen.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
-    state = pen.state
+        page.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
+    state = page.state
     prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
-    return TentativeTurn(kept=attachments, left_out=left_out, pen=pen, prompt=prompt)
+    return TentativeTurn(kept=attachments, left_out=left_out, page=page, prompt=prompt)
 
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:

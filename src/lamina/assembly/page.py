@@ -1,4 +1,4 @@
-"""A pen that writes entries onto a state: the state always is the fold of what was written."""
+"""A page of entries about to be appended: its state always is the fold of what was written."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -19,14 +19,14 @@ class Page:
         self._written: list[Entry] = []
 
     def copy(self) -> "Page":
-        """A pen that goes on from here without touching this one."""
-        pen = Page(self.state, at=self.at, mint=self._mint)
-        pen._written = list(self._written)
-        pen.began_at = self.began_at
-        return pen
+        """A page that goes on from here and leaves this one as it is."""
+        page = Page(self.state, at=self.at, mint=self._mint)
+        page._written = list(self._written)
+        page.began_at = self.began_at
+        return page
 
     def take(self, other: "Page") -> None:
-        """Goes on where a copy of this pen got to."""
+        """Goes on where a copy of this page got to."""
         self.state, self._written = other.state, list(other._written)
 
     @property

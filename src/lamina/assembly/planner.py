@@ -8,28 +8,28 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict
 
-from lamina.assembly.attachment_budget import (
-    drop_new,
+from lamina.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
+from lamina.assembly.budget import (
+    drop_until,
     limit_attachments,
     no_room,
-    report_pruned,
     size_attachment,
     split_still_out,
 )
-from lamina.assembly.boundary import PruneOutcome, consolidate, limit_history
-from lamina.assembly.budget import drop_until
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import Draft, RequestPlan
+from lamina.assembly.history import limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
     compose,
     explain_rules,
     lay_always,
+    resolve,
     stands,
 )
 from lamina.assembly.page import Page
 from lamina.assembly.prune import prune
-from lamina.assembly.report import RequestPlan, record_request
+from lamina.assembly.report import record_request
 from lamina.assembly.truncation import is_result, result_name, shorten_results
 from lamina.journal import State
 from lamina.layers import Assembler
@@ -38,7 +38,6 @@ from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
-from lamina.values.settings import Target, cache_rules
 
 # New items that would not all fit even by themselves may take this share of what tools and L1
 # leave: history and the library are not wiped out for them.
@@ -48,7 +47,7 @@ ATTEMPTS = 8
 SEAMS = 16
 
 
-def plan_turn(pen: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
+def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
     """The entries and the prompt of a new user message.
 
     Raises:
@@ -56,11 +55,11 @@ def plan_turn(pen: Page, draft: Draft, assembler: Assembler, sent: Prompt | None
         BudgetError: what must be sent does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    planner = _TurnPlanner(pen, draft, assembler)
+    planner = _TurnPlanner(page, draft, assembler)
     planner.cross_boundaries()
     composed = planner.fit()
     return record_request(
-        composed.pen, draft, composed.prompt, sent, assembler,
+        composed.page, draft, composed.prompt, sent, assembler,
         kept=composed.kept,
         left_out=(*planner.reports, *composed.left_out),
         boundaries=tuple(planner.boundaries),
@@ -68,34 +67,34 @@ def plan_turn(pen: Page, draft: Draft, assembler: Assembler, sent: Prompt | None
 
 
 class _TurnPlanner:
-    """The decisions of one turn, in order. The pen's state is the session up to the message."""
+    """The decisions of one turn, in order. The page's state is the session up to the message."""
 
-    def __init__(self, pen: Page, draft: Draft, assembler: Assembler) -> None:
-        self.pen = pen
+    def __init__(self, page: Page, draft: Draft, assembler: Assembler) -> None:
+        self.page = page
         self.draft = draft
         self.assembler = assembler
         self.attachments = draft.attachments
         self.left_out = list(draft.left_out)
         self.boundaries: list[Boundary] = list(draft.boundaries)
         self.reports: list[LeftOut] = list(draft.reports)
-        self.settings = pen.state.settings
+        self.settings = page.state.settings
         self.cold = False
 
     def cross_boundaries(self) -> None:
         """What is due because the prefix is dead, or because history or promotion ask for it."""
-        pen, draft = self.pen, self.draft
-        explain_rules(pen, self.attachments)
-        natural = find_boundary(pen.state, draft.target, pen.at)
+        page, draft = self.page, self.draft
+        explain_rules(page, self.attachments)
+        natural = find_boundary(page.state, draft.target, page.at)
         self.cold = cold = natural is not None and natural.kind != "first_request"
         if natural:
             self.boundaries.append(natural)
             if not cold:
                 self._lay_always()
-        cut = limit_history(pen.state, self.assembler)
+        cut = limit_history(page.state, self.assembler) if self.settings.limits_history else None
         if cut is not None:
             self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
         promotes = self.settings.promotion == "eager" and any(
-            not standing.in_library for standing in pen.state.standing.values()
+            not standing.in_library for standing in page.state.standing.values()
         )
         if promotes and not cold:
             reason = "eager promotion into the library"
@@ -103,7 +102,7 @@ class _TurnPlanner:
         if cold or promotes or cut is not None:
             reason = "; ".join(boundary.reason for boundary in self.boundaries)
             pruned = consolidate(
-                pen, self.assembler, reason,
+                page, self.assembler, reason,
                 first_kept=cut.first_kept if cut else 0,
                 summary_room=cut.summary_room if cut else None,
             )  # fmt: skip
@@ -116,7 +115,7 @@ class _TurnPlanner:
         """Lays down what applies to every turn, less what the window has no room for."""
         always = [a for a in self.attachments if a.include == "always" and not a.item.pictures]
         sized = [
-            size_attachment(self.pen.state, attachment, index, self.assembler)
+            size_attachment(self.page.state, attachment, index, self.assembler)
             for index, attachment in enumerate(always)
         ]
         tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
@@ -126,7 +125,7 @@ class _TurnPlanner:
         gone = {candidate.item for candidate in drop_until(sized, excess).dropped}
         self.left_out += [no_room(a, self.assembler) for a in always if a.item.id in gone]
         self.attachments = tuple(a for a in self.attachments if a.item.id not in gone)
-        lay_always(self.pen, self.attachments)
+        lay_always(self.page, self.attachments)
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
@@ -136,7 +135,7 @@ class _TurnPlanner:
             self._put_out(self._shrink(0, _while_cold(natural)))
 
     def _choose_attachments(self, cold: bool) -> None:
-        state = self.pen.state
+        state = self.page.state
         room = 0
         if cold and state.still_out:
             room = int(self.settings.prune_to * self.draft.room.limit) - self._standing_tokens()
@@ -146,14 +145,12 @@ class _TurnPlanner:
 
     def fit(self) -> TentativeTurn:
         """The turn within its budget, as far as that can be done."""
-        pen, draft, assembler, limit = self.pen, self.draft, self.assembler, self.draft.room.limit
+        limit = self.draft.room.limit
         composed = self._compose()
         if composed.prompt.tokens <= limit:
             return composed
         # What is worth less than history goes before history does, exactly and without a break.
-        composed = drop_new(
-            pen, draft, composed, assembler, limit, above=self.settings.history_priority
-        )
+        composed = self._drop_new(composed, limit, above=self.settings.history_priority)
         if composed.prompt.tokens <= limit:
             return composed
         fixed = sum(
@@ -163,7 +160,7 @@ class _TurnPlanner:
         )
         if composed.turn_tokens > limit - fixed:
             too_much = composed.turn_tokens - int(NEW_ITEMS_SHARE * (limit - fixed))
-            composed = drop_new(pen, draft, composed, assembler, composed.prompt.tokens - too_much)
+            composed = self._drop_new(composed, composed.prompt.tokens - too_much)
         self.attachments, self.left_out = composed.kept, list(composed.left_out)
         pruned = self._shrink(composed.turn_tokens, "over the window")
         if pruned.changed:
@@ -171,20 +168,41 @@ class _TurnPlanner:
                 Boundary(kind="window", reason="the request was over the window")
             )
         self._put_out(pruned)
-        composed = drop_new(pen, draft, self._compose(), assembler, limit)
+        composed = self._drop_new(self._compose(), limit)
         if (over := composed.prompt.tokens - limit) > 0:
             # Names and summaries took more than was reckoned: give up that much more.
             self._put_out(self._shrink(composed.turn_tokens + over + SEAMS, "over the window"))
-            composed = drop_new(pen, draft, self._compose(), assembler, limit)
+            composed = self._drop_new(self._compose(), limit)
+        return composed
+
+    def _drop_new(self, composed: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
+        """Leaves out unsent items with a priority number above `above` until the request is within
+        `limit`. With a floor it is all or nothing: dropping some would not help."""
+        state, assembler = self.page.state, self.assembler
+        new = {use.item for use in resolve(state, composed.kept) if use.form == "full"}
+        before = composed
+        while (excess := composed.prompt.tokens - limit) > 0:
+            candidates = [
+                size_attachment(state, attachment, index, assembler)
+                for index, attachment in enumerate(composed.kept)
+                if attachment.item.id in new and attachment.priority > above
+            ]
+            gone = {candidate.item for candidate in drop_until(candidates, excess).dropped}
+            if not gone:
+                return before if above >= 0 else composed
+            reports = tuple(no_room(a, assembler) for a in composed.kept if a.item.id in gone)
+            kept = tuple(a for a in composed.kept if a.item.id not in gone)
+            left_out = (*composed.left_out, *reports)
+            composed = compose(self.page, self.draft, kept, left_out, assembler)
         return composed
 
     def _compose(self) -> TentativeTurn:
         left_out = tuple(self.left_out)
-        return compose(self.pen, self.draft, self.attachments, left_out, self.assembler)
+        return compose(self.page, self.draft, self.attachments, left_out, self.assembler)
 
     def _shrink(self, turn_tokens: int, reason: str) -> PruneOutcome:
         return prune(
-            self.pen, self.assembler, self.draft.room,
+            self.page, self.assembler, self.draft.room,
             turn_tokens=turn_tokens, reason=reason, attached=self.attachments, cold=self.cold,
         )  # fmt: skip
 
@@ -196,13 +214,13 @@ class _TurnPlanner:
         self.attachments = tuple(a for a in self.attachments if a.item.id not in gone)
 
     def _standing_tokens(self) -> int:
-        state = self.pen.state
+        state = self.page.state
         end = len(state.envelope.cached)
         return self.assembler.assemble(state.envelope, state.items, end).tokens
 
 
 def plan_results(
-    pen: Page,
+    page: Page,
     draft: Draft,
     results: Sequence[ToolResult],
     assembler: Assembler,
@@ -215,26 +233,26 @@ def plan_results(
     limit = draft.room.limit
     given = list(results)
     reports: list[LeftOut] = []
-    page, prompt = _with_results(pen, given, draft, assembler)
+    trial, prompt = _with_results(page, given, draft, assembler)
     pruned = PruneOutcome()
     slack = too_long = 0
     boundary = Boundary(kind="window", reason="the request was over the window")
     reason = "over the window"
-    natural = find_boundary(pen.state, draft.target, pen.at)
+    natural = find_boundary(page.state, draft.target, page.at)
     cold = natural is not None and natural.kind == "expired"
     most = limit
     if natural and cold and prompt.tokens <= limit:
         boundary, reason = natural, _while_cold(natural)
-        most = int(pen.state.settings.prune_cold_above * limit)
+        most = int(page.state.settings.prune_cold_above * limit)
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= most:
             break
-        page, _ = _with_results(pen, given, draft, assembler)
+        trial, _ = _with_results(page, given, draft, assembler)
         pruned = prune(
-            page, assembler, draft.room,
+            trial, assembler, draft.room,
             turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
         )  # fmt: skip
-        prompt = _assemble(page.state, assembler)
+        prompt = _assemble(trial.state, assembler)
         if (over := prompt.tokens - limit) <= 0:
             break
         # What was sent gives way first; then what was not sent yet is shortened.
@@ -244,12 +262,12 @@ def plan_results(
             too_long += over + SEAMS
             if pruned.dropped_messages > 1 and not reports:
                 # With room for a summary: what was done before must not be done again.
-                too_long += min(pen.state.settings.summary_tokens, limit // 20)
+                too_long += min(page.state.settings.summary_tokens, limit // 20)
                 slack = 0
             given, reports = shorten_results(results, too_long, assembler.count_text)
-            page, prompt = _with_results(pen, given, draft, assembler)
+            trial, prompt = _with_results(page, given, draft, assembler)
             pruned = PruneOutcome()
-    kept = tuple(a for a in attachments if stands(page.state, a.item))
+    kept = tuple(a for a in attachments if stands(trial.state, a.item))
     reports += report_pruned(pruned)
     known = {report.what for report in reports}
     reports += [
@@ -258,9 +276,9 @@ def plan_results(
         if a not in kept and a.item.id not in known
     ]
     return record_request(
-        page, draft, prompt, sent, assembler,
+        trial, draft, prompt, sent, assembler,
         kept=kept,
-        left_out=(*draft.reports, *reports, *_still_without(left_out, page.state, reports)),
+        left_out=(*draft.reports, *reports, *_still_without(left_out, trial.state, reports)),
         boundaries=(*draft.boundaries, *((boundary,) if pruned.changed else ())),
     )  # fmt: skip
 
@@ -293,37 +311,15 @@ def _still_without(
 
 
 def _with_results(
-    pen: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler
+    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler
 ) -> tuple[Page, Prompt]:
-    page = pen.copy()
-    message = Message(role="tool", blocks=tuple(results), id=page.next_id())
-    page.write(MessageEntry, message=message)
+    trial = page.copy()
+    message = Message(role="tool", blocks=tuple(results), id=trial.next_id())
+    trial.write(MessageEntry, message=message)
     if draft.ephemera.messages:
-        page.write(EphemeralEntry, **asdict(draft.ephemera))
-    return page, _assemble(page.state, assembler)
+        trial.write(EphemeralEntry, **asdict(draft.ephemera))
+    return trial, _assemble(trial.state, assembler)
 
 
 def _assemble(state: State, assembler: Assembler) -> Prompt:
     return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
-
-
-def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
-    """The moment at which the prefix is dead anyway, if this is one."""
-    last = state.last_sent
-    if last is None:
-        return Boundary(kind="first_request", reason="the first request of this session")
-    if last.target != target.name:
-        reason = f"the target changed from {last.target} to {target.name}"
-        return Boundary(kind="model_change", reason=reason)
-    if last.promotion != state.settings.promotion:
-        reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
-        return Boundary(kind="settings_change", reason=reason)
-    if any(op.startswith("tools_") for op in state.moved_by):
-        return Boundary(kind="tools_change", reason="; ".join(state.reasons))
-    if any(op.startswith("system_") for op in state.moved_by):
-        return Boundary(kind="system_change", reason="; ".join(state.reasons))
-    lifetime = cache_rules(state.settings, target).lifetime_s
-    if lifetime is not None and (now - last.at > lifetime or not lifetime):
-        reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
-        return Boundary(kind="expired", reason=reason)
-    return None

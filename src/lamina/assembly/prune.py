@@ -6,16 +6,9 @@ turns and not on every one.
 
 from collections.abc import Sequence
 
-from lamina.assembly import budget
-from lamina.assembly.boundary import (
-    PruneOutcome,
-    consolidate,
-    files_gone,
-    report_history,
-    splits_turn,
-    standing_sizes,
-    summarise,
-)
+from lamina.assembly.boundary import PruneOutcome, consolidate, standing_sizes
+from lamina.assembly.budget import Budget, PruneCandidate, drop_until
+from lamina.assembly.history import files_gone, report_history, splits_turn, summarise
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
 from lamina.compaction import choose_cut, choose_head, last_turns_start
@@ -37,9 +30,9 @@ ITEMS_SHARE = 0.75
 
 
 def prune(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -51,17 +44,17 @@ def prune(
     laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
     no bytes are in the cache any more."""
     return prune_middle(
-        pen, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
+        page, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
     ) or prune_by_worth(
-        pen, assembler, room,
+        page, assembler, room,
         turn_tokens=turn_tokens, reason=reason, attached=attached, keep_last=keep_last,
     )  # fmt: skip
 
 
 def prune_middle(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -72,7 +65,7 @@ def prune_middle(
     its bytes and its cache; the latest exchanges stay, and more of them than of the head if the
     cache is cold: they cost no more then, and are worth more. None if that would not do, or would
     put out an item while one of less worth stays."""
-    state, settings = pen.state, pen.state.settings
+    state, settings = page.state, page.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     free = room.limit - total_tokens(front) - turn_tokens
     goal = int(settings.prune_to * free)
@@ -121,12 +114,12 @@ def prune_middle(
         summary=reason,
         markdown="\n\n".join(said),
     )
-    trial = pen.copy()
+    trial = page.copy()
     trial.transform("lamina.prune", Patch(ops=tuple(ops), display=display))
     evicted = _evicted_by(state, trial.state, goal, attached, assembler)
     if evicted is None:
         return None
-    pen.take(trial)
+    page.take(trial)
     return PruneOutcome(evicted=evicted, dropped_messages=len(dropped), reports=tuple(reports))
 
 
@@ -148,7 +141,7 @@ def _short_edge(
 
 def _evicted_by(
     before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
-) -> tuple[budget.PruneCandidate, ...] | None:
+) -> tuple[PruneCandidate, ...] | None:
     """Of the items that no longer stand, those that this turn does not lay down again; None if
     one of them is worth more than one that stays."""
     sized = {siz.item: siz for siz in standing_sizes(before, assembler)}
@@ -185,10 +178,10 @@ def _evicted_by(
 
 
 def drop_over(
-    sized: Sequence[budget.PruneCandidate], limit: int
-) -> tuple[int, tuple[budget.PruneCandidate, ...]]:
+    sized: Sequence[PruneCandidate], limit: int
+) -> tuple[int, tuple[PruneCandidate, ...]]:
     """Tokens of what stays within `limit`, and what has to go for it."""
-    choice = budget.drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
+    choice = drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
     return sum(candidate.tokens for candidate in choice.kept), choice.dropped
 
 
@@ -197,9 +190,9 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
 
 
 def prune_by_worth(
-    pen: Page,
+    page: Page,
     assembler: Assembler,
-    room: budget.Budget,
+    room: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -208,7 +201,7 @@ def prune_by_worth(
 ) -> PruneOutcome:
     """Lays everything out anew: first what applies to this turn, then the rest of the library by
     worth, and as much of the latest history as fits `prune_to` of the room that is left."""
-    state = pen.state
+    state = page.state
     settings = state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
     fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
@@ -232,7 +225,7 @@ def prune_by_worth(
     kept_tokens += sum(sizes[cut:])
     edge = _short_edge(messages, sizes, range(cut), rest, kept_tokens, assembler, reason)
     return consolidate(
-        pen, assembler, reason,
+        page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
         summary_room=left - sum(sizes[cut:]) - (rest - kept_tokens if edge else 0),
     )  # fmt: skip

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina import ledger
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.errors import WindowExceeded
 from lamina.journal import State
-from lamina.layers import Assembler
+from lamina.layers import Assembler, ItemVersions
 from lamina.text import label_of
-from lamina.values.entry import Entry, RequestEntry
+from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import LAYERS, Prompt
@@ -38,19 +37,8 @@ _ADVICE = {
 }
 
 
-class RequestPlan(Struct, frozen=True, kw_only=True):
-    """A request that is decided: what to append, and what to send."""
-
-    state: State
-    entries: tuple[Entry, ...]
-    prompt: Prompt
-    request: RequestEntry
-    # What of the attachments is in it; the next request of the same turn goes on with these.
-    kept: tuple[Attachment, ...]
-
-
 def record_request(
-    pen: Page,
+    page: Page,
     draft: Draft,
     prompt: Prompt,
     sent: Prompt | None,
@@ -66,7 +54,7 @@ def record_request(
         WindowExceeded: it does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    room, state, target = draft.room, pen.state, draft.target.name
+    room, state, target = draft.room, page.state, draft.target.name
     if prompt.tokens > room.limit:
         sizes = sizes_of(prompt)
         raise WindowExceeded(
@@ -107,11 +95,11 @@ def record_request(
     base = state.last_sent if sent is not None else None
     shared = agreement.segments if base else 0
     run = prompt.cached_run()
-    request = pen.write(
+    request = page.write(
         RequestEntry,
         target=target,
         context=context,
-        before=pen.began_at,
+        before=page.began_at,
         base=base.id if base else None,
         kept=shared,
         digests=tuple([segment.digest for segment in prompt.since(shared)]),
@@ -123,7 +111,7 @@ def record_request(
         retry=draft.retry,
     )
     return RequestPlan(
-        state=pen.state, entries=pen.written, prompt=prompt, request=request, kept=kept
+        state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
     )
 
 
@@ -201,6 +189,25 @@ def _describe(
             )
         )
     return tuple(described)
+
+
+def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
+    """The attachments that a request context describes, as far as their contents are known."""
+    return tuple(
+        Attachment(
+            item=items[described.item, described.version],
+            priority=described.priority,
+            essential=described.essential,
+            include=described.include,
+            score=described.score,
+            origin=described.origin,
+            source=described.source,
+            level=described.level,
+            priority_before=described.priority_before,
+        )
+        for described in context.items
+        if (described.item, described.version) in items
+    )
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:

@@ -9,13 +9,15 @@ went away stays in the list until something else changes there.
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import TOOLS_JOIN, State
 from lamina.text.arguments import describe_arguments
-from lamina.values.item import Attachment, Include, Item, ItemId
-from lamina.values.message import ToolDefinition
+from lamina.values.item import Attachment, Include, Item, ItemId, key_of
+from lamina.values.message import ToolCall, ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import Target
@@ -76,12 +78,12 @@ def is_described(tool: OfferedTool, state: State) -> bool:
 def plan_tools(
     state: State,
     target: Target,
-    roll: Inclusion[OfferedTool],
+    inclusion: Inclusion[OfferedTool],
     chosen: Sequence[SelectedItem],
     boundary: Boundary | None,
 ) -> ToolPlan:
-    """What the next request offers. `roll` is what can be called, `chosen` what search found."""
-    return _Planner(state, target, roll, chosen, boundary).plan()
+    """What the next request offers: of what can be called (`inclusion`), what search chose."""
+    return _Planner(state, target, inclusion, chosen, boundary).plan()
 
 
 class _Planner:
@@ -89,7 +91,7 @@ class _Planner:
         self,
         state: State,
         target: Target,
-        roll: Inclusion[OfferedTool],
+        inclusion: Inclusion[OfferedTool],
         chosen: Sequence[SelectedItem],
         boundary: Boundary | None,
     ) -> None:
@@ -99,16 +101,18 @@ class _Planner:
         self.most = target.max_tools
         self.boundary = boundary
         found = {item.item: item for item in chosen}
-        agent = {tool.id: tool for tool in roll.agent}
+        agent = {tool.id: tool for tool in inclusion.agent}
         self.found: Mapping[ItemId, SelectedItem] = found
-        self.present = {tool.definition.name: tool for tool in roll.present}
-        picked = roll.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
+        self.present = {tool.definition.name: tool for tool in inclusion.present}
+        picked = (
+            inclusion.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
+        )
         self.chosen = {tool.definition.name: tool for tool in picked}
-        self.agent = {tool.definition.name: tool for tool in roll.agent}
+        self.agent = {tool.definition.name: tool for tool in inclusion.agent}
         # Of those that are chosen, the ones that search found: they can be described instead.
         self.found_names = {n for n, tool in self.chosen.items() if tool.id in found}
         self.there = self.present | self.agent
-        self.manual = {tool.id for tool in roll.manual}
+        self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tools}
         self.speaks_for_others = (
             self.policy == "sticky"
@@ -303,3 +307,25 @@ class _Planner:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
+    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
+    read, or if somebody offers a tool of that name."""
+    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
+        return call
+    try:
+        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
+    except msgspec.MsgspecError:
+        return call
+    # Some write the arguments as a text that holds them.
+    written = inner.arguments
+    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    # Where it is only named, it is named by its server and its own name.
+    labels = {key_of(tool.id): name for name, tool in offered.items()}
+    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
+
+
+class _Inner(Struct):
+    name: str
+    arguments: dict[str, object] | str = {}

@@ -14,10 +14,9 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.tools import USE_TOOL
-from lamina.audit.recorder import ListedRequest, list_requests
+from lamina.assembly.tools import USE_TOOL, intended_call
+from lamina.audit.requests import ListedRequest, list_requests
 from lamina.journal import Journal
-from lamina.runners.caller import intended_call
 from lamina.values.entry import Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
 from lamina.values.item import Include, Item, ItemId, key_of, kind_of
 

@@ -14,14 +14,7 @@ from lamina.layers import Assembler, Layout
 from lamina.ledger import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
-from lamina.values.entry import (
-    RENDERER,
-    Entry,
-    ItemEntry,
-    MessageEntry,
-    RequestEntry,
-    SessionEntry,
-)
+from lamina.values.entry import RENDERER, Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
 from lamina.values.item import content_version
 from lamina.values.message import Image
 from lamina.values.prompt import Prompt

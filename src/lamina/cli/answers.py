@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.audit.recorder import ListedRequest, RebuiltRequest, list_requests, rebuild_request
+from lamina.audit.recorder import RebuiltRequest, rebuild_request
+from lamina.audit.requests import ListedRequest, list_requests
 from lamina.cli.log import describe_entry
 from lamina.journal import Journal
 from lamina.ports import TargetBook

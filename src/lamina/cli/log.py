@@ -6,9 +6,9 @@ from typing import Any, assert_never
 
 import msgspec
 
-from lamina.audit.recorder import waiting_request
+from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
+from lamina.audit.requests import waiting_request
 from lamina.journal import Journal, path_to
-from lamina.session.compactor import DroppedHistory, find_dropped_history
 from lamina.session.tree import labels_of, name_of
 from lamina.values.entry import (
     BranchSummaryEntry,

@@ -7,16 +7,13 @@ from typing import Any
 import msgspec
 
 from lamina.audit.recorder import (
-    ListedRequest,
     RebuiltRequest,
-    RequestList,
     SegmentChange,
-    find_request,
-    list_requests,
     pictures_in,
     rebuild_request,
     wire_request,
 )
+from lamina.audit.requests import ListedRequest, RequestList, find_request, list_requests
 from lamina.cli.difference import LAYER_NAMES, first_line, render_difference
 from lamina.cli.log import describe_inclusion, describe_priority
 from lamina.cli.stored_session import StoredSession

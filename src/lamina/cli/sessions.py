@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
-from lamina.audit.recorder import waiting_request
+from lamina.audit.requests import waiting_request
 from lamina.errors import LaminaError, UnknownTarget
 from lamina.journal import path_to
 from lamina.ledger import cost_of

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lamina.assembly.tools import USE_TOOL
-from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
+from lamina.audit.recorder import RebuiltRequest, rebuild_request
+from lamina.audit.requests import list_requests
 from lamina.cli.log import describe_inclusion, describe_priority
 from lamina.cli.recorder import PLACEMENT_NAMES
 from lamina.cli.screen import Screen

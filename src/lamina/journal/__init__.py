@@ -1,18 +1,7 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
-from lamina.journal.fold import (
-    TOOLS_JOIN,
-    KnownItem,
-    State,
-    awaits_results,
-    fold_entry,
-    initial_state,
-    is_guidance,
-    path_to,
-    replay,
-)
-from lamina.journal.journal import Journal, journal_of, read_journal
-from lamina.journal.laid_versions import LaidVersions
+from lamina.journal.fold import TOOLS_JOIN, awaits_results, fold_entry, initial_state, replay
+from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patches import SUMMARY_ID, apply_patch, laid_items
 from lamina.journal.repair import (
@@ -22,6 +11,7 @@ from lamina.journal.repair import (
     replay_repaired,
     require_initial_state,
 )
+from lamina.journal.state import KnownItem, LaidVersions, State
 
 __all__ = [
     "SUMMARY_ID",
@@ -39,7 +29,6 @@ __all__ = [
     "require_initial_state",
     "fold_entry",
     "fold_repaired",
-    "is_guidance",
     "laid_items",
     "journal_of",
     "lost_results",

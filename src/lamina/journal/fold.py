@@ -7,12 +7,18 @@ reads no file.
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, JournalError
-from lamina.journal.laid_versions import LaidVersions, apply_lay_ops, find_laid_versions, lay_uses
-from lamina.journal.patches import apply_patch, laid_items, latest_in_force
+from lamina.journal.patches import (
+    apply_lay_ops,
+    apply_patch,
+    has_moved,
+    laid_items,
+    latest_in_force,
+)
+from lamina.journal.state import KnownItem, LaidVersions, State
+from lamina.values.collections import FrozenMap
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -40,104 +46,15 @@ from lamina.values.entry import (
     UnknownEntry,
 )
 from lamina.values.envelope import Envelope
-from lamina.values.item import Item, ItemId, kind_of
-from lamina.values.lazy_list import FrozenMap
-from lamina.values.message import Message, Text, ToolResult, ToolText
-from lamina.values.patch import (
-    CompactionApply,
-    Patch,
-    PatchOp,
-    SystemPartRemove,
-    SystemPartSet,
-    SystemPartsReplace,
-    ToolsRemove,
-    ToolsReplace,
-    op_name,
-    op_reason,
-)
-from lamina.values.settings import Settings
-from lamina.values.usage import Usage
+from lamina.values.item import Item, ItemId
+from lamina.values.message import Message, Text, ToolText, Use
+from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
 # No request has more; a figure above it is a fault.
 MOST_TOKENS = 1 << 40
 # Who lets chosen tools join a list that was sent already.
 TOOLS_JOIN = "lamina.tools.join"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
-
-
-class KnownItem(Struct, frozen=True, kw_only=True):
-    """What is remembered of an item once it was part of a turn."""
-
-    priority: int
-    essential: bool
-    added: int
-    named: int
-
-
-class State(Struct, frozen=True, kw_only=True):
-    """What a session amounts to at one entry of its tree."""
-
-    session: SessionEntry
-    settings: Settings
-    envelope: Envelope
-    items: FrozenMap[tuple[ItemId, str], Item]
-    # The entry that holds each of them.
-    item_entries: FrozenMap[tuple[ItemId, str], str]
-    standing: Mapping[ItemId, LaidVersions]
-    known: Mapping[ItemId, KnownItem]
-    # Each with the version it had when it was pinned, for when it can no longer be read.
-    pinned: Mapping[ItemId, str]
-    forgotten: frozenset[ItemId] = frozenset()
-    # Attached, but out for want of room; they stay out while they stay attached.
-    still_out: frozenset[ItemId] = frozenset()
-    # The rules and references that the latest list still standing names; None if none stands.
-    in_force: tuple[ItemId, ...] | None = None
-    turns: int = 0
-    # What was typed in the turn under way; it must survive a cut in the middle of it.
-    question: str = ""
-    # What the session set out from, and the files that compactions took out of sight.
-    goal: str = ""
-    read_files: tuple[str, ...] = ()
-    modified_files: tuple[str, ...] = ()
-    # Whether any message or item has images, whose bytes a request then needs.
-    pictured: bool = False
-    # The id of that message while no request was made for it.
-    asked: str = ""
-    turn_start: int | None = None
-    # The request whose answer called for results that are not there yet.
-    called_by: str = ""
-    # Of the calls that wait: what has run already, and what was decided.
-    results: Mapping[str, ToolResult] = {}
-    decisions: Mapping[str, DecisionEntry] = {}
-    # Tools that run unasked in this session, with the digest of the definition that was allowed.
-    allowed: Mapping[ItemId, str] = {}
-    # Whether the provider refused a request of this turn as too long.
-    retried: bool = False
-    open_request: RequestEntry | None = None
-    # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: "tuple[int, int, int, Mapping[ItemId, LaidVersions]] | None" = None
-    last_sent: RequestEntry | None = None
-    # What the provider said it cost.
-    last_usage: Usage | None = None
-    # What the provider calls its answer.
-    last_reply: str = ""
-    # What stood when that was sent: whatever is gone since has to be reported.
-    sent_standing: Mapping[ItemId, LaidVersions] = {}
-    # Reasons recorded on this path since the last request that was sent, and the ops they are of.
-    reasons: tuple[str, ...] = ()
-    moved_by: tuple[str, ...] = ()
-    # How many messages gave way to a summary since then, with the reason.
-    cuts: tuple[tuple[str, int], ...] = ()
-    calibration: Mapping[str, float] = {}
-    # Digests of what was given otherwise when the session was opened again.
-    given: Mapping[str, str] = {}
-    # What applies to every turn.
-    always: tuple[tuple[ItemId, str], ...] = ()
-    # What a person added and took out, in order.
-    members: Mapping[ItemId, Membership] = {}
-    # How often chosen tools joined a list that had been sent.
-    tool_joins: int = 0
-    leaf: str = ""
 
 
 def initial_state(entry: SessionEntry) -> State:
@@ -172,26 +89,6 @@ def replay(entries: Iterable[Entry]) -> State:
     if state is None:
         raise JournalError("no entries: nothing to replay")
     return state
-
-
-def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
-    """The entries from the header to `leaf`.
-
-    Raises:
-        JournalError: a parent is missing, or parents form a cycle.
-    """
-    path: list[Entry] = []
-    seen: set[str] = set()
-    at: str | None = leaf
-    while at is not None:
-        if at in seen:
-            raise JournalError(f"entry {at!r} is its own ancestor")
-        if at not in entries:
-            raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
-        seen.add(at)
-        path.append(entries[at])
-        at = entries[at].parent
-    return tuple(reversed(path))
 
 
 def fold_entry(state: State, entry: Entry) -> State:
@@ -285,8 +182,8 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
     return replace(
         state,
         pictured=state.pictured or bool(item.pictures),
-        items=state.items.added(key, item),
-        item_entries=state.item_entries.added(key, entry),
+        items=state.items.with_entry(key, item),
+        item_entries=state.item_entries.with_entry(key, entry),
     )
 
 
@@ -437,7 +334,9 @@ def _transform(state: State, patch: Patch) -> State:
                 state = replace(state, read_files=op.read, modified_files=op.modified)
     reasons = tuple(filter(None, map(op_reason, patch.ops)))
     moved_by = tuple(
-        op_name(op) for op in patch.ops if op.needs_reason and _moves(op, state.envelope, envelope)
+        op_name(op)
+        for op in patch.ops
+        if op.needs_reason and has_moved(op, state.envelope, envelope)
     )
     return replace(
         state,
@@ -450,17 +349,38 @@ def _transform(state: State, patch: Patch) -> State:
     )
 
 
-def _moves(op: PatchOp, before: Envelope, after: Envelope) -> bool:
-    """Whether an op moved what it is about: setting a part to what it is moves nothing."""
-    match op:
-        case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
-            return before.system != after.system
-        case ToolsReplace() | ToolsRemove():
-            return before.tools != after.tools
-        case _:
-            return True
+def lay_uses(
+    standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
+) -> Mapping[ItemId, LaidVersions]:
+    changed = dict(standing)
+    for use in uses:
+        before = changed.get(use.item)
+        versions = before.versions if before else ()
+        if use.form == "full":
+            # A version that stands twice counts at its last place only.
+            versions = (*(version for version in versions if version != use.version), use.version)
+            changed[use.item] = LaidVersions(versions=versions, current=use.version)
+        elif before and before.current != use.version:
+            changed[use.item] = replace(before, current=use.version, in_library=False)
+    return changed
 
 
-def is_guidance(item: ItemId) -> bool:
-    """Rules and references: named as a set in force, not turn by turn."""
-    return kind_of(item) in ("rule", "reference")
+def find_laid_versions(
+    envelope: Envelope, before: Mapping[ItemId, LaidVersions]
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
+    ("changed back") and one that was superseded stay so while the blocks stand."""
+    library = {
+        laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
+        for laid in envelope.library
+    }
+    contexts = (message.context for message in envelope.cached)
+    uses = (use for context in contexts if context for use in context.uses if use.form == "full")
+    after = dict(lay_uses(library, uses))
+    for item, then in before.items():
+        now = after.get(item)
+        if now is None or then.current == now.current:
+            continue
+        if then.current in now.versions or (not then.current and then.versions == now.versions):
+            after[item] = replace(now, current=then.current)
+    return after

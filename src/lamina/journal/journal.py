@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.codec import entry_number, mint_id
+from lamina.errors import JournalError
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
-from lamina.journal.lines import Line, entry_number, mint_id, read_lines
+from lamina.journal.lines import Line, read_lines
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
 
@@ -276,3 +278,23 @@ def _stand_in(entry: Entry) -> SessionEntry:
 def _follows(entry: str, before: str) -> bool:
     number, last = entry_number(entry), entry_number(before)
     return number is None or last is None or number == last + 1
+
+
+def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """The entries from the header to `leaf`.
+
+    Raises:
+        JournalError: a parent is missing, or parents form a cycle.
+    """
+    path: list[Entry] = []
+    seen: set[str] = set()
+    at: str | None = leaf
+    while at is not None:
+        if at in seen:
+            raise JournalError(f"entry {at!r} is its own ancestor")
+        if at not in entries:
+            raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
+        seen.add(at)
+        path.append(entries[at])
+        at = entries[at].parent
+    return tuple(reversed(path))

@@ -12,8 +12,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.codec import decode_entry
-from lamina.journal.lines import entry_number, mint_id
+from lamina.codec import decode_entry, entry_number, mint_id
 from lamina.values.entry import Entry
 
 

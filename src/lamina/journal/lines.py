@@ -15,7 +15,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.codec import decode_entry, encode_entry
+from lamina.codec import decode_entry, encode_entry, entry_number
 from lamina.errors import JournalError
 from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry
@@ -31,7 +31,6 @@ _SHOWN = 60
 _BEGINS = b'{"at":'
 # How many of the places that look like a beginning are tried: other objects may have such a key.
 _TRIES = 64
-_ID = re.compile(r"[0-9a-f]{6,16}")
 
 
 class Line(Struct, frozen=True):
@@ -43,15 +42,6 @@ class Line(Struct, frozen=True):
     length: int
     more: int = 0
     skip: int = 0
-
-
-def entry_number(entry_id: str) -> int | None:
-    """Ids are minted in order, as hexadecimal numbers; anything else is not one of ours."""
-    return int(entry_id, 16) if _ID.fullmatch(entry_id) else None
-
-
-def mint_id(number: int) -> str:
-    return f"{number:06x}"
 
 
 def write_lines(entries: Sequence[Entry], last: int) -> bytes:

@@ -4,13 +4,14 @@ Laws: a patch applies whole or raises and changes nothing. No patch parts a tool
 result.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, InvalidSetting
-from lamina.values.chain import Chain
+from lamina.journal.state import LaidVersions
+from lamina.values.collections import Chain
 from lamina.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
 from lamina.values.item import ItemId
 from lamina.values.message import Context, Message, Text, ToolCall, ToolResult, Use
@@ -347,3 +348,31 @@ def _without_names(message: Message) -> Message:
         return message
     kept = Context(uses=full, in_force=context.in_force)
     return _with_context(message, kept if kept != Context() else None)
+
+
+def has_moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
+    """Whether an op moved what it is about: setting a part to what it is moves nothing."""
+    match op:
+        case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
+            return before.system != after.system
+        case ToolsReplace() | ToolsRemove():
+            return before.tools != after.tools
+        case _:
+            return True
+
+
+def apply_lay_ops(
+    standing: Mapping[ItemId, LaidVersions], patch: Patch
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands, as a patch says of single versions: one that is laid down applies from then on,
+    one that is superseded no longer does."""
+    laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
+    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
+    if not (laid or gone):
+        return standing
+    said = {}
+    for item, versions in standing.items():
+        if item in laid and laid[item] in versions.versions:
+            versions = replace(versions, current=laid[item])
+        said[item] = replace(versions, current="") if (item, versions.current) in gone else versions
+    return said

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from lamina.errors import JournalError, LaminaError
-from lamina.journal.fold import State, awaits_results, fold_entry, initial_state
+from lamina.journal.fold import awaits_results, fold_entry, initial_state
+from lamina.journal.state import State
 from lamina.text import label_of
 from lamina.values.damage import Damage
 from lamina.values.entry import (

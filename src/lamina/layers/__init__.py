@@ -10,7 +10,6 @@ from lamina.layers.assembler import (
     picture_tokens,
     segment_digest,
 )
-from lamina.layers.strands import Strand, StrandRecord, link_segments
 
 __all__ = [
     "IMAGE_TOKENS",
@@ -18,9 +17,6 @@ __all__ = [
     "Assembler",
     "ItemVersions",
     "Layout",
-    "Strand",
-    "StrandRecord",
-    "link_segments",
     "measure_layers",
     "picture_tokens",
     "segment_digest",

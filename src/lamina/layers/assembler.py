@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from lamina import text as render
 from lamina.codec import canonical_bytes, digest_texts
-from lamina.layers.strands import Strand, StrandRecord, link_segments
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, Picture
 from lamina.values.message import (
@@ -38,7 +37,10 @@ from lamina.values.prompt import (
     Prompt,
     Segment,
     SegmentLink,
+    Strand,
+    StrandRecord,
     WireRole,
+    link_segments,
 )
 from lamina.values.settings import Promotion
 

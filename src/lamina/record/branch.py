@@ -33,7 +33,7 @@ from lamina.values.patch import op_reason
 _PLACE = ("id", "parent", "at")
 
 
-def page_for_question(record: Record, bench: Layouts) -> Page:
+def page_for_question(record: Record, layouts: Layouts) -> Page:
     """Where a new message goes on from. A request that was never answered is left as a branch
     of its own, and the new message becomes its sibling; results that it carried stay.
 
@@ -44,19 +44,19 @@ def page_for_question(record: Record, bench: Layouts) -> Page:
     request = state.open_request
     if request is not None:
         before = record.state_at(record.before(request))
-        pen = page_beside(
-            record, bench, request, request.parent if awaits_results(before) else None
+        page = page_beside(
+            record, layouts, request, request.parent if awaits_results(before) else None
         )
-        if pen.state.turn_start is not None:
-            pen.write(LeaveEntry)
-        return pen
+        if page.state.turn_start is not None:
+            page.write(LeaveEntry)
+        return page
     if awaits_results(state) and not state.called_by:
         # The request that could go on with them is lost, and nobody can resume it.
-        pen = record.pen()
-        lost = lost_results(state, pen.next_id(), pen.at)
-        pen.write(MessageEntry, message=lost.message)
-        pen.write(LeaveEntry)
-        return pen
+        page = record.page()
+        lost = lost_results(state, page.next_id(), page.at)
+        page.write(MessageEntry, message=lost.message)
+        page.write(LeaveEntry)
+        return page
     if awaits_results(state):
         calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
         raise TurnStateError(f"the last answer calls {calls}: give their results to turn.resume()")
@@ -64,25 +64,25 @@ def page_for_question(record: Record, bench: Layouts) -> Page:
         # Its request was lost with the power; it was never sent, and stays as a branch.
         parent = record.entries[asked].parent
         assert parent is not None
-        pen = record.pen(record.state_at(parent))
-        target = bench.choose(None, state.settings)
-        assembler = bench.assembler_for(target, state.settings.promotion)
-        carry_over(pen, record.since(asked), state.items, assembler)
-        return pen
-    return record.pen()
+        page = record.page(record.state_at(parent))
+        target = layouts.choose(None, state.settings)
+        assembler = layouts.assembler_for(target, state.settings.promotion)
+        carry_over(page, record.since(asked), state.items, assembler)
+        return page
+    return record.page()
 
 
 def page_beside(
-    record: Record, bench: Layouts, request: RequestEntry, leaf: str | None = None
+    record: Record, layouts: Layouts, request: RequestEntry, leaf: str | None = None
 ) -> Page:
-    """A pen in front of a request that was never answered, or at `leaf`. What was pinned, set
+    """A page in front of a request that was never answered, or at `leaf`. What was pinned, set
     or changed since then comes along."""
-    pen = record.pen(record.state_at(leaf or record.before(request)))
+    page = record.page(record.state_at(leaf or record.before(request)))
     since = record.since(request.id)
-    target = bench.book.find(request.target)
-    assembler = bench.assembler_for(target, record.state.settings.promotion)
-    carry_over(pen, since, record.state.items, assembler)
-    return pen
+    target = layouts.book.find(request.target)
+    assembler = layouts.assembler_for(target, record.state.settings.promotion)
+    carry_over(page, since, record.state.items, assembler)
+    return page
 
 
 def unsent_question(state: State) -> str | None:
@@ -95,9 +95,9 @@ def unsent_question(state: State) -> str | None:
 
 
 def carry_over(
-    pen: Page, since: Sequence[Entry], items: ItemVersions, assembler: Assembler
+    page: Page, since: Sequence[Entry], items: ItemVersions, assembler: Assembler
 ) -> None:
-    """Writes the entries `since` the unanswered request again, for the branch of `pen`."""
+    """Writes the entries `since` the unanswered request again, for the branch of `page`."""
     for entry in since:
         if isinstance(entry, LabelEntry | InfoEntry | LeafEntry | CustomEntry):
             # These are about the tree, or about no context at all: they hold where they stand.
@@ -105,15 +105,15 @@ def carry_over(
         if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
             # What it laid out was the other branch; this one is laid out for itself.
             reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
-            consolidate(pen, assembler, reason)
+            consolidate(page, assembler, reason)
             continue
         for key in _items_of(entry):
-            if key not in pen.state.items and key in items:
-                pen.write(ItemEntry, item=items[key])
+            if key not in page.state.items and key in items:
+                page.write(ItemEntry, item=items[key])
         fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-        pen.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+        page.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
     # The next request may be left in turn; these entries are not.
-    pen.began_at = pen.state.leaf
+    page.began_at = page.state.leaf
 
 
 def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:

@@ -12,7 +12,7 @@ from lamina.ledger import judge_cache
 from lamina.ports import TargetBook
 from lamina.record.record import Record
 from lamina.record.snapshot import SentLayout, freeze
-from lamina.values.entry import Entry, RequestEntry
+from lamina.values.entry import RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
@@ -50,6 +50,12 @@ class Layouts:
         target = self.book.find(request.target)
         layout = Layout(promotion=request.promotion, wire=target.wire)
         return Assembler(self.book.counter(target).count, layout)
+
+    def rebuild(self, request: RequestEntry) -> Prompt:
+        """The prompt of a request, as it was sent."""
+        assembler = self.assembler_for(self.book.find(request.target), request.promotion)
+        state = self._record.state_at(request.id)
+        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
     def room(self, target: Target, state: State) -> Budget:
         factor = state.calibration.get(target.name, 1.0)
@@ -159,18 +165,3 @@ def _held(state: State, rules: CacheRules) -> int | None:
     if last.cached_tokens < last.tokens:
         return None
     return usage.input + max(0, usage.output - 1)
-
-
-def previous_reply(state: State, target: Target) -> str:
-    """What the target's provider calls its last answer on this path."""
-    last = state.last_sent
-    if last is None or last.target.partition(":")[0] != target.provider:
-        return ""
-    return state.last_reply
-
-
-def left_in_cache(request: RequestEntry, base: Entry | None) -> int:
-    """How many leading segments of a request the one before it, `base`, left in the cache."""
-    if not isinstance(base, RequestEntry):
-        return 0
-    return min(request.context.agreement.segments, base.cached_run)

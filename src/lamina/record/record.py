@@ -4,23 +4,25 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from lamina.assembly.page import Page
-from lamina.errors import UnknownSession
+from lamina.codec import mint_id
+from lamina.errors import TurnStateError, UnknownSession
 from lamina.journal import (
     IndexedEntries,
     State,
+    awaits_results,
     close_answered_request,
     fold_repaired,
     path_to,
     replay_repaired,
     require_initial_state,
 )
-from lamina.journal.lines import mint_id
 from lamina.ports import Clock, OpenJournal
 from lamina.record.snapshot import thaw
 from lamina.values.damage import Damage
-from lamina.values.entry import Entry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
 from lamina.values.message import Message
 
 
@@ -118,13 +120,37 @@ class Record:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
 
-    def pen(self, state: State | None = None) -> Page:
+    def page(self, state: State | None = None) -> Page:
         first = self._opened.last + 1
         return Page(
             state or self.state,
             at=self._clock.now(),
             mint=lambda ahead: mint_id(first + ahead),
         )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last turn is over: no request is open, no call waits, no question stands
+        unsent."""
+        state = self.state
+        return state.open_request is None and state.turn_start is None and not awaits_results(state)
+
+    def require_open(self, request: RequestEntry) -> None:
+        """Raises:
+        TurnState: the request is not the open one.
+        """
+        unanswered = self.state.open_request
+        if unanswered is None or unanswered.id != request.id:
+            raise TurnStateError(
+                "this turn is not the open one: it was committed already, or another turn "
+                "was prepared after it"
+            )
+
+    async def write(self, kind: type[EntryBase], /, **fields: Any) -> None:
+        """Appends one entry."""
+        page = self.page()
+        page.write(kind, **fields)
+        await self.keep(page.written, page.state)
 
     async def keep(self, entries: Sequence[Entry], state: State) -> None:
         """Appends, and only then moves on. A cancellation does not part the two: a store lets none

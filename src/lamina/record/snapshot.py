@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from lamina.errors import JournalError
 from lamina.journal import IndexedEntries, Journal, State
-from lamina.layers import Assembler, Layout, StrandRecord
-from lamina.values.chain import Chain
+from lamina.layers import Assembler, Layout
+from lamina.values.collections import Chain, FrozenMap, LazyList
 from lamina.values.entry import (
     FORMAT,
     RENDERER,
@@ -28,8 +28,8 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
-from lamina.values.lazy_list import FrozenMap, LazyList
 from lamina.values.message import Context, Message, ToolText
+from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
 VERSION = f"{FORMAT}/{RENDERER}/5"
@@ -216,7 +216,7 @@ def _cached(frozen: _Frozen, entries: IndexedEntries) -> Chain[Message]:
         assert isinstance(entry, MessageEntry)
         return entry.message if kind == _AS_ENTRY else _bare(entry.message)
 
-    return Chain.deferred(LazyList(len(frozen.kinds), load, origin))
+    return Chain.lazy(LazyList(len(frozen.kinds), load, origin))
 
 
 def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, str], Item]:
@@ -231,7 +231,7 @@ def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, 
                 raise JournalError(f"entry {other.id!r} holds no item")
 
     keys = [(item, version) for item, version, _ in frozen.items]
-    return FrozenMap.deferred(keys, load)
+    return FrozenMap.lazy(keys, load)
 
 
 def _request(entry_id: str, entries: IndexedEntries) -> RequestEntry | None:

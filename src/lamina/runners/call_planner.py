@@ -21,7 +21,7 @@ from lamina.runners.composer import COMPOSER, wants_composer
 from lamina.session.session import Session
 from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.item import Item
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition
@@ -79,7 +79,7 @@ class CallPlanner:
         """
         request = self.request(text, hydrated, tools, target)
         provider = await self._providers.provider(target)
-        body = self._session.turns.bench.book.wire(target).encode(request)
+        body = self._session.turns.layouts.book.wire(target).encode(request)
         reply: Reply | None = None
         async with aclosing(provider.stream(body)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
@@ -99,7 +99,7 @@ class CallPlanner:
         self, text: str, hydrated: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> WireRequest:
         """The request, laid out from an envelope of its own."""
-        state, bench = self._session.state, self._session.turns.bench
+        state, layouts = self._session.state, self._session.turns.layouts
         system = [SystemPart(name="planner", text=PLANNER)]
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))
@@ -108,9 +108,9 @@ class CallPlanner:
         message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
         envelope = Envelope(system=tuple(system), tools=tuple(tools), cached=Chain([message]))
         # Apart from the one in use, whose totals are of the session.
-        assembler = Assembler(bench.book.counter(target).count, Layout(wire=target.wire))
+        assembler = Assembler(layouts.book.counter(target).count, Layout(wire=target.wire))
         prompt = assembler.assemble(envelope, {}, 0)
-        room = bench.room(target, state)
+        room = layouts.room(target, state)
         if prompt.tokens > room.limit:
             problem = "the planning call does not fit the window; offer fewer tools"
             raise WindowExceeded(problem, {"plan": prompt.tokens}, room.limit)

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 import anyio
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from lamina.assembly.tools import USE_TOOL, is_described
+from lamina.assembly.tools import USE_TOOL, intended_call, is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.error_groups import single_errors
 from lamina.runners.sender import Emit
@@ -21,7 +20,7 @@ from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.values.entry import DecisionEntry
 from lamina.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
-from lamina.values.item import ItemId, key_of
+from lamina.values.item import ItemId
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult
 from lamina.values.tool import DENIED, ApprovalPolicy, Decision, OfferedTool, ToolOutput
 
@@ -44,28 +43,6 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
     tool: OfferedTool | None = None
     arguments: Mapping[str, object] = {}
     problem: str = ""
-
-
-def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
-    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
-    read, or if somebody offers a tool of that name."""
-    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
-        return call
-    try:
-        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
-    except msgspec.MsgspecError:
-        return call
-    # Some write the arguments as a text that holds them.
-    written = inner.arguments
-    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
-    # Where it is only named, it is named by its server and its own name.
-    labels = {key_of(tool.id): name for name, tool in offered.items()}
-    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
-
-
-class _Inner(Struct):
-    name: str
-    arguments: dict[str, object] | str = {}
 
 
 def check_call(

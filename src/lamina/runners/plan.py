@@ -35,7 +35,8 @@ from lamina.runners.text_room import TextRoom, prepare_smaller, say_without_room
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch, merge_found
+from lamina.sources.note_hits import merge_found
+from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.values.entry import PROBLEM
 from lamina.values.event import UsageReported, WarningIssued
 from lamina.values.message import ToolCall, ToolResult, ToolText
@@ -85,7 +86,7 @@ class PlanRunner(AgentRunner):
     async def _take_up(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         await self.session.give_up(SUPERSEDED)
         self._found, self._sources, self._notes = None, None, {}
-        hydrated = await self.session.turns.hydrate(with_composer(text, attach))
+        hydrated = await self.session.turns.read_attachments(with_composer(text, attach))
         done = await self._run_plan(text, hydrated, self.session.target(target))
         return await self._ask(text, target, hydrated, done)
 

@@ -94,7 +94,7 @@ class QaRunner(ChatRunner):
         found = replace(found, hits=hits)
         for warning in (*found.warnings, *told):
             await self._emit(WarningIssued(text=warning))
-        hydrated = await self.session.turns.hydrate(with_composer(text, attach))
+        hydrated = await self.session.turns.read_attachments(with_composer(text, attach))
         room = TextRoom(self.session, target, text, hydrated)
 
         async def prepare(shown: tuple[Hit, ...]) -> Turn:

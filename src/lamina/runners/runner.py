@@ -13,10 +13,11 @@ from typing import Any, Literal, Self
 
 import anyio
 
+from lamina.assembly.tools import intended_call
 from lamina.errors import TurnStateError, UsageError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
 from lamina.runners.answer import Answer, CitedSource, Tally
-from lamina.runners.caller import Caller, WaitingCall, intended_call
+from lamina.runners.caller import Caller, WaitingCall
 from lamina.runners.composer import with_composer
 from lamina.runners.error_groups import single_errors
 from lamina.runners.search_tool import QuestionReminder
@@ -185,7 +186,7 @@ class ChatRunner:
         await self.session.give_up(SUPERSEDED)
         return await self.session.turns.prepare(
             text, attach, target, tool_texts,
-            starting=True, toolset=self._toolset, hydrated=hydrated,
+            starting=True, toolset=self._toolset, attachments=hydrated,
         )  # fmt: skip
 
     async def _take_again(self) -> Turn:

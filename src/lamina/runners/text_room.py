@@ -33,10 +33,10 @@ class TextRoom:
     def __init__(
         self, session: Session, target: str | None, question: str, hydrated: Attachments
     ) -> None:
-        state, bench = session.state, session.turns.bench
-        chosen = bench.choose(target, state.settings)
-        assembler = bench.assembler_for(chosen, state.settings.promotion)
-        limit = bench.room(chosen, state).limit
+        state, layouts = session.state, session.turns.layouts
+        chosen = layouts.choose(target, state.settings)
+        assembler = layouts.assembler_for(chosen, state.settings.promotion)
+        limit = layouts.room(chosen, state).limit
         self._count = assembler.count_text
         standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
         fixed = sum(

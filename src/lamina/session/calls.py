@@ -36,15 +36,13 @@ async def keep_result(record: Record, result: ToolResult) -> None:
         TurnState: no such call waits.
     """
     _require(record, result.call_id)
-    pen = record.pen()
     kept = ToolResult(
         call_id=result.call_id,
         name=mend_text(result.name),
         text=mend_text(result.text),
         is_error=result.is_error,
     )
-    pen.write(ResultEntry, result=kept)
-    await record.keep(pen.written, pen.state)
+    await record.write(ResultEntry, result=kept)
 
 
 async def keep_decision(
@@ -60,9 +58,9 @@ async def keep_decision(
         raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
     if not planned:
         _require(record, call_id)
-    pen = record.pen()
-    pen.write(DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision)
-    await record.keep(pen.written, pen.state)
+    await record.write(
+        DecisionEntry, call_id=call_id, tool=tool.id, digest=tool.digest, decision=decision
+    )
 
 
 def _require(record: Record, call_id: str) -> None:
@@ -82,12 +80,12 @@ async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
         or ToolResult(call_id=call.id, name=call.name, text=why, is_error=True)
         for call in state.envelope.cached[-1].calls
     )
-    pen = record.pen()
-    message = Message(role="tool", blocks=blocks, id=pen.next_id())
+    page = record.page()
+    message = Message(role="tool", blocks=blocks, id=page.next_id())
     message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-    pen.write(MessageEntry, message=message)
+    page.write(MessageEntry, message=message)
     for warning in warnings:
-        pen.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
-    pen.write(LeaveEntry)
-    await record.keep(pen.written, pen.state)
+        page.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
+    page.write(LeaveEntry)
+    await record.keep(page.written, page.state)
     return True

@@ -5,16 +5,17 @@ else, and where nobody can be asked, or what they say is of no use, it is extrac
 that would not help is not made, and says why.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.attachment_budget import report_pruned
-from lamina.assembly.boundary import QUESTION_TOKENS, UNDER_WAY, consolidate, standing_sizes
+from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.assembly.budget import Budget
+from lamina.assembly.draft import Draft
+from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over
 from lamina.assembly.truncation import shorten_text
@@ -33,17 +34,17 @@ from lamina.compaction import (
     summary_instruction,
     summary_limit,
 )
-from lamina.journal import State, fold_repaired, require_initial_state
+from lamina.errors import TurnStateError
+from lamina.journal import State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ports import Summarizer, Wire
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry, TransformEntry
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
 from lamina.values.item import Item
 from lamina.values.message import Message, Text
-from lamina.values.patch import CompactionApply, ResultsReplace
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
-from lamina.values.settings import Target
+from lamina.values.settings import Promotion, Target
 from lamina.values.wire import Reply, WireRequest
 
 COMPACTION = "lamina.compaction"
@@ -67,17 +68,6 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     reports: tuple[LeftOut, ...] = ()
     # There was no history that could have given way: nothing to tell anybody.
     idle: bool = False
-
-
-class DroppedHistory(Struct, frozen=True, kw_only=True):
-    """What one compaction or prune took out of the context; the journal still has it."""
-
-    entry: str
-    at: float
-    by: str
-    reason: str
-    summary: str
-    messages: tuple[Message, ...]
 
 
 class CompactionJob:
@@ -169,9 +159,9 @@ class Compactor:
         most = self._room.limit if limit is None else min(limit, self._room.limit)
         return sum(size for size in sizes if size <= most)
 
-    async def compact(self, pen: Page, trigger: Trigger) -> CompactionOutcome:
-        """Writes a compaction onto `pen`, or says why there is none."""
-        state = pen.state
+    async def compact(self, page: Page, trigger: Trigger) -> CompactionOutcome:
+        """Writes a compaction onto `page`, or says why there is none."""
+        state = page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
         scale = self._room.calibration
@@ -203,7 +193,7 @@ class Compactor:
                 return CompactionOutcome(changed=False, reason=reason, problem=problem)
         reason = f"compaction ({trigger})"
         pruned = consolidate(
-            pen,
+            page,
             self._assembler,
             reason,
             first_kept=plan.first_kept,
@@ -288,38 +278,6 @@ class Compactor:
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 
-def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
-    """What compactions and prunes on this path took out of the context, in order."""
-    state: State | None = None
-    damage: list[Damage] = []
-    for entry in path:
-        if state is None:
-            state = require_initial_state(entry)
-            continue
-        if isinstance(entry, TransformEntry):
-            for op in entry.patch.ops:
-                if isinstance(op, ResultsReplace):
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary="The same results, shortened.",
-                        messages=tuple(m for m in state.envelope.cached if m.id == op.message),
-                    )
-                if isinstance(op, CompactionApply):
-                    end = max(0, min(op.first_kept, len(state.envelope.cached)))
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary=op.summary,
-                        messages=state.envelope.cached.until(end).since(max(0, op.after)),
-                    )
-        state = fold_repaired(state, entry, damage)
-
-
 def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
     """What a person should know of a compaction: that it did not help, or how it was made."""
     if compacted is None:
@@ -332,27 +290,101 @@ def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
     return (*said, f"compaction would not help: {compacted.reason}")
 
 
-def compaction_boundaries(
-    compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
-) -> tuple[Boundary, ...]:
-    if compacted is not None and compacted.changed:
-        return (Boundary(kind="compaction", reason=compacted.reason),)
-    reasons = dict.fromkeys(reason for reason, _ in earlier if reason.startswith("compaction"))
-    return tuple(Boundary(kind="compaction", reason=reason) for reason in reasons)
-
-
-def cut_reports(
-    earlier: Sequence[tuple[str, int]], before: CompactionOutcome | None
-) -> tuple[LeftOut, ...]:
-    """What gave way to summaries since the last request, at the end of its turn or by hand."""
-    if before is not None:
-        # The same cut, which reports itself.
-        earlier = earlier[:-1]
-    return tuple(
+def report_compaction(
+    draft: Draft, compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
+) -> Draft:
+    """The draft with what gave way to summaries since the last request: `earlier`, at the end of
+    its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
+    cuts = earlier[:-1] if draft.retry else earlier
+    reports = [
         LeftOut(
             what="history",
             reason="history",
-            detail=f"{gone} earlier messages gave way to a summary: {reason}",
+            detail=f"{count} earlier messages gave way to a summary: {reason}",
         )
-        for reason, gone in earlier
+        for reason, count in cuts
+    ]
+    reasons = [reason for reason, _ in earlier if reason.startswith("compaction")]
+    if compacted is not None:
+        reports += compacted.reports
+        reasons = [compacted.reason] if compacted.changed else reasons
+    return replace(
+        draft,
+        warnings=(*draft.warnings, *compaction_warnings(compacted)),
+        reports=tuple(reports),
+        boundaries=tuple(
+            Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)
+        ),
     )
+
+
+class Compactions:
+    """The compactions of one session, one after the other."""
+
+    def __init__(
+        self, record: Record, layouts: Layouts, summarizer: Summarizer | None, blobs: ReadBlobs
+    ) -> None:
+        self._record = record
+        self._layouts = layouts
+        self._blobs = blobs
+        self.summarizer = summarizer
+
+    async def if_due(
+        self,
+        page: Page,
+        target: Target,
+        promotion: Promotion,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        at_end: bool = False,
+    ) -> CompactionOutcome | None:
+        """Compacts if the next request would be over the threshold. Without anybody who could
+        summarise, pruning does this in a way that spares the cache."""
+        state = page.state
+        if self.summarizer is None or state.settings.compaction == "off":
+            return None
+        boundary = None if at_end else find_boundary(state, target, page.at)
+        cold = boundary is not None and boundary.kind != "first_request"
+        if not self._compactor(page, target, promotion).is_due(state, texts, items, cold=cold):
+            return None
+        return await self.now(page, target, promotion, "threshold")
+
+    async def now(
+        self, page: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
+    ) -> CompactionOutcome:
+        return await self._compactor(page, target, promotion).compact(page, trigger)
+
+    async def by_hand(self) -> CompactionOutcome:
+        """Compacts now, because somebody wants it.
+
+        Raises:
+            TurnState: a request is open.
+        """
+        state = self._record.state
+        if state.open_request is not None:
+            raise TurnStateError("a request is open: commit its reply first, then compact")
+        target = self._layouts.choose(None, state.settings)
+        page = self._record.page()
+        compacted = await self.now(page, target, state.settings.promotion)
+        await self.keep(page)
+        return compacted
+
+    async def keep(self, page: Page, *, leaving: bool = False) -> Page:
+        """Keeps a compaction by itself: what a model took its time for is not lost with the request
+        behind it. Not while another request is open, unless that one is to be left."""
+        if self._record.state.open_request is not None and not leaving:
+            return page
+        await self._record.keep(page.written, page.state)
+        return self._record.page()
+
+    def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
+        return Compactor(
+            target=target,
+            wire=self._layouts.book.wire(target),
+            room=self._layouts.room(target, page.state),
+            assembler=self._layouts.assembler_for(target, promotion),
+            summarizer=self.summarizer,
+            blobs=self._blobs,
+            cache_key=self._record.id,
+        )

@@ -31,9 +31,9 @@ async def list_items(turns: Turns, state: State) -> tuple[SessionItem, ...]:
     """What applies to every turn, in the order in which it stands."""
     guides = (await turns.selector.guides()).guides
     tools = turns.toolset.tools
-    roll = sort_by_include(guides, state.members, "rule", "reference")
+    inclusion = sort_by_include(guides, state.members, "rule", "reference")
     found = [
-        *(SessionItem(item=g.id, include="always") for g in sort_guides(roll.always)),
+        *(SessionItem(item=g.id, include="always") for g in sort_guides(inclusion.always)),
         *(
             SessionItem(item=tool.id, include="always")
             for tool in sort_by_include(tools, state.members, "tool").always
@@ -89,6 +89,4 @@ async def _find(turns: Turns, what: str) -> tuple[ItemId, Include]:
 
 
 async def _write(record: Record, item: ItemId, membership: Membership) -> None:
-    pen = record.pen()
-    pen.write(IncludeEntry, item=item, membership=membership)
-    await record.keep(pen.written, pen.state)
+    await record.write(IncludeEntry, item=item, membership=membership)

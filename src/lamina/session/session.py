@@ -6,12 +6,8 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from lamina.assembly.boundary import consolidate
-from lamina.errors import UsageError
+from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.journal import State
-from lamina.notes.names import NoteNames
 from lamina.ports import (
     Clock,
     JournalStore,
@@ -24,39 +20,24 @@ from lamina.ports import (
 )
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session import calls, members, tree
-from lamina.session.compactor import CompactionOutcome, DroppedHistory, find_dropped_history
+from lamina.session import calls, library, members, tree
+from lamina.session import settings as session_settings
+from lamina.session.compactor import CompactionOutcome
 from lamina.session.members import SessionItem
+from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
-from lamina.session.turns import INDEX_BYTES, Turns
+from lamina.session.turns import Turns
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
-from lamina.sources.changes import LibraryChange, bring_up_to_date, compare_library
+from lamina.sources.changes import LibraryChange
 from lamina.sources.hook_runs import read_op
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.values.damage import Damage
-from lamina.values.entry import (
-    CustomEntry,
-    Entry,
-    ForgetEntry,
-    InfoEntry,
-    ItemEntry,
-    OpeningEntry,
-    PinEntry,
-    SessionEntry,
-    SettingsEntry,
-)
+from lamina.values.entry import CustomEntry, Entry, InfoEntry, TransformEntry
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item, ItemId, key_of
+from lamina.values.item import Item
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import (
-    Display,
-    ItemLay,
-    Patch,
-    PatchOp,
-    SystemPartSet,
-    ToolsReplace,
-)
+from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
@@ -85,17 +66,17 @@ class Session:
         searcher: "WorkspaceSearch | None" = None,
     ) -> None:
         self._record = Record(opened, clock)
-        self._bench = Layouts(book, self._record)
+        self._layouts = Layouts(book, self._record)
         self._store = store
         self._clock = clock
         self.workspace = workspace
         # What searches its notes, if it has any.
         self.searcher = searcher
         self._web = web
-        self._hydrator = AttachmentReader(workspace, store, web)
+        self._reader = AttachmentReader(workspace, store, web)
         self.hooks = hooks.copy() if hooks else Hooks()
         self._turns = Turns(
-            self._record, self._bench, self._hydrator, store, self.hooks, summarizer,
+            self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip
         # What was made for this session and ends with it.
@@ -111,7 +92,7 @@ class Session:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
         async with self._turns.lock:
             try:
-                await self._bench.index(least=INDEX_BYTES)
+                await self._layouts.index(least=INDEX_BYTES)
             finally:
                 try:
                     await self._record.close()
@@ -134,7 +115,7 @@ class Session:
         Raises:
             UnknownTarget: there is none of that name.
         """
-        return self._bench.choose(name, self.settings)
+        return self._layouts.choose(name, self.settings)
 
     @property
     def state(self) -> State:
@@ -203,7 +184,8 @@ class Session:
         Raises:
             TurnState: a request is open.
         """
-        return await self._turns.compact()
+        async with self._turns.lock:
+            return await self._turns.compactions.by_hand()
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
@@ -272,91 +254,40 @@ class Session:
             UsageError: it cannot be read.
         """
         async with self._turns.lock:
-            found = await self._hydrator.read(what, self.state)
-            if not found.attachments:
-                why = found.left_out[0].detail if found.left_out else "there is nothing to pin"
-                raise UsageError(f"cannot pin: {why}")
-            # What comes along with it does so every turn, and is worth what it is worth.
-            item = found.attachments[0].item
-            if item.kind in ("folder", "tag"):
-                raise UsageError(
-                    f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter"
-                )
-            if item.id in self.state.pinned:
-                return False
-            pen = self._record.pen()
-            if (item.id, item.version) not in pen.state.items:
-                pen.write(ItemEntry, item=item)
-            pen.write(PinEntry, item=item.id, version=item.version)
-            await self._record.keep(pen.written, pen.state)
-            return True
+            return await library.pin(self._record, self._reader, what)
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
         async with self._turns.lock:
-            pen = self._record.pen()
-            missing: list[LeftOut] = []
-            ops: list[PatchOp] = []
-            for what in attach:
-                found = await self._hydrator.read(what, self.state)
-                missing += found.left_out
-                for item in (attachment.item for attachment in found.attachments):
-                    if (item.id, item.version) not in pen.state.items:
-                        pen.write(ItemEntry, item=item)
-                    standing = pen.state.standing.get(item.id)
-                    op = ItemLay(item=item.id, version=item.version)
-                    if not (standing and standing.current == item.version) and op not in ops:
-                        ops.append(op)
-            if ops:
-                title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
-                pen.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
-            await self._record.keep(pen.written, pen.state)
-            return tuple(missing)
+            return await library.lay(self._record, self._reader, attach)
 
     async def look(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
         async with self._turns.lock:
-            return await self._hydrator.read(what, self.state, keep=False)
+            return await self._reader.read(what, self.state, keep=False)
 
     async def check(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._hydrator)
-            return tuple(comparison.change for comparison in found)
+            return await library.check(self._record, self._reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
         async with self._turns.lock:
-            found = await compare_library(self.state, self._hydrator, keep=True)
-            pen = self._record.pen()
-            bring_up_to_date(pen, found)
-            await self._record.keep(pen.written, pen.state)
-            return tuple(comparison.change for comparison in found)
+            return await library.refresh(self._record, self._reader)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
-        return await self._mark(what, self.state.pinned, PinEntry, pinned=False)
+        async with self._turns.lock:
+            return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
         """Lets an item leave the library at the next boundary. False if none stands there."""
-        standing = {each for each in self.state.standing if each not in self.state.forgotten}
-        return await self._mark(what, standing, ForgetEntry)
-
-    async def _mark(
-        self, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
-    ) -> bool:
         async with self._turns.lock:
-            named = _named(what, among)
-            if not named:
-                return False
-            pen = self._record.pen()
-            for each in named:
-                pen.write(kind, item=each, **fields)
-            await self._record.keep(pen.written, pen.state)
-            return True
+            return await library.forget(self._record, what)
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
         """Sets one system part: a boundary once something was sent, hence the reason."""
@@ -374,21 +305,13 @@ class Session:
             InvalidPatch: an op is wrong; nothing was changed.
         """
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.transform(transformer, Patch(ops=tuple(map(read_op, ops)), display=display))
-            await self._record.keep(pen.written, pen.state)
+            patch = Patch(ops=tuple(map(read_op, ops)), display=display)
+            await self._record.write(TransformEntry, transformer=transformer, patch=patch)
 
     async def consolidate(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
-        if not reason.strip():
-            raise UsageError("consolidating moves bytes already sent: give a reason")
         async with self._turns.lock:
-            pen = self._record.pen()
-            target = self._bench.choose(None, self.settings)
-            assembler = self._bench.assembler_for(target, self.settings.promotion)
-            consolidate(pen, assembler, reason)
-            await self._record.keep(pen.written, pen.state)
-            return bool(pen.written)
+            return await library.rebuild(self._record, self._layouts, reason)
 
     async def change(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on.
@@ -398,15 +321,7 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self._turns.lock:
-            try:
-                changed = replace(self.settings, **settings)
-            except TypeError as error:
-                raise UsageError(f"no such setting: {error}") from error
-            self._bench.choose(None, changed)
-            pen = self._record.pen()
-            pen.write(SettingsEntry, settings=changed)
-            await self._record.keep(pen.written, pen.state)
-            return changed
+            return await session_settings.change_settings(self._record, self._layouts, settings)
 
     # -- the tree --------------------------------------------------------------------------------
 
@@ -428,16 +343,12 @@ class Session:
     async def rename(self, name: str) -> None:
         """Gives the session a name that people are shown."""
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.write(InfoEntry, name=name.strip())
-            await self._record.keep(pen.written, pen.state)
+            await self._record.write(InfoEntry, name=name.strip())
 
     async def note(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
         async with self._turns.lock:
-            pen = self._record.pen()
-            pen.write(CustomEntry, kind=kind, data=data)
-            await self._record.keep(pen.written, pen.state)
+            await self._record.write(CustomEntry, kind=kind, data=data)
 
     async def open_again(
         self,
@@ -455,15 +366,10 @@ class Session:
             UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
         """
         async with self._turns.lock:
-            pen = self._record.pen()
-            if settings is not None and settings != self.settings:
-                self._bench.choose(None, settings)
-                pen.write(SettingsEntry, settings=settings)
-            if ops:
-                title = "Given anew when the session was opened"
-                pen.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
-            pen.write(OpeningEntry, given=dict(given), options=options, included=always)
-            await self._record.keep(pen.written, pen.state)
+            await session_settings.open_again(
+                self._record, self._layouts, given, ops,
+                settings=settings, options=options, always=always,
+            )  # fmt: skip
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
         """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
@@ -474,10 +380,7 @@ class Session:
             UsageError: there is a session of that id.
         """
         async with self._turns.lock:
-            leaf = self.state.leaf
-            if at is not None:
-                leaf = tree.end_of(self._record, self._record.find(at)).id
-            return await self._copy(self._record.path(leaf), session)
+            return await self._copy(tree.path_until(self._record, at), session)
 
     async def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
@@ -485,35 +388,12 @@ class Session:
             return await self._copy(self.entries, session)
 
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
-        name = session or await tree.free_id(self._store, self.id)
-        await tree.copy_entries(entries, self._store, name, self._clock.now())
+        name = await tree.copy_entries(entries, self._store, session, self._clock.now())
         copy = Session(
-            await self._store.open(name),
-            store=self._store,
-            book=self._bench.book,
-            clock=self._clock,
-            workspace=self.workspace,
-            hooks=self.hooks,
-            summarizer=self._turns.compactions.summarizer,
-            selector=self._turns.selector,
-            web=self._web,
-            memory=self._turns.memory,
-            searcher=self.searcher,
-        )
+            await self._store.open(name), store=self._store, book=self._layouts.book,
+            clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
+            summarizer=self._turns.compactions.summarizer, selector=self._turns.selector,
+            memory=self._turns.memory, searcher=self.searcher,
+        )  # fmt: skip
         copy.closing = list(self.closing)
         return copy
-
-
-def _named(what: str, among: Iterable[ItemId]) -> list[ItemId]:
-    """The items that are meant: by id, by path or name, or by the one name that fits."""
-    items = list(among)
-    found = [item for item in items if what in (item, key_of(item))]
-    if found:
-        return found
-    meant = NoteNames(map(key_of, items)).resolve(what).path
-    return [item for item in items if key_of(item) == meant]
-
-
-def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
-    """The header of a new session."""
-    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)

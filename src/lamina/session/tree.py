@@ -45,17 +45,17 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
         text = entry.message.text
         entry = record.entries[entry.parent or ""]
     left = record.state.leaf
-    pen = record.pen(record.state_at(entry.id))
-    if summary.strip() and awaits_results(pen.state):
+    page = record.page(record.state_at(entry.id))
+    if summary.strip() and awaits_results(page.state):
         raise UsageError(
             f"calls wait for their results at {entry.id!r}, and nothing can stand between them; "
             f"go there without a summary, or to another entry"
         )
     if summary.strip():
-        pen.write(BranchSummaryEntry, branch=left, summary=summary.strip())
+        page.write(BranchSummaryEntry, branch=left, summary=summary.strip())
     else:
-        pen.write(LeafEntry)
-    await record.keep(pen.written, pen.state)
+        page.write(LeafEntry)
+    await record.keep(page.written, page.state)
     return TreePosition(entry=entry.id, text=text)
 
 
@@ -76,11 +76,15 @@ def end_of(record: Record, entry: Entry) -> Entry:
     return replies[-1] if replies else entry
 
 
+def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:
+    """The entries from the header to `entry`, a request with its answer; without one, all."""
+    leaf = end_of(record, record.find(entry)).id if entry is not None else record.state.leaf
+    return record.path(leaf)
+
+
 async def label(record: Record, target: str, text: str) -> None:
     entry = record.find(target)
-    pen = record.pen()
-    pen.write(LabelEntry, target=entry.id, label=text.strip())
-    await record.keep(pen.written, pen.state)
+    await record.write(LabelEntry, target=entry.id, label=text.strip())
 
 
 def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
@@ -114,16 +118,17 @@ async def free_id(store: JournalStore, session: str) -> str:
 
 
 async def copy_entries(
-    entries: Sequence[Entry], store: JournalStore, session: str, at: float
-) -> None:
-    """Writes `entries` as a session of their own; they keep their ids, so that what refers to an
-    entry still does.
+    entries: Sequence[Entry], store: JournalStore, session: str | None, at: float
+) -> str:
+    """Writes `entries` as a session of their own, and gives its id. They keep their ids, so that
+    what refers to an entry still does.
 
     Raises:
         UsageError: there is a session of that id.
     """
     header, *rest = entries
     assert isinstance(header, SessionEntry)
+    session = session or await free_id(store, header.session)
     if await store.has(session):
         raise UsageError(f"there is a session {session!r} already; choose another id")
     copied = replace(header, session=session, forked_from=header.session, at=at)
@@ -133,3 +138,4 @@ async def copy_entries(
             await opened.append(rest)
     finally:
         await opened.close()
+    return session

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import mend_text
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from lamina.session.turns import Turns
 
 Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
-
-
-class CommitOutcome(Struct, frozen=True, kw_only=True):
-    """What came of committing a reply."""
-
-    message: Message
-    verdict: CacheVerdict
-    warnings: tuple[str, ...] = ()
 
 
 class Turn:

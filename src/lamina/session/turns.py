@@ -1,4 +1,4 @@
-"""Turns, in order: replay, hydrate, hooks, compaction, layers, budget, prefix; then the answer.
+"""Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
 
 Law: everything is decided before anything is written, and written before it is acknowledged.
 """
@@ -8,51 +8,40 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 import anyio
 from msgspec.structs import replace
 
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import NOTHING_ADDED, Draft
 from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
-from lamina.assembly.report import sizes_of
-from lamina.codec import mend_text, require_text
-from lamina.errors import LaminaError, MessageDropped, TurnStateError, WindowExceeded
+from lamina.assembly.report import read_attachments, sizes_of
+from lamina.audit.recorder import pictures_in
+from lamina.codec import require_text
+from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
+from lamina.ledger import left_in_cache, previous_reply
 from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
-from lamina.record.layouts import Layouts, left_in_cache, previous_reply
+from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.compactions import Compactions
-from lamina.session.compactor import (
-    CompactionOutcome,
-    compaction_boundaries,
-    compaction_warnings,
-    cut_reports,
-)
-from lamina.session.turn import CommitOutcome, Turn
+from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
+from lamina.session.replies import CommitOutcome, Replies
+from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
 from lamina.sources.hook_runs import run_context_hooks, run_ephemeral_hooks, run_message_hooks
-from lamina.sources.hooks import Hooks
+from lamina.sources.hooks import HookReason, Hooks
 from lamina.sources.memory import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import (
-    PROBLEM,
-    CustomEntry,
-    MessageEntry,
-    ReplyEntry,
-    RequestEntry,
-)
-from lamina.values.item import Attachment
-from lamina.values.message import Image, Message, Text, ToolResult, ToolText
+from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.values.item import Attachment, Item
+from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
-from lamina.values.settings import Target
+from lamina.values.settings import Promotion, Target
 from lamina.values.tool import Toolset
 from lamina.values.wire import Reply, WireRequest
 
-# How much there must be to read before an index pays.
-INDEX_BYTES = 1 << 16
 # What a question goes without, tried again or not.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
 DROPPED = "lamina.dropped"
@@ -64,8 +53,8 @@ class Turns:
     def __init__(
         self,
         record: Record,
-        bench: Layouts,
-        hydrator: AttachmentReader,
+        layouts: Layouts,
+        reader: AttachmentReader,
         store: JournalStore,
         hooks: Hooks,
         summarizer: Summarizer | None,
@@ -74,11 +63,12 @@ class Turns:
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
-        self._bench = bench
-        self._hydrator = hydrator
+        self._layouts = layouts
+        self._reader = reader
         self._store = store
         self._hooks = hooks
-        self.compactions = Compactions(record, bench, summarizer, self._blobs)
+        self.compactions = Compactions(record, layouts, summarizer, self._blobs)
+        self._replies = Replies(record, layouts, hooks, self.compactions)
         self.selector = selector
         self.memory = memory
         # What could be called when the last question was asked.
@@ -91,15 +81,15 @@ class Turns:
         self._compare_due = record.state.last_sent is not None
 
     @property
-    def bench(self) -> Layouts:
+    def layouts(self) -> Layouts:
         """How requests are laid out, for those who have to know their size."""
-        return self._bench
+        return self._layouts
 
-    async def hydrate(self, attach: Iterable[Attachable]) -> Attachments:
+    async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
         """Everything that applies to the next turn, for a runner that looks at it before it asks;
         `prepare` takes it, so that nothing is read twice."""
         async with self.lock:
-            return await self._hydrator.hydrate(attach, self._record.state)
+            return await self._reader.read_all(attach, self._record.state)
 
     async def prepare(
         self,
@@ -110,141 +100,130 @@ class Turns:
         *,
         starting: bool = False,
         toolset: Toolset | None = None,
-        hydrated: Attachments | None = None,
+        attachments: Attachments | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are. `hydrated` is what came of
-        `attach`, for those who looked at it first."""
+        can be called now; without one the tools stay as they are. `attachments` is what was read
+        of `attach`, for those who looked at it first."""
         require_text(text, "the message")
         async with self.lock:
-            pen = page_for_question(self._record, self._bench)
-            chosen = self._bench.choose(target, pen.state.settings)
-            message, warnings = await self._hook_question(pen, text)
+            record = self._record
+            page = record.page() if record.is_settled else page_for_question(record, self._layouts)
+            chosen = self._layouts.choose(target, page.state.settings)
+            message, warnings = await self._hook_question(page, text)
             question = message.text
-            warnings += typed_secret_warnings(question, pen.state.settings.secrets)
+            warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
-                warnings += await update_memory(pen, self.memory)
+                warnings += await update_memory(page, self.memory)
             self.toolset = toolset or self.toolset
-            choosing = TurnChoices(self.selector, self._bench, pen, chosen, question)
-            tools = await choosing.tools(toolset)
+            choices = None
+            if self._has_choices(page.state, toolset):
+                choices = TurnChoices(self.selector, self._layouts, page, chosen, question)
+            tools = await choices.tools(toolset) if choices else NO_TOOLS
             if starting:
-                await run_context_hooks(
-                    self._hooks, "before_agent_start", pen, target=chosen.name, message=message
-                )
+                await self._run_hooks("before_agent_start", page, chosen.name, message)
                 # They ran for the question, not for this request: a retry goes back to here.
-                pen.began_at = pen.state.leaf
-            found = hydrated or await self._hydrator.hydrate(attach, pen.state)
+                page.began_at = page.state.leaf
+            if attachments is None:
+                attachments = await self._reader.read_all(attach, page.state)
             if self._compare_due:
                 self._compare_due = False
-                warnings += await change_warnings(pen.state, self._hydrator, found)
-            found = await choosing.guides(found, tools)
+                warnings += await change_warnings(page.state, self._reader, attachments)
+            if choices:
+                attachments = await choices.guides(attachments, tools)
             return await self._ask(
-                pen, chosen, message, found, tool_texts, (*self._untold, *warnings), tools=tools
-            )
+                page, chosen, message, attachments, tool_texts, (*self._untold, *warnings),
+                tools=tools,
+            )  # fmt: skip
+
+    def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
+        """Whether there is anything to choose: tools, rules of an agent, or what weighs more."""
+        if toolset is not None or self.selector.guides_turns:
+            return True
+        offered = state.last_sent.context.tools if state.last_sent else ()
+        return bool(offered) or state.settings.relevance_priority
 
     async def _ask(
         self,
-        pen: Page,
+        page: Page,
         target: Target,
         message: Message,
         found: Attachments,
         tool_texts: tuple[ToolText, ...] = (),
         warnings: tuple[str, ...] = (),
         *,
-        tools: ChosenTools | None = None,
+        tools: ChosenTools = NO_TOOLS,
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
-        tools = tools or NO_TOOLS
-        earlier = pen.state.cuts
-        await run_context_hooks(
-            self._hooks, "before_request", pen, target=target.name, message=message
-        )
-        promotion = pen.state.settings.promotion
-        items = [attachment.item for attachment in found.attachments]
+        promotion = page.state.settings.promotion
         question = message.text
-        texts = [question, *[text.text for text in tool_texts]]
-        compacted = before or await self.compactions.if_due(pen, target, promotion, texts, items)
-        if compacted and compacted.changed and not before:
-            pen = await self.compactions.keep(pen)
-        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
-        assembler = self._bench.assembler_for(target, promotion)
-        draft = Draft(
+        page, draft = await self._draft(
+            page, target, promotion, message,
+            texts=[question, *[text.text for text in tool_texts]],
+            items=[attachment.item for attachment in found.attachments],
+            warnings=(*warnings, *found.warnings),
+            before=before,
+        )  # fmt: skip
+        draft = replace(
+            draft,
             text=question,
             attachments=in_wire_order(found.attachments),
-            target=target,
-            room=self._bench.room(target, pen.state),
             left_out=found.left_out,
             tools=tools.tools,
             allowed_tools=tools.allowed,
             tool_texts=tool_texts,
-            ephemera=added,
-            warnings=(*warnings, *found.warnings, *compaction_warnings(compacted)),
-            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=compaction_boundaries(compacted, earlier),
-            retry=before is not None,
         )
-        plan = plan_turn(pen, draft, assembler, self._bench.last_sent(pen.state, assembler))
+        assembler = self._layouts.assembler_for(target, promotion)
+        plan = plan_turn(page, draft, assembler, self._layouts.last_sent(page.state, assembler))
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
         self._untold.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
+    async def _draft(
+        self,
+        page: Page,
+        target: Target,
+        promotion: Promotion,
+        message: Message,
+        *,
+        texts: Sequence[str],
+        items: Sequence[Item] = (),
+        warnings: tuple[str, ...],
+        before: CompactionOutcome | None,
+    ) -> tuple[Page, Draft]:
+        """What hooks and compaction make of a request before it is planned."""
+        earlier = page.state.cuts
+        await self._run_hooks("before_request", page, target.name, message)
+        compacted = before
+        if before is None and self.compactions.summarizer is not None:
+            compacted = await self.compactions.if_due(page, target, promotion, texts, items)
+            if compacted and compacted.changed:
+                page = await self.compactions.keep(page)
+        ephemera = NOTHING_ADDED
+        if self._hooks.context_hooks:
+            ephemera = await run_ephemeral_hooks(
+                self._hooks, page, target=target.name, message=message
+            )
+        draft = Draft(
+            target=target,
+            room=self._layouts.room(target, page.state),
+            ephemera=ephemera,
+            warnings=warnings,
+            retry=before is not None,
+        )
+        if compacted or earlier:
+            draft = report_compaction(draft, compacted, earlier)
+        return page, draft
+
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
     ) -> CommitOutcome:
         """Appends an answer and what it cost."""
         async with self.lock:
-            state = self._record.state
-            self._require_open(request)
-            verdict = self._bench.judge(state, request, reply)
-            pen = self._record.pen()
-            message = Message(role="assistant", blocks=reply.blocks, id=pen.next_id())
-            message, warnings = await run_message_hooks(
-                self._hooks, self._record.id, message, state.envelope
-            )
-            pen.write(MessageEntry, message=message, interrupted=not reply.complete)
-            pen.write(
-                ReplyEntry,
-                request=request.id,
-                usage=reply.usage,
-                stop=reply.stop,
-                model=reply.model,
-                verdict=verdict,
-                warnings=warnings,
-                provider_id=reply.id,
-                missed=reply.missed,
-            )
-            await self._record.keep(pen.written, pen.state)
-            self._bench.remember(request, prompt, state)
-            if end and not awaits_results(self._record.state):
-                warnings += await self._end_turn(request, message)
-            await self._bench.index(least=16 * INDEX_BYTES, share=0.25)
-            return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
-
-    async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
-        """What hooks make of a turn that is over, and compaction if it is due. The answer is kept
-        by now: what goes wrong here is written down and said, and takes nothing away."""
-        pen = self._record.pen()
-        try:
-            await run_context_hooks(
-                self._hooks, "turn_end", pen, target=request.target, message=answer
-            )
-            await self._record.keep(pen.written, pen.state)
-            target = self._bench.book.find(request.target)
-            promotion = self._record.state.settings.promotion
-            pen = self._record.pen()
-            compacted = await self.compactions.if_due(pen, target, promotion, at_end=True)
-            if compacted and compacted.changed:
-                await self.compactions.keep(pen)
-            return compaction_warnings(compacted)
-        except LaminaError as error:
-            pen = self._record.pen()
-            problem = {"where": "turn_end", "problem": mend_text(str(error))}
-            pen.write(CustomEntry, kind=PROBLEM, data=problem)
-            await self._record.keep(pen.written, pen.state)
-            return (f"after the turn: {error}",)
+            return await self._replies.commit(request, prompt, reply, end=end)
 
     async def resume(
         self,
@@ -255,25 +234,23 @@ class Turns:
         """The turn's next request, with the results of its calls."""
         async with self.lock:
             unanswered = self._record.state.open_request
-            pen = (
-                page_beside(self._record, self._bench, unanswered)
+            page = (
+                page_beside(self._record, self._layouts, unanswered)
                 if unanswered
-                else self._record.pen()
+                else self._record.page()
             )
-            state = pen.state
+            state = page.state
             if state.last_sent is None or state.last_sent.id != request.id:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
-            message = Message(role="tool", blocks=tuple(results), id=pen.next_id())
-            message, warnings = await run_message_hooks(
-                self._hooks, self._record.id, message, state.envelope
-            )
-            return await self._answer_calls(pen, request, message, attachments, warnings)
+            message = Message(role="tool", blocks=tuple(results), id=page.next_id())
+            message, warnings = await self._hook_message(message, state)
+            return await self._answer_calls(page, request, message, attachments, warnings)
 
     async def _answer_calls(
         self,
-        pen: Page,
+        page: Page,
         request: RequestEntry,
         message: Message,
         attachments: tuple[Attachment, ...],
@@ -283,34 +260,21 @@ class Turns:
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        earlier = pen.state.cuts
-        target = self._bench.book.find(request.target)
-        await run_context_hooks(
-            self._hooks, "before_request", pen, target=target.name, message=message
-        )
-        given = [block for block in message.blocks if isinstance(block, ToolResult)]
-        texts = [result.text for result in given]
+        target = self._layouts.book.find(request.target)
+        results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        compacted = before or await self.compactions.if_due(pen, target, promotion, texts)
-        if compacted and compacted.changed and not before:
-            pen = await self.compactions.keep(pen)
-        added = await run_ephemeral_hooks(self._hooks, pen, target=target.name, message=message)
-        assembler = self._bench.assembler_for(target, promotion)
-        draft = Draft(
-            target=target,
-            room=self._bench.room(target, pen.state),
-            tools=request.context.tools,
-            allowed_tools=request.context.allowed_tools,
-            ephemera=added,
-            warnings=(*warnings, *compaction_warnings(compacted)),
-            reports=(*cut_reports(earlier, before), *(compacted.reports if compacted else ())),
-            boundaries=compaction_boundaries(compacted, earlier),
-            retry=before is not None,
+        texts = [result.text for result in results]
+        page, draft = await self._draft(
+            page, target, promotion, message, texts=texts, warnings=warnings, before=before
         )
+        draft = replace(
+            draft, tools=request.context.tools, allowed_tools=request.context.allowed_tools
+        )
+        assembler = self._layouts.assembler_for(target, promotion)
         plan = plan_results(
-            pen, draft, given, assembler,
-            self._bench.last_sent(pen.state, assembler), attachments,
+            page, draft, results, assembler,
+            self._layouts.last_sent(page.state, assembler), attachments,
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
@@ -324,42 +288,14 @@ class Turns:
             request = state.open_request or (state.last_sent if waiting else None)
             if request is None:
                 return None
-            target = self._bench.book.find(request.target)
-            prompt = self._rebuild(request)
+            target = self._layouts.book.find(request.target)
+            prompt = self._layouts.rebuild(request)
             if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
-            kept = tuple(
-                Attachment(
-                    item=state.items[item.item, item.version],
-                    priority=item.priority,
-                    essential=item.essential,
-                    include=item.include,
-                    score=item.score,
-                    origin=item.origin,
-                    source=item.source,
-                    level=item.level,
-                    priority_before=item.priority_before,
-                )
-                for item in request.context.items
-                if (item.item, item.version) in state.items
-            )
+            kept = read_attachments(request.context, state.items)
             answer = state.envelope.cached[-1] if state.open_request is None else None
             return await self._turn_of(request, prompt, target, kept, answer)
-
-    # -- compaction ------------------------------------------------------------------------------
-
-    async def compact(self) -> CompactionOutcome:
-        """Compacts now, because somebody wants it."""
-        async with self.lock:
-            state = self._record.state
-            if state.open_request is not None:
-                raise TurnStateError("a request is open: commit its reply first, then compact")
-            target = self._bench.choose(None, state.settings)
-            pen = self._record.pen()
-            compacted = await self.compactions.now(pen, target, state.settings.promotion)
-            await self.compactions.keep(pen)
-            return compacted
 
     async def retry_smaller(
         self, request: RequestEntry, attachments: tuple[Attachment, ...]
@@ -367,67 +303,62 @@ class Turns:
         """The turn anew after a compaction: the provider said that the request is too long."""
         async with self.lock:
             state = self._record.state
-            self._require_open(request)
-            target = self._bench.book.find(request.target)
-            room = self._bench.room(target, state)
-            prompt = self._rebuild(request)
+            self._record.require_open(request)
+            target = self._layouts.book.find(request.target)
+            room = self._layouts.room(target, state)
+            prompt = self._layouts.rebuild(request)
             if state.retried:
                 problem = "the provider refused the request as too long after a compaction, too"
                 raise WindowExceeded(
                     f"{problem}; shorten the message", sizes_of(prompt), room.limit
                 )
-            pen = page_beside(self._record, self._bench, request)
-            compacted = await self.compactions.now(pen, target, request.promotion, "overflow")
+            page = page_beside(self._record, self._layouts, request)
+            compacted = await self.compactions.now(page, target, request.promotion, "overflow")
             if not compacted.changed:
                 problem = f"the provider refused the request as too long, and {compacted.reason}"
                 raise WindowExceeded(problem, sizes_of(prompt), room.limit)
-            pen = await self.compactions.keep(pen, leaving=True)
+            page = await self.compactions.keep(page, leaving=True)
             message = self._record.message_of(request)
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
-                called = pen.state.last_sent
+                called = page.state.last_sent
                 assert called is not None
                 return await self._answer_calls(
-                    pen, called, message, attachments, left_out=without, before=compacted
+                    page, called, message, attachments, left_out=without, before=compacted
                 )
             question = Message(role="user", blocks=(Text(message.text),))
-            found = await self._hydrator.hydrate(attachments, pen.state)
+            found = await self._reader.read_all(attachments, page.state)
             found = replace(found, left_out=(*found.left_out, *without))
             tools = ChosenTools(tools=request.context.tools, allowed=request.context.allowed_tools)
             return await self._ask(
-                pen, target, question, found, state.envelope.tool_texts,
+                page, target, question, found, state.envelope.tool_texts,
                 tools=tools, before=compacted,
             )  # fmt: skip
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _rebuild(self, request: RequestEntry) -> Prompt:
-        """The prompt of a request, as it was sent."""
-        target = self._bench.book.find(request.target)
-        assembler = self._bench.assembler_for(target, request.promotion)
-        state = self._record.state_at(request.id)
-        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+    async def _run_hooks(
+        self, reason: HookReason, page: Page, target: str, message: Message
+    ) -> None:
+        if self._hooks.context_hooks:
+            await run_context_hooks(self._hooks, reason, page, target=target, message=message)
 
-    def _require_open(self, request: RequestEntry) -> None:
-        opened = self._record.state.open_request
-        if opened is None or opened.id != request.id:
-            raise TurnStateError(
-                "this turn is not the open one: it was committed already, or another turn "
-                "was prepared after it"
-            )
+    async def _hook_message(
+        self, message: Message, state: State
+    ) -> tuple[Message, tuple[str, ...]]:
+        if not self._hooks.message_hooks:
+            return message, ()
+        return await run_message_hooks(self._hooks, self._record.id, message, state.envelope)
 
-    async def _hook_question(self, pen: Page, text: str) -> tuple[Message, tuple[str, ...]]:
+    async def _hook_question(self, page: Page, text: str) -> tuple[Message, tuple[str, ...]]:
         message = Message(role="user", blocks=(Text(text),))
         try:
-            return await run_message_hooks(
-                self._hooks, self._record.id, message, pen.state.envelope
-            )
+            return await self._hook_message(message, page.state)
         except MessageDropped as drop:
             # Nothing disappears silently: the journal says what was dropped and by whom.
-            note = self._record.pen()
-            note.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
-            await self._record.keep(note.written, note.state)
+            data = {"hook": drop.hook, "text": drop.text}
+            await self._record.write(CustomEntry, kind=DROPPED, data=data)
             raise
 
     async def _turn_of(
@@ -451,7 +382,7 @@ class Turns:
             held=left_in_cache(request, self._record.entries.get(request.base or "")),
             explicit_cache=state.settings.explicit_cache,
         )
-        wire = self._bench.book.wire(target)
+        wire = self._layouts.book.wire(target)
         return Turn(
             turns=self, entry=request, wire=wire, wire_request=wire_request,
             attachments=kept, message=message,
@@ -460,5 +391,4 @@ class Turns:
     async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
         if not (state or self._record.state).pictured:
             return {}
-        wanted = {s.content.picture.digest for s in prompt if isinstance(s.content, Image)}
-        return {digest: await self._store.get_blob(digest) for digest in sorted(wanted)}
+        return {digest: await self._store.get_blob(digest) for digest in pictures_in(prompt)}

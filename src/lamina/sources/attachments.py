@@ -12,19 +12,21 @@ from msgspec.structs import replace
 
 from lamina.codec import require_text
 from lamina.errors import UsageError
-from lamina.journal import State, is_guidance
+from lamina.journal import State
 from lamina.notes.names import NoteNames
 from lamina.notes.references import read_reference
 from lamina.ports import BundleSource, JournalStore, WebSource, WorkspaceSource
 from lamina.sources.secrets import Secrets, SecretScreen, without_secrets
 from lamina.text import label_of
 from lamina.values.item import (
+    BROUGHT,
     Attachment,
     AttachmentSpec,
     Item,
     ItemId,
     LoadedItem,
     Shape,
+    is_guidance,
     key_of,
     kind_of,
     note_id,
@@ -64,7 +66,7 @@ class AttachmentReader:
         self._web = web
         self._screen = SecretScreen()
 
-    async def hydrate(self, attach: Iterable[Attachable], state: State) -> Attachments:
+    async def read_all(self, attach: Iterable[Attachable], state: State) -> Attachments:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")
@@ -241,10 +243,6 @@ class AttachmentReader:
             # The journal it goes into belongs to one workspace.
             item = replace(item, workspace="")
         return item, (*reading.warnings, *warnings)
-
-
-# How an item came along with another one.
-BROUGHT = ("embed", "query", "folder", "tag")
 
 
 def _worth_more(known: Attachment | None, other: Attachment) -> Attachment:

@@ -36,7 +36,7 @@ class ItemComparison(Struct, frozen=True, kw_only=True):
 
 
 async def compare_library(
-    state: State, hydrator: AttachmentReader, *, but: Iterable[ItemId] = (), keep: bool = False
+    state: State, reader: AttachmentReader, *, but: Iterable[ItemId] = (), keep: bool = False
 ) -> tuple[ItemComparison, ...]:
     """The items that stand and are not as the workspace has them now; `but` are not looked at. For
     those who bring them up to date, the bytes of pictures are kept."""
@@ -48,17 +48,17 @@ async def compare_library(
             continue
         item = state.items[key]
         if item.kind in _BY_PATH or item.kind in _BY_ID:
-            compared = await _compare(item, state, hydrator, keep)
+            compared = await _compare(item, state, reader, keep)
             if compared is not None:
                 found.append(compared)
     return tuple(found)
 
 
 async def _compare(
-    item: Item, state: State, hydrator: AttachmentReader, keep: bool
+    item: Item, state: State, reader: AttachmentReader, keep: bool
 ) -> ItemComparison | None:
     label = label_of(item.id)
-    had = await hydrator.read(
+    had = await reader.read(
         AttachmentSpec(
             what=item.key if item.kind in _BY_PATH else item.id,
             # Its pictures are part of its version, and only an active note has them.
@@ -90,13 +90,13 @@ async def _compare(
 
 
 async def change_warnings(
-    state: State, hydrator: AttachmentReader, found: Attachments
+    state: State, reader: AttachmentReader, found: Attachments
 ) -> tuple[str, ...]:
     """What stands and was changed while the session was closed. What applies to this turn is sent
     anew by the turn itself."""
     taken = [attachment.item.id for attachment in found.attachments]
     taken += [ItemId(omission.what) for omission in found.left_out]
-    compared = await compare_library(state, hydrator, but=taken)
+    compared = await compare_library(state, reader, but=taken)
     hint = "attach it again, or refresh the session, to show it as it is"
     return tuple(
         comparison.change.detail
@@ -106,19 +106,19 @@ async def change_warnings(
     )
 
 
-def bring_up_to_date(pen: Page, compared: Sequence[ItemComparison]) -> None:
+def bring_up_to_date(page: Page, compared: Sequence[ItemComparison]) -> None:
     """Lays present versions down, and forgets what is gone."""
     ops = []
     for comparison in compared:
         if comparison.attachment is not None:
             item = comparison.attachment.item
-            if (item.id, item.version) not in pen.state.items:
-                pen.write(ItemEntry, item=item)
-            standing = pen.state.standing.get(item.id)
+            if (item.id, item.version) not in page.state.items:
+                page.write(ItemEntry, item=item)
+            standing = page.state.standing.get(item.id)
             if not (standing and standing.current == item.version):
                 ops.append(ItemLay(item=item.id, version=item.version))
         if comparison.change.change in ("deleted", "moved"):
-            pen.write(ForgetEntry, item=comparison.change.item)
+            page.write(ForgetEntry, item=comparison.change.item)
     if ops:
         title = f"{len(ops)} item{'s' * (len(ops) > 1)} brought up to date"
-        pen.transform("lamina.refresh", Patch(ops=tuple(ops), display=Display(title=title)))
+        page.transform("lamina.refresh", Patch(ops=tuple(ops), display=Display(title=title)))

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import (
     Inclusion,
     is_included,
@@ -11,7 +12,6 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.planner import find_boundary
 from lamina.assembly.tools import describe_tool, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
@@ -43,37 +43,37 @@ class TurnChoices:
     """The choices of one turn. What they change of the session is written with the turn."""
 
     def __init__(
-        self, selector: Selector, bench: Layouts, pen: Page, target: Target, question: str
+        self, selector: Selector, layouts: Layouts, page: Page, target: Target, question: str
     ) -> None:
         self._selector = selector
-        self._bench = bench
-        self._pen = pen
+        self._layouts = layouts
+        self._page = page
         self._target = target
         self._question = question
 
     async def tools(self, toolset: Toolset | None) -> ChosenTools:
         """Changes the list of tools if it has to, and says why each of them is there."""
-        pen, state = self._pen, self._pen.state
+        page, state = self._page, self._page.state
         if toolset is None:
             kept = state.last_sent.context.tools if state.last_sent else ()
             if not kept:
                 return NO_TOOLS
             names = {tool.name for tool in state.envelope.tools}
             return ChosenTools(tools=tuple(tool for tool in kept if tool.name in names))
-        roll = sort_by_include(toolset.tools, state.members, "tool")
-        chosen = await self._selector.choose_tools(state, self._question, roll)
-        chosen, too_large = self._with_room(chosen, roll)
-        boundary = find_boundary(state, self._target, pen.at)
-        plan = plan_tools(state, self._target, roll, chosen.items, boundary)
+        inclusion = sort_by_include(toolset.tools, state.members, "tool")
+        chosen = await self._selector.choose_tools(state, self._question, inclusion)
+        chosen, too_large = self._with_room(chosen, inclusion)
+        boundary = find_boundary(state, self._target, page.at)
+        plan = plan_tools(state, self._target, inclusion, chosen.items, boundary)
         if plan.definitions is not None:
             op = ToolsReplace(tools=plan.definitions, reason=plan.reason)
-            pen.transform(plan.transformer, Patch(ops=(op,), display=Display(title=plan.reason)))
+            page.transform(plan.transformer, Patch(ops=(op,), display=Display(title=plan.reason)))
             for item in plan.forget:
                 if item not in state.forgotten:
-                    pen.write(ForgetEntry, item=item)
+                    page.write(ForgetEntry, item=item)
         missing = [
             LeftOut(what=item, reason="missing", detail=f"the tool {key_of(item)!r} is not there")
-            for item in roll.missing
+            for item in inclusion.missing
         ]
         offered = {tool.item for tool in plan.tools}
         lower = [runner_up(item) for item in chosen.next_best if item.item not in offered]
@@ -86,49 +86,52 @@ class TurnChoices:
         )
 
     def _with_room(
-        self, chosen: SearchChoice, roll: Inclusion[OfferedTool]
+        self, chosen: SearchChoice, inclusion: Inclusion[OfferedTool]
     ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
         """What was chosen, less the tools that would take too much of the room that is left."""
-        state = self._pen.state
+        state = self._page.state
         listed = {tool.name for tool in state.envelope.tools}
         wanted = {item.item for item in chosen.items}
         costs = {
             tool.id: self._cost(describe_tool(tool))
-            for tool in (*roll.present, *(tool for tool in roll.agent if tool.id in wanted))
+            for tool in (
+                *inclusion.present,
+                *(tool for tool in inclusion.agent if tool.id in wanted),
+            )
             if tool.definition.name not in listed
         }
         if not any(costs.get(item.item) for item in chosen.items):
             return chosen, ()
-        left = self._room_left() - sum(costs.get(tool.id, 0) for tool in roll.present)
+        left = self._room_left() - sum(costs.get(tool.id, 0) for tool in inclusion.present)
         return take_while_room(chosen, left, lambda item: costs.get(item.item, 0))
 
     def _room_left(self) -> int:
         """What the window still holds beside what stands and the question."""
-        state = self._pen.state
+        state = self._page.state
         end = len(state.envelope.cached)
         standing = self._assembler.assemble(state.envelope, state.items, end).tokens
-        limit = self._bench.room(self._target, state).limit
+        limit = self._layouts.room(self._target, state).limit
         return limit - standing - self._assembler.count_text(self._question)
 
     def _cost(self, item: Item) -> int:
         """What an item adds to the request."""
-        return 0 if stands(self._pen.state, item) else self._assembler.item_tokens(item)
+        return 0 if stands(self._page.state, item) else self._assembler.item_tokens(item)
 
     @property
     def _assembler(self) -> Assembler:
-        return self._bench.assembler_for(self._target, self._pen.state.settings.promotion)
+        return self._layouts.assembler_for(self._target, self._page.state.settings.promotion)
 
     async def guides(self, found: Attachments, tools: ChosenTools) -> Attachments:
         """What is attached, with the rules, references and descriptions of tools that apply."""
-        pen, selector = self._pen, self._selector
-        settings = pen.state.settings
+        page, selector = self._page, self._selector
+        settings = page.state.settings
         if not (selector.guides_turns or settings.relevance_priority) and tools is NO_TOOLS:
             return found
         guides = await selector.guides()
         unknown = self._add_mentioned(
             guides, {attachment.item.id for attachment in found.attachments}
         )
-        state = pen.state
+        state = page.state
         weighed, told = await selector.weigh(self._question, found.attachments, state)
         left = 0
         if guides.guides:
@@ -143,19 +146,19 @@ class TurnChoices:
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
         """Adds what the question names to the session; gives back what is not there to add."""
-        pen = self._pen
+        page = self._page
         include = {guide.id: guide.include for guide in guides.guides}
         unknown: list[LeftOut] = []
         for item in self._selector.mentions(self._question, guides):
             if item in attached:
                 continue
             if item not in include:
-                if pen.state.members.get(item) != "manual":
+                if page.state.members.get(item) != "manual":
                     detail = str(missing_member_error(item, guides.guides))
                     unknown.append(LeftOut(what=item, reason="missing", detail=detail))
-            elif not is_included(item, include[item], pen.state.members):
+            elif not is_included(item, include[item], page.state.members):
                 said = membership_added(include[item])
-                pen.write(IncludeEntry, item=item, membership=said)
+                page.write(IncludeEntry, item=item, membership=said)
                 # A person said it: it holds, however often the request has to be tried.
-                pen.began_at = pen.state.leaf
+                page.began_at = page.state.leaf
         return unknown

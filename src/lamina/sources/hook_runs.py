@@ -11,22 +11,15 @@ import anyio
 import anyio.from_thread
 import msgspec
 from anyio.lowlevel import current_token
-from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.draft import NOTHING_ADDED, Ephemera
 from lamina.assembly.page import Page
 from lamina.codec import canonical_bytes, parse_op
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 from lamina.sources.hooks import ContextEvent, Drop, Hook, HookReason, Hooks, MessageEvent
 from lamina.values.envelope import Envelope
-from lamina.values.message import (
-    Message,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolDefinition,
-    ToolResult,
-)
+from lamina.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import (
     CompactionApply,
     Display,
@@ -40,19 +33,8 @@ from lamina.values.patch import (
 T = TypeVar("T")
 
 
-class Ephemera(Struct, frozen=True, kw_only=True):
-    """What hooks add to one request only, who they were, and how they want it shown."""
-
-    messages: tuple[Message, ...] = ()
-    hooks: tuple[str, ...] = ()
-    displays: tuple[Display, ...] = ()
-
-
-NOTHING_ADDED = Ephemera()
-
-
 async def run_context_hooks(
-    hooks: Hooks, reason: HookReason, pen: Page, *, target: str, message: Message | None
+    hooks: Hooks, reason: HookReason, page: Page, *, target: str, message: Message | None
 ) -> None:
     """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
     before it changed; a patch that would change nothing is none.
@@ -64,38 +46,38 @@ async def run_context_hooks(
     asked = hooks.for_context(reason)
     if not asked:
         return
-    page = pen.copy()
+    trial = page.copy()
     for hook in asked:
-        event = _event(reason, page, page.state.envelope, target, message)
+        event = _event(reason, trial, trial.state.envelope, target, message)
         patch = await _patch_of(hook, event)
         if patch is None:
             continue
-        before = page.copy()
+        before = trial.copy()
         with _naming(hook):
             for op in patch.ops:
                 if isinstance(op, MessagesUncachedAppend):
                     problem = "text for one request only is added by ephemeral hooks"
                     raise InvalidPatch(op_name(op), problem)
-            page.transform(hook.name, patch)
-            _keep_waiting(before.state.envelope, page.state.envelope, patch)
-        if page.state.envelope == before.state.envelope:
-            page = before
-    pen.take(page)
+            trial.transform(hook.name, patch)
+            _keep_waiting(before.state.envelope, trial.state.envelope, patch)
+        if trial.state.envelope == before.state.envelope:
+            trial = before
+    page.take(trial)
 
 
 async def run_ephemeral_hooks(
-    hooks: Hooks, pen: Page, *, target: str, message: Message
+    hooks: Hooks, page: Page, *, target: str, message: Message
 ) -> Ephemera:
     """What hooks add to one request only. They work on a copy that is not kept.
 
     Raises:
         HookError, InvalidPatch: as above.
     """
-    envelope = pen.state.envelope
+    envelope = page.state.envelope
     added = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = replace(envelope, uncached=envelope.uncached + added.messages)
-        patch = await _patch_of(hook, _event("ephemeral", pen, local, target, message))
+        patch = await _patch_of(hook, _event("ephemeral", page, local, target, message))
         said: list[Message] = []
         for op in patch.ops if patch else ():
             with _naming(hook):
@@ -180,13 +162,13 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any
 
 
 def _event(
-    reason: HookReason, pen: Page, envelope: Envelope, target: str, message: Message | None
+    reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message | None
 ) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
     tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
     return ContextEvent(
         reason=reason,
-        session=pen.state.session.session,
+        session=page.state.session.session,
         target=target,
         envelope=replace(envelope, tools=tools),
         message=message,

@@ -63,29 +63,30 @@ class Hooks:
 
     def __init__(self, *, timeout: float = TIMEOUT_S) -> None:
         self.timeout = timeout
-        self._context: list[Hook] = []
-        self._message: list[Hook] = []
+        self.context_hooks: list[Hook] = []
+        self.message_hooks: list[Hook] = []
 
     def copy(self) -> "Hooks":
         hooks = Hooks(timeout=self.timeout)
-        hooks._context, hooks._message = list(self._context), list(self._message)
+        hooks.context_hooks, hooks.message_hooks = (
+            list(self.context_hooks),
+            list(self.message_hooks),
+        )
         return hooks
 
     def joined(self, other: "Hooks") -> "Hooks":
         """These hooks, then those of `other`."""
         hooks = self.copy()
         hooks.timeout = other.timeout
-        hooks._context += other._context
-        hooks._message += other._message
+        hooks.context_hooks += other.context_hooks
+        hooks.message_hooks += other.message_hooks
         return hooks
 
     def for_context(self, reason: HookReason) -> tuple[Hook, ...]:
-        if not self._context:
-            return ()
-        return tuple(hook for hook in self._context if hook.reason == reason)
+        return tuple(hook for hook in self.context_hooks if hook.reason == reason)
 
     def for_messages(self) -> tuple[Hook, ...]:
-        return tuple(self._message)
+        return tuple(self.message_hooks)
 
     @overload
     def context(self, handler: Handler) -> Handler: ...
@@ -113,7 +114,7 @@ class Hooks:
             raise UsageError(f"a context hook has one of the reasons {REASONS}, not {reason!r}")
 
         def register(handler: Handler) -> Handler:
-            self._context.append(self._hook(handler, name, timeout, reason))
+            self.context_hooks.append(self._hook(handler, name, timeout, reason))
             return handler
 
         return register(handler) if handler is not None else register
@@ -135,7 +136,7 @@ class Hooks:
         leave it, or `Drop()` for a user's message that is not to be sent."""
 
         def register(handler: Handler) -> Handler:
-            self._message.append(self._hook(handler, name, timeout))
+            self.message_hooks.append(self._hook(handler, name, timeout))
             return handler
 
         return register(handler) if handler is not None else register

@@ -13,14 +13,14 @@ from lamina.values.patch import Display, Patch, SystemPartRemove, SystemPartSet
 MEMORY_PART = "user_memory"
 
 
-async def update_memory(pen: Page, memory: MemorySource) -> tuple[str, ...]:
+async def update_memory(page: Page, memory: MemorySource) -> tuple[str, ...]:
     """Writes down what is remembered, if it is not what stands; gives what a person should know."""
     try:
         text = (await memory.read()).strip()
     except LaminaError as error:
         return (f"memory: {error}; what was remembered before still holds",)
     wanted = render_memory(text)
-    standing = {part.name: part.text for part in pen.state.envelope.system}.get(MEMORY_PART, "")
+    standing = {part.name: part.text for part in page.state.envelope.system}.get(MEMORY_PART, "")
     if wanted == standing:
         return ()
     reason = f"{memory.name} changed" if standing else f"{memory.name} was taken up"
@@ -30,7 +30,7 @@ async def update_memory(pen: Page, memory: MemorySource) -> tuple[str, ...]:
     if not wanted:
         reason = f"{memory.name} is empty now"
         op = SystemPartRemove(name=MEMORY_PART, reason=reason)
-    pen.transform("lamina.memory", Patch(ops=(op,), display=Display(title=reason)))
+    page.transform("lamina.memory", Patch(ops=(op,), display=Display(title=reason)))
     return ()
 
 

@@ -6,7 +6,6 @@ with what it found, and never stops a question.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,8 +13,9 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.ports import Corpus, Index, NoteSource, Progress
+from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import note_id
-from lamina.values.note import Catalogue, Hit, Note, NoteSearchResult, Passage, Scope
+from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope
 from lamina.values.selection import Document, SearchSettings
 
 if TYPE_CHECKING:
@@ -33,27 +33,6 @@ AHEAD = 3
 PATIENCE = 10.0
 # Of files that could not be read, so many are named.
 NAMED = 3
-
-
-class Stretch(Struct, frozen=True, kw_only=True):
-    """Passages of one note that follow one another, in the order of its lines."""
-
-    note: Note
-    chosen: "tuple[ChosenPassage, ...]"
-
-    @property
-    def fit(self) -> float:
-        return max(passage.fit for passage in self.chosen)
-
-    @property
-    def score(self) -> float | None:
-        return max(
-            (passage.score for passage in self.chosen if passage.score is not None), default=None
-        )
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        return tuple(self.note.passages[passage.place] for passage in self.chosen)
 
 
 class WorkspaceSearch:
@@ -148,7 +127,7 @@ class WorkspaceSearch:
         if changed and not last:
             return None
         kept = take_distinct(chosen, texts)[: wanted.top]
-        hits = tuple(_hit(neighbour, texts) for neighbour in join_neighbours(kept, notes))
+        hits = tuple(make_hit(neighbour, texts) for neighbour in join_neighbours(kept, notes))
         warnings += self._news_of(corpus)
         if changed:
             warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
@@ -303,70 +282,6 @@ def _digests_in(
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
 
 
-def take_distinct(
-    chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, str]"
-) -> "list[ChosenPassage]":
-    """What was chosen and could be read, each text once: notes that quote one another would fill a
-    search with one passage."""
-    said: dict[str, ChosenPassage] = {}
-    for passage in chosen:
-        if passage in texts:
-            said.setdefault(" ".join(texts[passage].split()), passage)
-    return list(said.values())
-
-
-def join_neighbours(
-    chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
-) -> tuple[Stretch, ...]:
-    """What was chosen, with passages that follow one another under one heading as one stretch. It
-    stands where the best of them stood."""
-    runs: list[list[ChosenPassage]] = []
-    for passage in sorted(chosen, key=lambda passage: (passage.document, passage.place)):
-        last = runs[-1][-1] if runs else None
-        if last and _follows(last, passage, notes[passage.document]):
-            runs[-1].append(passage)
-        else:
-            runs.append([passage])
-    rank = {passage: at for at, passage in enumerate(chosen)}
-    runs.sort(key=lambda run: min(rank[passage] for passage in run))
-    return tuple(Stretch(note=notes[run[0].document], chosen=tuple(run)) for run in runs)
-
-
-def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> bool:
-    if (before.document, before.place + 1) != (after.document, after.place):
-        return False
-    return note.passages[before.place].heading == note.passages[after.place].heading
-
-
-def _hit(stretch: Stretch, texts: "Mapping[ChosenPassage, str]") -> Hit:
-    first = last = stretch.passages[0]
-    text = texts[stretch.chosen[0]]
-    for passage, each in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
-        text += _between(last, passage) + texts[each]
-        last = passage
-    note = stretch.note
-    return Hit(
-        item=note_id(note.path),
-        path=note.path,
-        title=note.title,
-        text=text,
-        start=first.start,
-        end=last.end,
-        heading=first.heading,
-        anchor=first.anchor,
-        score=stretch.score,
-        mtime=note.mtime,
-    )
-
-
-def _between(before: Passage, after: Passage) -> str:
-    """What stands between two passages that follow one another: blank lines, or white space where
-    they are parts of one line."""
-    if before.part and after.part and before.end == after.start:
-        return " " * (after.part[0] - before.part[1])
-    return "\n" * (after.start - before.end)
-
-
 def corpus_warnings(corpus: Corpus) -> list[str]:
     """What a corpus says of itself, once it was searched."""
     told = []
@@ -386,21 +301,3 @@ def _unreadable(catalogue: Catalogue) -> list[str]:
         return []
     more = f" and {len(files) - NAMED:,} more" if len(files) > NAMED else ""
     return [f"not searched, because they could not be read: {'; '.join(files[:NAMED])}{more}"]
-
-
-def merge_found(founds: Sequence[NoteSearchResult]) -> NoteSearchResult:
-    """What several searches came to as one: the best of each, then the second best of each, and so
-    on; what more than one found stands once."""
-    if len(founds) == 1:
-        return founds[0]
-    hits: dict[tuple[str, int, int, str], Hit] = {}
-    for row in zip_longest(*(found.hits for found in founds)):
-        for hit in row:
-            if hit is not None:
-                hits.setdefault((hit.path, hit.start, hit.end, hit.text), hit)
-    return NoteSearchResult(
-        hits=tuple(hits.values()),
-        searched=max((found.searched for found in founds), default=0),
-        warnings=tuple(dict.fromkeys(told for found in founds for told in found.warnings)),
-        late=max((found.late for found in founds), default=0),
-    )

@@ -9,13 +9,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from lamina.text import label_of
-from lamina.text.findings import (
-    describe_hidden,
-    describe_secrets,
-    find_hidden,
-    find_secrets,
-    redact,
-)
+from lamina.text.characters import describe_hidden, find_hidden
+from lamina.text.secrets import describe_secrets, find_secrets, redact
 from lamina.values.item import Item
 
 Secrets = Literal["redact", "warn", "off"]

@@ -76,15 +76,12 @@ class Selector:
     ) -> None:
         self._index = index
         self._source = source
+        # Whether there is an agent, whose rules and references may apply.
+        self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
         # What was said once is not news on every turn.
         self._said: set[str] = set()
-
-    @property
-    def guides_turns(self) -> bool:
-        """Whether there is an agent, whose rules and references may apply."""
-        return self._source is not None
 
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says
@@ -114,18 +111,18 @@ class Selector:
     ) -> Guidance:
         """The rules and references that apply to a question. `room` says what an item adds to the
         request."""
-        roll = sort_by_include(guides.guides, state.members, "rule", "reference")
+        inclusion = sort_by_include(guides.guides, state.members, "rule", "reference")
         taken = {attachment.item.id for attachment in attached}
         by_id = {each.id: each for each in guides.guides}
         found: dict[ItemId, Attachment] = {}
-        for each in sort_guides(roll.always):
+        for each in sort_guides(inclusion.always):
             found[each.id] = _attach(each, "always")
-        for each in roll.manual:
+        for each in inclusion.manual:
             found[each.id] = _attach(each, "manual")
         for each, path in matching_guides(guides.guides, state, attached):
             found.setdefault(each.id, replace(_attach(each, "agent"), origin="glob", source=path))
         searched = tuple(
-            each for each in roll.agent if each.id not in found and each.id not in taken
+            each for each in inclusion.agent if each.id not in found and each.id not in taken
         )
         documents = [guide_document(each) for each in searched]
         chosen = await self._search(
@@ -147,7 +144,7 @@ class Selector:
                 origin=hit.origin,
                 source=hit.source,
             )
-        missing = (_missing(item) for item in (*roll.missing, *vanished_guides(state, by_id)))
+        missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
         lower = map(runner_up, chosen.next_best)
         return Guidance(
             attachments=tuple(
@@ -158,14 +155,14 @@ class Selector:
         )
 
     async def choose_tools(
-        self, state: State, question: str, roll: Inclusion[OfferedTool]
+        self, state: State, question: str, inclusion: Inclusion[OfferedTool]
     ) -> SearchChoice:
         """The tools that fit a question, of those that are chosen by search."""
-        if state.settings.tool_policy == "all" or not roll.agent:
+        if state.settings.tool_policy == "all" or not inclusion.agent:
             return SearchChoice()
-        by_id = {tool.id: tool for tool in (*roll.present, *roll.agent)}
-        documents = [tool_document(tool) for tool in roll.agent]
-        present = {tool.id for tool in roll.present}
+        by_id = {tool.id: tool for tool in (*inclusion.present, *inclusion.agent)}
+        documents = [tool_document(tool) for tool in inclusion.agent]
+        present = {tool.id for tool in inclusion.present}
         return await self._search(
             state, question, documents, state.settings.tool_search, by_id, present
         )

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
+from lamina.codec import entry_number
 from lamina.errors import (
     JournalError,
     JournalGone,
@@ -24,7 +25,7 @@ from lamina.errors import (
     WriteFailed,
 )
 from lamina.journal import Journal, LinePlaces, read_journal
-from lamina.journal.lines import Line, entry_number, is_proven, read_lines, write_lines
+from lamina.journal.lines import Line, is_proven, read_lines, write_lines
 from lamina.stores.disk import lock_file, sync_file, sync_folder
 from lamina.stores.journal_index import index_path, read_index, write_index
 from lamina.values.entry import FORMAT, Entry, SessionEntry

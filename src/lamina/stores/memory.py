@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 
-from lamina.codec import decode_entry, encode_entry
+from lamina.codec import decode_entry, encode_entry, entry_number
 from lamina.errors import JournalError, SessionMoved, UnknownSession
 from lamina.journal import Journal, journal_of
-from lamina.journal.lines import entry_number
 from lamina.values.entry import Entry, SessionEntry
 
 

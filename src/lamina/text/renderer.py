@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from lamina.text.lookalikes import fold_text, is_visible, source_positions
+from lamina.text.characters import fold_text, is_visible, source_positions
 from lamina.values.item import Item, ItemId, Shape, key_of, kind_of
 from lamina.values.message import AbsentAttachment, Context, ToolText, Use
 

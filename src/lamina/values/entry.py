@@ -244,3 +244,8 @@ Entry = (
     | CustomEntry
     | UnknownEntry
 )
+
+
+def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
+    """The header of a new session."""
+    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)

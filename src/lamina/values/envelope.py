@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
-from lamina.values.chain import Chain
+from lamina.values.collections import Chain
 from lamina.values.item import ItemId
 from lamina.values.message import Message, ToolDefinition, ToolText, sort_keys
 

@@ -39,6 +39,11 @@ def kind_of(item: ItemId) -> str:
     return item.partition(":")[0]
 
 
+def is_guidance(item: ItemId) -> bool:
+    """Rules and references: named as a set in force, not turn by turn."""
+    return kind_of(item) in ("rule", "reference")
+
+
 def key_of(item: ItemId) -> str:
     return item.partition(":")[2]
 
@@ -141,6 +146,9 @@ def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
 
 Shape = Literal["attached", "active", "web_tab"]
 Include = Literal["always", "manual", "agent"]
+
+# How an item came along with another one.
+BROUGHT = ("embed", "query", "folder", "tag")
 
 
 class Attachment(Struct, frozen=True, kw_only=True):

@@ -78,6 +78,12 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Only Lamina's own client can do that.
     explicit_cache: bool = False
 
+    @property
+    def limits_history(self) -> bool:
+        """Whether history has a limit of its own."""
+        limits = (self.history_messages, self.history_tokens)
+        return self.history == "strip" or any(limit is not None for limit in limits)
+
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:

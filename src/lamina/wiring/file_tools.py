@@ -6,7 +6,7 @@ from typing import Any
 
 from lamina.errors import UsageError
 from lamina.session.session import Session
-from lamina.text.findings import find_secrets, redact
+from lamina.text.secrets import find_secrets, redact
 from lamina.tools.functions import FunctionTool
 from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.folder import FolderWorkspace

@@ -13,12 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.audit.verification import pictures_of
+from lamina.codec import mint_id
 from lamina.errors import LaminaError, UnknownTarget, UsageError
 from lamina.formats import ImportProblem, import_session
 from lamina.formats.markdown import ExportedChat, ImportedChat, import_chat
 from lamina.formats.markdown import export_chat as export_entries
 from lamina.journal import read_journal
-from lamina.journal.lines import is_proven, mint_id
+from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.session.session import Session

@@ -116,14 +116,14 @@ class _Planning(PlanRunner):
     async def preview(self, text: str, attach: Sequence[Attachable]) -> PlanPreview:
         session = self.session
         target = session.target()
-        hydrated = await session.turns.hydrate(with_composer(text, attach))
+        hydrated = await session.turns.read_attachments(with_composer(text, attach))
         offered = await self._offer(text, target)
         tools = [tool.definition for tool in offered.values()]
         request = self._planner.request(text, hydrated, tools, target)
         return PlanPreview(
             target=target,
             prompt=request.prompt,
-            body=session.turns.bench.book.wire(target).encode(request),
+            body=session.turns.layouts.book.wire(target).encode(request),
             left_out=hydrated.left_out,
             warnings=(*hydrated.warnings, *self._tally.warnings),
         )

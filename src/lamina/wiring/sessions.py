@@ -31,12 +31,12 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
-from lamina.session.session import Session, start_entry
+from lamina.session.session import Session
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
-from lamina.values.entry import SessionEntry
+from lamina.values.entry import SessionEntry, start_entry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.message import ToolDefinition

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.text.lookalikes import fold_text
+from lamina.text.characters import fold_text
 from lamina.workspace.paths import PathRefused
 
 MOST_PAGES = 1_000

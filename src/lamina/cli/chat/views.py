@@ -7,7 +7,8 @@ from rich.console import ConsoleRenderable, Group
 from rich.table import Table
 from rich.text import Text
 
-from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
+from lamina.audit.recorder import RebuiltRequest, rebuild_request
+from lamina.audit.requests import list_requests
 from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.chat.item_overview import AgentItem, ItemOverview
 from lamina.cli.chat.settings import list_settings

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.values.chain import Chain
-from lamina.values.lazy_list import FrozenMap, LazyList
+from lamina.values.collections import Chain, FrozenMap, LazyList
 
 numbers = st.lists(st.integers(0, 9), max_size=6)
 keys = st.sampled_from("abcdefgh")
@@ -97,7 +96,7 @@ def test_what_cannot_be_loaded_is_tried_again_the_next_time() -> None:
 def test_chains_that_grow_from_a_deferred_one_never_change_one_that_somebody_holds(
     stem: list[int], steps: list[tuple[int, list[int], int]]
 ) -> None:
-    first: Chain[int] = Chain.deferred(LazyList(len(stem), Loader(stem)))
+    first: Chain[int] = Chain.lazy(LazyList(len(stem), Loader(stem)))
     held: list[tuple[Chain[int], tuple[int, ...]]] = [(first, tuple(stem))]
     for which, added, length in steps:
         chain, model = held[which % len(held)]
@@ -116,7 +115,7 @@ def test_chains_that_grow_from_a_deferred_one_never_change_one_that_somebody_hol
 def test_growing_a_deferred_chain_twice_gives_two_branches(
     stem: list[int], left: list[int], right: list[int]
 ) -> None:
-    base: Chain[int] = Chain.deferred(LazyList(len(stem), Loader(stem)))
+    base: Chain[int] = Chain.lazy(LazyList(len(stem), Loader(stem)))
     one, two = base.extend(left), base.extend(right)
     assert (tuple(base), tuple(one), tuple(two)) == (
         tuple(stem), tuple(stem + left), tuple(stem + right)
@@ -126,7 +125,7 @@ def test_growing_a_deferred_chain_twice_gives_two_branches(
 
 def test_appending_to_a_deferred_chain_loads_nothing() -> None:
     load = Loader(range(1_000))
-    chain: Chain[int] = Chain.deferred(LazyList(1_000, load))
+    chain: Chain[int] = Chain.lazy(LazyList(1_000, load))
     for number in range(100):
         chain = chain.extend([number])
     assert (len(chain), chain[-1], load.loaded) == (1_100, 99, [])
@@ -161,7 +160,7 @@ def grow(first: Held, steps: list[tuple[int, str, int]]) -> None:
     held = [first]
     for which, key, value in steps:
         catalogue, model = held[which % len(held)]
-        held.append((catalogue.added(key, value), added(model, key, value)))
+        held.append((catalogue.with_entry(key, value), added(model, key, value)))
         for each, expected in held:
             same(each, expected)
 
@@ -182,14 +181,14 @@ def test_growing_a_catalogue_never_changes_one_that_somebody_holds(
 def test_a_catalogue_whose_values_are_loaded_late_grows_like_any_other(
     start: dict[str, int], steps: list[tuple[int, str, int]]
 ) -> None:
-    late = FrozenMap.deferred(list(start), Loader(list(start.values())))
+    late = FrozenMap.lazy(list(start), Loader(list(start.values())))
     grow((late, dict(start)), steps)
 
 
 def test_growing_one_catalogue_twice_gives_two_that_do_not_know_of_one_another() -> None:
     base = FrozenMap({"a": 1})
-    left, right = base.added("l", 2), base.added("r", 3)
-    again = base.added("l", 4)
+    left, right = base.with_entry("l", 2), base.with_entry("r", 3)
+    again = base.with_entry("l", 4)
     assert [dict(each) for each in (base, left, right, again)] == [
         {"a": 1}, {"a": 1, "l": 2}, {"a": 1, "r": 3}, {"a": 1, "l": 4}
     ]  # fmt: skip
@@ -197,16 +196,16 @@ def test_growing_one_catalogue_twice_gives_two_that_do_not_know_of_one_another()
 
 def test_setting_a_key_anew_leaves_the_older_catalogue_its_value() -> None:
     base = FrozenMap({"a": 1, "b": 2})
-    anew = base.added("a", 3)
+    anew = base.with_entry("a", 3)
     assert (base["a"], anew["a"], list(anew)) == (1, 3, ["b", "a"])
     assert len(anew) == 2
 
 
 def test_adding_to_a_catalogue_and_asking_for_a_key_loads_nothing() -> None:
     load = Loader(range(500))
-    catalogue = FrozenMap.deferred([f"k{number}" for number in range(500)], load)
+    catalogue = FrozenMap.lazy([f"k{number}" for number in range(500)], load)
     for number in range(50):
-        catalogue = catalogue.added(f"new{number}", number)
+        catalogue = catalogue.with_entry(f"new{number}", number)
     assert "k7" in catalogue
     assert "k500" not in catalogue
     assert len(list(catalogue)) == 550
@@ -220,22 +219,22 @@ def test_a_catalogue_may_grow_while_somebody_goes_through_it() -> None:
     seen = []
     for key in catalogue:
         seen.append(key)
-        grown = grown.added(key * 2, 0)
+        grown = grown.with_entry(key * 2, 0)
     assert seen == ["a", "b"]
     assert list(grown) == ["a", "b", "aa", "bb"]
 
 
-@pytest.mark.parametrize("make", [FrozenMap, lambda: FrozenMap.deferred([], Loader([]))])
+@pytest.mark.parametrize("make", [FrozenMap, lambda: FrozenMap.lazy([], Loader([]))])
 def test_the_empty_catalogue_lends_its_table_to_nobody(
     make: Callable[[], FrozenMap[str, int]],
 ) -> None:
     empty = make()
-    one, two = empty.added("a", 1), empty.added("b", 2)
+    one, two = empty.with_entry("a", 1), empty.with_entry("b", 2)
     assert (dict(empty), dict(one), dict(two)) == ({}, {"a": 1}, {"b": 2})
 
 
 def test_a_catalogue_is_equal_to_any_mapping_of_the_same() -> None:
-    late = FrozenMap.deferred(["a", "b"], Loader([1, 2]))
+    late = FrozenMap.lazy(["a", "b"], Loader([1, 2]))
     assert late == FrozenMap({"b": 2, "a": 1}) == {"a": 1, "b": 2}
     assert late != {"a": 1}
     assert late != FrozenMap({"a": 1, "b": 3})

@@ -1,0 +1,121 @@
+"""History: where it is cut at its own limits, and what stands for the messages that go.
+
+Law: a summary stands for messages that go, and what goes is reported.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lamina.assembly.truncation import shorten_text
+from lamina.compaction import (
+    NOTICE,
+    TouchedFiles,
+    choose_cut,
+    extract_summary,
+    find_cuts,
+    last_turns_start,
+    merge_files,
+    touched_files,
+)
+from lamina.journal import SUMMARY_ID, State
+from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.values.message import Message
+from lamina.values.prompt import total_tokens
+from lamina.values.request import LeftOut
+
+# How much of a question stays when its own turn is cut in the middle.
+QUESTION_TOKENS = 2_000
+UNDER_WAY = "The question that is being worked on:"
+
+
+def files_gone(state: State, dropped: Sequence[Message]) -> TouchedFiles:
+    """The files of messages that go, and of all that went before."""
+    known = TouchedFiles(read=state.read_files, modified=state.modified_files)
+    return merge_files(known, touched_files(dropped))
+
+
+def next_question(messages: Sequence[Message], cut: int) -> int:
+    """The first cut from `cut` on behind which a user's message stands, or nothing."""
+    later = (each for each in find_cuts(messages) if each >= cut)
+    return next(
+        (each for each in later if each == len(messages) or messages[each].role == "user"), cut
+    )
+
+
+class HistoryCut(Struct, frozen=True, kw_only=True):
+    """Where history begins from now on, and what room its summary has."""
+
+    first_kept: int
+    summary_room: int | None = None
+
+
+def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
+    """The cut that is due if history is over one of its own limits."""
+    settings, cached = state.settings, state.envelope.cached
+    if settings.history == "strip":
+        start = last_turns_start(cached.since(0), settings.strip_after_turns)
+        if start > 0:
+            return HistoryCut(first_kept=last_turns_start(cached.since(0), settings.strip_turns))
+    most = settings.history_messages
+    if most is not None and len(cached) > most:
+        # One message is the summary's.
+        keep = max(0, int(most * settings.prune_to) - 1)
+        first_kept = choose_cut(cached.since(0), [1] * len(cached), keep)
+        return HistoryCut(first_kept=first_kept, summary_room=None if most else 0)
+    tokens = settings.history_tokens
+    if tokens is not None and _history_tokens(state, assembler) > tokens:
+        goal = int(tokens * settings.prune_to)
+        summary = min(settings.summary_tokens, goal // 2)
+        sizes = assembler.message_sizes(cached.since(0))
+        first_kept = choose_cut(cached.since(0), sizes, goal - summary)
+        return HistoryCut(first_kept=first_kept, summary_room=summary)
+    return None
+
+
+def _history_tokens(state: State, assembler: Assembler) -> int:
+    """L4 without the items that stand in it; from running totals, so it costs nothing."""
+    prompt = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+    in_place = sum(
+        assembler.item_tokens(state.items[item, version])
+        for item, standing in state.standing.items()
+        if not standing.in_library
+        for version in standing.versions
+    )
+    return total_tokens(prompt.history) - in_place
+
+
+def splits_turn(state: State, after: int, first_kept: int) -> bool:
+    return state.turn_start is not None and after <= state.turn_start < first_kept
+
+
+def summarise(
+    state: State,
+    dropped: Sequence[Message],
+    assembler: Assembler,
+    *,
+    split: bool,
+    room: int | None = None,
+) -> str:
+    """What stands for `dropped`; nothing if not even the notice fits into `room`. The question of
+    a turn that is cut in the middle comes first, and stays whatever the room."""
+    question = ""
+    if split:
+        kept = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+        question = f"{UNDER_WAY}\n{kept}"
+    limit = state.settings.summary_tokens
+    if room is not None:
+        limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
+        if limit < assembler.count_text(NOTICE):
+            return question
+    carried = "\n".join(message.text for message in dropped if message.id == SUMMARY_ID)
+    rest = [message for message in dropped if message.id != SUMMARY_ID]
+    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
+    return f"{summary}\n\n{question}" if question else summary
+
+
+def report_history(dropped: Sequence[Message], assembler: Assembler) -> LeftOut:
+    tokens = sum(assembler.message_sizes(dropped))
+    what = f"messages {dropped[0].id}..{dropped[-1].id}"
+    detail = f"{len(dropped)} earlier messages ({tokens:,} tokens) gave way to a summary"
+    return LeftOut(what=what, reason="history", detail=detail, tokens=tokens)

@@ -1,0 +1,135 @@
+"""The requests of a journal, in order of writing: listed, numbered and found. None is rebuilt."""
+
+from collections.abc import Mapping, Sequence
+from re import fullmatch
+
+from msgspec import Struct
+
+from lamina.errors import UnknownSession
+from lamina.journal import Journal, path_to
+from lamina.values.entry import Entry, LeaveEntry, MessageEntry, ReplyEntry, RequestEntry
+
+
+class ListedRequest(Struct, frozen=True, kw_only=True):
+    """One request with what came of it. `number` counts requests in order of writing, from 1."""
+
+    number: int
+    request: RequestEntry
+    reply: ReplyEntry | None = None
+    answer: MessageEntry | None = None
+    # Whether it is on the active path, and whether the session goes on with it.
+    active: bool = True
+    open: bool = False
+
+
+class RequestList(Struct, frozen=True, kw_only=True):
+    """All requests of a journal in order of writing, on every branch."""
+
+    listed: tuple[ListedRequest, ...]
+    # The number of each by the id of its entry.
+    numbers: Mapping[str, int]
+    # Requests that replies answer and that cannot be read.
+    lost: tuple[str, ...] = ()
+
+    def by_id(self, entry: str | None) -> ListedRequest | None:
+        number = self.numbers.get(entry or "")
+        return self.listed[number - 1] if number else None
+
+
+def list_requests(journal: Journal) -> RequestList:
+    """Every request of the journal; nothing is rebuilt."""
+    entries = journal.entries
+    requests = [entry for entry in entries.values() if isinstance(entry, RequestEntry)]
+    replies: dict[str, ReplyEntry] = {}
+    answers: dict[str, MessageEntry] = {}
+    for entry in entries.values():
+        if isinstance(entry, ReplyEntry):
+            replies[entry.request] = entry
+        elif isinstance(entry, MessageEntry) and entry.message.role == "assistant":
+            answers.setdefault(_asked_by(entry, entries), entry)
+    active = path_to(journal.leaf, entries)
+    on_path = {entry.id for entry in active}
+    waiting = waiting_request(active)
+    numbers = {request.id: number for number, request in enumerate(requests, 1)}
+    return RequestList(
+        numbers=numbers,
+        listed=tuple(
+            ListedRequest(
+                number=numbers[request.id],
+                request=request,
+                reply=replies.get(request.id),
+                answer=answers.get(request.id),
+                active=request.id in on_path,
+                open=request.id == waiting,
+            )
+            for request in requests
+        ),
+        lost=tuple(request for request in replies if request not in numbers),
+    )
+
+
+def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
+    """The request that an answer is to: what a person did meanwhile may stand between them."""
+    at = entries.get(answer.parent or "")
+    while at is not None and not isinstance(at, RequestEntry | MessageEntry):
+        at = entries.get(at.parent or "")
+    return at.id if isinstance(at, RequestEntry) else ""
+
+
+def waiting_request(path: Sequence[Entry]) -> str:
+    """The request that waits for its answer at the end of a path."""
+    for entry in reversed(path):
+        if isinstance(entry, RequestEntry):
+            return entry.id
+        if isinstance(entry, MessageEntry | ReplyEntry | LeaveEntry):
+            break
+    return ""
+
+
+def find_request(requests: RequestList, wanted: str) -> ListedRequest:
+    """The request that a person means: by its number, from the end if that is negative, `last`,
+    or by the id of its entry or of what answered it.
+
+    Raises:
+        UnknownSession: there is no such request.
+    """
+    listed = requests.listed
+    for request in listed:
+        own = (request.request, request.answer, request.reply)
+        if wanted in [entry.id for entry in own if entry]:
+            return request
+    if not listed:
+        raise UnknownSession("the session has no requests that could be shown")
+    if wanted == "last":
+        return listed[-1]
+    near = [request for request in listed if request.request.id.lstrip("0") == wanted.lstrip("0")]
+    # With zeros in front it is the id of an entry.
+    number = int(wanted) if fullmatch(r"-?[1-9][0-9]{0,11}", wanted) else 0
+    if near and not number:
+        return near[0]
+    if number and -len(listed) <= number <= len(listed):
+        return listed[number - 1 if number > 0 else number]
+    has = f"{len(listed):,} request{'s' * (len(listed) > 1)}"
+    raise UnknownSession(
+        f"no request {wanted!r}: the session has {has}, numbered from 1; -1 or 'last' is the last "
+        f"one, an entry's id works as well, and --requests lists them"
+    )
+
+
+def recorded_digests(
+    request: RequestEntry, known: Mapping[str, RequestEntry]
+) -> tuple[str | None, ...]:
+    """The digest of every segment in wire order, from the deltas in the journal; None where the
+    request that holds it is lost."""
+    need = request.kept + len(request.digests)
+    parts: list[Sequence[str | None]] = []
+    seen: set[str] = set()
+    at: RequestEntry | None = request
+    while need and at is not None and at.id not in seen:
+        seen.add(at.id)
+        kept = min(at.kept, need)
+        parts.append(at.digests[: need - kept])
+        need = kept
+        at = known.get(at.base or "")
+    parts.append([None] * need)
+    return tuple(digest for part in reversed(parts) for digest in part)

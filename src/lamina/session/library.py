@@ -1,0 +1,133 @@
+"""What a person does with the library of a session: items are pinned, laid down, forgotten."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from lamina.assembly.boundary import consolidate
+from lamina.assembly.page import Page
+from lamina.errors import UsageError
+from lamina.notes.names import NoteNames
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
+from lamina.sources.attachments import Attachable, AttachmentReader
+from lamina.sources.changes import LibraryChange, bring_up_to_date, compare_library
+from lamina.values.entry import ForgetEntry, ItemEntry, PinEntry
+from lamina.values.item import Item, ItemId, key_of
+from lamina.values.patch import Display, ItemLay, Patch, PatchOp
+from lamina.values.request import LeftOut
+
+
+async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> bool:
+    """Pins an item. False if it was pinned.
+
+    Raises:
+        UsageError: it cannot be read, or is no single item.
+    """
+    attachments = await reader.read(what, record.state)
+    if not attachments.attachments:
+        left_out = attachments.left_out
+        raise UsageError(
+            f"cannot pin: {left_out[0].detail if left_out else 'there is nothing to pin'}"
+        )
+    # What comes along with it does so every turn, and is worth what it is worth.
+    item = attachments.attachments[0].item
+    if item.kind in ("folder", "tag"):
+        raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
+    if item.id in record.state.pinned:
+        return False
+    page = record.page()
+    _keep_item(page, item)
+    page.write(PinEntry, item=item.id, version=item.version)
+    await record.keep(page.written, page.state)
+    return True
+
+
+async def lay(
+    record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
+) -> tuple[LeftOut, ...]:
+    """Lays items down; gives back what could not be had."""
+    page = record.page()
+    missing: list[LeftOut] = []
+    ops: list[PatchOp] = []
+    for what in attach:
+        attachments = await reader.read(what, record.state)
+        missing += attachments.left_out
+        for item in (attachment.item for attachment in attachments.attachments):
+            _keep_item(page, item)
+            standing = page.state.standing.get(item.id)
+            op = ItemLay(item=item.id, version=item.version)
+            if not (standing and standing.current == item.version) and op not in ops:
+                ops.append(op)
+    if ops:
+        title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
+        page.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
+    await record.keep(page.written, page.state)
+    return tuple(missing)
+
+
+async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+    """What stands and is no longer as the workspace has it."""
+    comparisons = await compare_library(record.state, reader)
+    return tuple(comparison.change for comparison in comparisons)
+
+
+async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+    """Brings what stands up to date; gives what changed."""
+    comparisons = await compare_library(record.state, reader, keep=True)
+    page = record.page()
+    bring_up_to_date(page, comparisons)
+    await record.keep(page.written, page.state)
+    return tuple(comparison.change for comparison in comparisons)
+
+
+async def unpin(record: Record, what: str) -> bool:
+    return await _mark(record, what, record.state.pinned, PinEntry, pinned=False)
+
+
+async def forget(record: Record, what: str) -> bool:
+    standing = [item for item in record.state.standing if item not in record.state.forgotten]
+    return await _mark(record, what, standing, ForgetEntry)
+
+
+async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
+    """Rebuilds the library. False if nothing would change.
+
+    Raises:
+        UsageError: there is no reason.
+    """
+    if not reason.strip():
+        raise UsageError("consolidating moves bytes already sent: give a reason")
+    page, settings = record.page(), record.state.settings
+    target = layouts.choose(None, settings)
+    consolidate(page, layouts.assembler_for(target, settings.promotion), reason)
+    await record.keep(page.written, page.state)
+    return bool(page.written)
+
+
+async def _mark(
+    record: Record, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
+) -> bool:
+    """Writes an entry about each item that is meant. False if there is none."""
+    items = _find_items(what, among)
+    if not items:
+        return False
+    page = record.page()
+    for item in items:
+        page.write(kind, item=item, **fields)
+    await record.keep(page.written, page.state)
+    return True
+
+
+def _keep_item(page: Page, item: Item) -> None:
+    if (item.id, item.version) not in page.state.items:
+        page.write(ItemEntry, item=item)
+
+
+def _find_items(what: str, among: Iterable[ItemId]) -> list[ItemId]:
+    """The items that are meant: by id, by path or name, or by the one name that fits."""
+    items = list(among)
+    exact = [item for item in items if what in (item, key_of(item))]
+    if exact:
+        return exact
+    meant = NoteNames(map(key_of, items)).resolve(what).path
+    return [item for item in items if key_of(item) == meant]

@@ -1,0 +1,93 @@
+"""Replies: an answer is written down with what it cost, and ends its turn.
+
+Law: once the answer is kept, what goes wrong is written down and reported, and takes nothing away.
+"""
+
+from msgspec import Struct
+
+from lamina.codec import mend_text
+from lamina.errors import LaminaError
+from lamina.journal import awaits_results
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
+from lamina.session.compactor import Compactions, compaction_warnings
+from lamina.sources.hook_runs import run_context_hooks, run_message_hooks
+from lamina.sources.hooks import Hooks
+from lamina.values.entry import PROBLEM, CustomEntry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.message import Message
+from lamina.values.prompt import Prompt
+from lamina.values.request import CacheVerdict
+from lamina.values.wire import Reply
+
+# How much there must be to read before an index pays.
+INDEX_BYTES = 1 << 16
+
+
+class CommitOutcome(Struct, frozen=True, kw_only=True):
+    """A reply once it is committed."""
+
+    message: Message
+    verdict: CacheVerdict
+    warnings: tuple[str, ...] = ()
+
+
+class Replies:
+    """Commits the replies of one session."""
+
+    def __init__(
+        self, record: Record, layouts: Layouts, hooks: Hooks, compactions: Compactions
+    ) -> None:
+        self._record = record
+        self._layouts = layouts
+        self._hooks = hooks
+        self._compactions = compactions
+
+    async def commit(
+        self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool
+    ) -> CommitOutcome:
+        """Appends the answer and what it cost; ends the turn, unless calls wait or `end` is off."""
+        record, state = self._record, self._record.state
+        record.require_open(request)
+        verdict = self._layouts.judge(state, request, reply)
+        page = record.page()
+        message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
+        message, warnings = await run_message_hooks(self._hooks, record.id, message, state.envelope)
+        page.write(MessageEntry, message=message, interrupted=not reply.complete)
+        page.write(
+            ReplyEntry,
+            request=request.id,
+            usage=reply.usage,
+            stop=reply.stop,
+            model=reply.model,
+            verdict=verdict,
+            warnings=warnings,
+            provider_id=reply.id,
+            missed=reply.missed,
+        )
+        await record.keep(page.written, page.state)
+        self._layouts.remember(request, prompt, state)
+        if end and not awaits_results(record.state):
+            warnings += await self._end_turn(request, message)
+        await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
+        return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
+
+    async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
+        """What hooks make of a turn that is over, and compaction if it is due."""
+        record = self._record
+        page = record.page()
+        try:
+            await run_context_hooks(
+                self._hooks, "turn_end", page, target=request.target, message=answer
+            )
+            await record.keep(page.written, page.state)
+            target = self._layouts.book.find(request.target)
+            promotion = record.state.settings.promotion
+            page = record.page()
+            compacted = await self._compactions.if_due(page, target, promotion, at_end=True)
+            if compacted and compacted.changed:
+                await self._compactions.keep(page)
+            return compaction_warnings(compacted)
+        except LaminaError as error:
+            problem = {"where": "turn_end", "problem": mend_text(str(error))}
+            await record.write(CustomEntry, kind=PROBLEM, data=problem)
+            return (f"after the turn: {error}",)

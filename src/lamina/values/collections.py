@@ -1,0 +1,197 @@
+"""Frozen collections that grow in constant time, and lists that are loaded when looked at.
+
+Laws: growing never changes what someone else holds. Chains, and maps, that grew from one another
+share one buffer, so a session of 100,000 messages costs one pointer per turn, not a copy; only
+growing one that was already extended elsewhere (a branch) copies the pointers. Whether a value was
+loaded yet cannot be told from outside, only from the time it takes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, Generic, TypeVar, overload
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+# One lock for all chains, one for all maps: held for an append of a few pointers.
+_chain_lock = Lock()
+_map_lock = Lock()
+_unloaded: Any = object()
+
+
+class LazyList(Generic[T]):
+    """A list that begins with `length` values which `load` gives by position. `origin` is whatever
+    they are loaded from, for those who want to write the list down again."""
+
+    __slots__ = ("_load", "_values", "base", "origin")
+
+    def __init__(self, length: int, load: Callable[[int], T], origin: object = None) -> None:
+        self.base = length
+        self.origin = origin
+        self._load = load
+        self._values: list[Any] = [_unloaded] * length
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self._values)))]
+        if index < 0:
+            index += len(self._values)
+            if index < 0:
+                raise IndexError(index)
+        value = self._values[index]
+        if value is _unloaded:
+            value = self._values[index] = self._load(index)
+        loaded: T = value
+        return loaded
+
+    def extend(self, values: Iterable[T]) -> None:
+        self._values.extend(values)
+
+
+class Chain(Generic[T]):
+    __slots__ = ("_buffer", "_length")
+
+    def __init__(self, values: Iterable[T] = ()) -> None:
+        self._buffer: list[T] | LazyList[T] = list(values)
+        self._length = len(self._buffer)
+
+    @classmethod
+    def lazy(cls, buffer: LazyList[T]) -> "Chain[T]":
+        """A chain whose older values are loaded when they are looked at."""
+        return cls._view(buffer, len(buffer))
+
+    @property
+    def origin(self) -> LazyList[T] | None:
+        """What the older values are loaded from, if they are."""
+        return self._buffer if isinstance(self._buffer, LazyList) else None
+
+    @classmethod
+    def _view(cls, buffer: list[T] | LazyList[T], length: int) -> "Chain[T]":
+        chain = cls.__new__(cls)
+        chain._buffer = buffer
+        chain._length = length
+        return chain
+
+    def extend(self, values: Iterable[T]) -> "Chain[T]":
+        """The chain with `values` after its end; this one stays as it is."""
+        added = tuple(values)
+        if not added:
+            return self
+        with _chain_lock:
+            buffer = self._buffer
+            # The empty chain is a default value that everyone shares: it never lends its buffer.
+            if len(buffer) != self._length or not self._length:
+                buffer = buffer[: self._length]
+            buffer.extend(added)
+        return self._view(buffer, self._length + len(added))
+
+    def until(self, length: int) -> "Chain[T]":
+        """The first `length` elements, sharing this chain's buffer."""
+        if length >= self._length:
+            return self
+        return self._view(self._buffer, max(0, length))
+
+    def shared_with(self, other: "Chain[T]") -> int:
+        """How many leading elements are the same objects because the buffer is the same."""
+        return min(self._length, other._length) if self._buffer is other._buffer else 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> T:
+        if index < 0:
+            index += self._length
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        return self._buffer[index]
+
+    def since(self, start: int) -> tuple[T, ...]:
+        if start < 0:
+            start = max(0, start + self._length)
+        return tuple(self._buffer[start : self._length])
+
+    def __iter__(self) -> Iterator[T]:
+        # By position: the buffer may grow under us, this chain does not.
+        buffer = self._buffer
+        for index in range(self._length):
+            yield buffer[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Chain):
+            return NotImplemented
+        if self._buffer is other._buffer and self._length == other._length:
+            return True
+        return self._length == other._length and self.since(0) == other.since(0)
+
+    def __hash__(self) -> int:
+        return hash((Chain, self._length))
+
+    def __repr__(self) -> str:
+        return f"Chain(<{self._length}>)"
+
+
+class FrozenMap(Mapping[K, T]):
+    """A frozen mapping that grows in constant time: maps that grew from one another share
+    one table, and each sees as much of it as was there when it was made."""
+
+    __slots__ = ("_length", "_table")
+
+    def __init__(self, entries: Mapping[K, T] | None = None) -> None:
+        self._table: _Table[K, T] = _Table(entries or {})
+        self._length = len(self._table.places)
+
+    @classmethod
+    def lazy(cls, keys: Sequence[K], load: Callable[[int], T]) -> "FrozenMap[K, T]":
+        """A map of `keys` whose values `load` gives by position."""
+        lazy_map = cls()
+        lazy_map._table.places = {key: place for place, key in enumerate(keys)}
+        lazy_map._table.values = LazyList(len(keys), load)
+        lazy_map._length = len(keys)
+        return lazy_map
+
+    def with_entry(self, key: K, value: T) -> "FrozenMap[K, T]":
+        """The map with one more entry; this one stays as it is."""
+        with _map_lock:
+            table = self._table
+            if len(table.places) != self._length or key in table.places or not self._length:
+                # Someone else went on from here, or the key is set anew: a table of its own.
+                table = _Table({each: self[each] for each in self if each != key})
+            table.places[key] = len(table.values)
+            table.values.extend((value,))
+        grown = FrozenMap.__new__(FrozenMap)
+        grown._table, grown._length = table, len(table.places)
+        return grown
+
+    def __getitem__(self, key: K) -> T:
+        place = self._table.places[key]
+        if place >= self._length:
+            raise KeyError(key)
+        return self._table.values[place]
+
+    def __contains__(self, key: object) -> bool:
+        return self._table.places.get(key, self._length) < self._length  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[K]:
+        # The table may grow under us, this map does not.
+        yield from list(self._table.places)[: self._length]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"FrozenMap(<{self._length}>)"
+
+
+class _Table(Generic[K, T]):
+    __slots__ = ("places", "values")
+
+    def __init__(self, entries: Mapping[K, T]) -> None:
+        self.places: dict[K, int] = {key: place for place, key in enumerate(entries)}
+        self.values: list[T] | LazyList[T] = list(entries.values())
