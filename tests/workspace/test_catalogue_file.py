@@ -166,7 +166,7 @@ def test_while_another_process_writes_nothing_is_lost_but_time(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(kept)
-    monkeypatch.setattr(catalogue_file, "PATIENCE", 0.01)
+    monkeypatch.setattr(catalogue_file, "LOCK_SECONDS", 0.01)
     file = CatalogueFile(kept)
     with closing(sqlite3.connect(kept, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

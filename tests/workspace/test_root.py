@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.errors import UsageError
-from lamina.workspace.paths import LONGEST_PATH, clean_path, is_hidden
-from lamina.workspace.root import FileChanged, PathRefused, PathTaken, Root
+from lamina.workspace.paths import (
+    LONGEST_PATH,
+    FileChanged,
+    PathRefused,
+    PathTaken,
+    clean_path,
+    is_hidden,
+)
+from lamina.workspace.root import Root
 
 
 def put(folder: Path, *paths: str) -> None:

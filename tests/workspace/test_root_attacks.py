@@ -13,7 +13,8 @@ from tests.workspace.witness import audited, strays, watched
 
 from lamina.errors import UsageError
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.root import PathRefused, Root
+from lamina.workspace.paths import PathRefused
+from lamina.workspace.root import Root
 
 SECRET = "the secret outside"
 

@@ -21,7 +21,7 @@ def read_json(text: str, path: str, notes: ProblemList) -> Field:
     """The value that a text holds.
 
     Raises:
-        Unreadable: it is no JSON.
+        UnreadableText: it is no JSON.
     """
     if len(text) > MOST_CHARACTERS:
         problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"

@@ -33,7 +33,7 @@ def read_yaml(text: str, path: str, notes: ProblemList, first_line: int = 1) -> 
     """The one document of a text that begins at a line of its file; None if it is empty.
 
     Raises:
-        Unreadable: it is no YAML, or refused.
+        UnreadableText: it is no YAML, or refused.
     """
     import yaml
 

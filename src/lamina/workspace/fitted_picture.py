@@ -90,7 +90,7 @@ def fit_picture(data: bytes, named: str = "") -> FittedPicture:
     the media type that its name promises.
 
     Raises:
-        Refused: it is no picture, or one that cannot be converted.
+        PathRefused: it is no picture, or one that cannot be converted.
     """
     kind = kind_of_picture(data)
     width, height = picture_size(data)

@@ -117,7 +117,7 @@ class Gatherer:
         """The one file that a name means.
 
         Raises:
-            Refused: there is none, or more than one.
+            PathRefused: there is none, or more than one.
         """
         is_folder = not beside and self._is(stat.S_ISDIR, name)
         if not beside:

@@ -31,7 +31,7 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
     """The file at `path`; a `hidden` one if a person named it.
 
     Raises:
-        Refused: it is not there, may not be opened, or cannot be read.
+        PathRefused: it is not there, may not be opened, or cannot be read.
     """
     kind = kind_of_file(path)
     data, status = root.read(path, MAX_BYTES, hidden=hidden)

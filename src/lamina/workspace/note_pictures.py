@@ -67,7 +67,7 @@ def picture_of(data: bytes, media_type: str = "") -> tuple[Picture, bytes]:
     What its name promised (`media_type`) is only told where the bytes are something else.
 
     Raises:
-        Refused: it is no picture, or one that cannot be converted.
+        PathRefused: it is no picture, or one that cannot be converted.
     """
     fitted = fit_picture(data, media_type)
     return fitted.picture, fitted.data
@@ -151,7 +151,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
         """A picture in the form in which it is sent, if it may join those that were found.
 
         Raises:
-            Refused: it cannot be had, or there are enough.
+            PathRefused: it cannot be had, or there are enough.
         """
         if len(found) == MAX_PICTURES:
             raise PathRefused("refused", f"a note may bring {MAX_PICTURES} pictures")

@@ -53,7 +53,7 @@ def clean_path(reference: str) -> PurePosixPath:
     """A reference as a path inside the workspace.
 
     Raises:
-        Refused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
+        PathRefused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
             character, or empty.
     """
     if not is_sayable(reference) or "\0" in reference:

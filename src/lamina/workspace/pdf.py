@@ -60,7 +60,7 @@ def read_pdf(
     """The text of the PDF in `data`. Blocks: call it in a thread.
 
     Raises:
-        Refused: it is locked or damaged, has no text, or there is nothing to read it with.
+        PathRefused: it is locked or damaged, has no text, or there is nothing to read it with.
     """
     ended = _run(data, most_pages, most_characters, most_seconds)
     first = ended.lines[0] if ended.lines else {}

@@ -52,7 +52,7 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
     """Searches a folder, or one file.
 
     Raises:
-        Refused: there is no such file or folder.
+        PathRefused: there is no such file or folder.
         UsageError: what is searched for cannot be.
     """
     _check(search)
