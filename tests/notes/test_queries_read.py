@@ -11,8 +11,8 @@ from inline_snapshot import snapshot
 from tests.strategies import thorough
 
 from lamina.errors import QueryError, UsageError
-from lamina.notes.query.cache import ParsedQuery, parse_query, spell_query
-from lamina.notes.query.parser import MOST_DEEP
+from lamina.notes.query.expression_parser import MOST_DEEP
+from lamina.notes.query.parser import parse_query
 from lamina.notes.query.syntax import (
     ARGUMENT_COUNTS,
     Column,
@@ -27,6 +27,7 @@ from lamina.notes.query.syntax import (
     ListLiteral,
     Negation,
     Operator,
+    ParsedQuery,
     Property,
     QueryCall,
     QuerySource,
@@ -36,6 +37,7 @@ from lamina.notes.query.syntax import (
     SourceNegation,
     TagSource,
     Value,
+    spell_query,
 )
 
 

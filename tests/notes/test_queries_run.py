@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_values, thorough
 
-from lamina.notes.query.cache import parse_query, render_query, run_query
+from lamina.notes.query.cache import render_query
+from lamina.notes.query.evaluator import run_query
+from lamina.notes.query.parser import parse_query
 from lamina.notes.query.value_order import key_of
 from lamina.values.note import Note
 

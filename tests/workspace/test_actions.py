@@ -12,7 +12,8 @@ from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
 from lamina.tools.functions import FunctionTool
-from lamina.workspace.file_actions.actions import WORKSPACE_PERSONA, FileActions
+from lamina.workspace.file_actions.actions import FileActions
+from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
 from lamina.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
 from lamina.workspace.root import Root
 

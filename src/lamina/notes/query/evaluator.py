@@ -8,11 +8,10 @@ asked note by note, so the time is that of the notes.
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from operator import ge, gt, le, lt
-from typing import Any, Literal, assert_never
-
-from msgspec import Struct
+from typing import Any, assert_never
 
 from lamina.notes.names import NOTE_SUFFIX, NoteNames, is_in_folder, split_link, tag_matches
+from lamina.notes.query.result import QueryGroup, QueryResult, QueryRow
 from lamina.notes.query.syntax import (
     Comparison,
     Conjunction,
@@ -55,48 +54,20 @@ _Ask = Callable[[Note], Any]
 _Test = Callable[[Note], bool]
 
 
-class QueryRow(Struct, frozen=True):
-    """A note that the query means, and what is shown of it, column by column."""
-
-    path: str
-    cells: tuple[Any, ...]
-
-
-class QueryGroup(Struct, frozen=True, kw_only=True):
-    """Notes that have one value in common. `size` counts those that are not shown, too."""
-
-    key: Any = None
-    size: int
-    rows: tuple[QueryRow, ...]
-
-
-class QueryResult(Struct, frozen=True, kw_only=True):
-    """What a query came to. `heads` are the columns' names, without that of the group; without
-    GROUP BY all is one group. `fits` counts all notes that the query means."""
-
-    shape: Literal["list", "table"]
-    with_id: bool
-    heads: tuple[str, ...]
-    group_head: str | None = None
-    groups: tuple[QueryGroup, ...] = ()
-    fits: int = 0
-    warnings: tuple[str, ...] = ()
-
-
 def run_query(parsed: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryResult:
     """What the query means, if it stands in the note `at`."""
-    holding = _Holding(notes, at)
+    context = _QueryContext(notes, at)
     found: Iterable[Note] = sorted(notes, key=lambda note: note.path)
     if parsed.source is not None:
-        found = filter(holding.source(parsed.source), found)
+        found = filter(context.source(parsed.source), found)
     if parsed.where is not None:
-        asked = holding.ask(parsed.where)
+        asked = context.ask(parsed.where)
         found = (note for note in found if is_truthy(asked(note)))
     ordered = list(found)
     for sort_key in reversed(parsed.sort):
-        ordered = _sort(ordered, sort_key, holding)
-    grouped = _group(ordered, parsed, holding)
-    columns = tuple(holding.ask(column.shown) for column in parsed.columns)
+        ordered = _sort(ordered, sort_key, context)
+    grouped = _group(ordered, parsed, context)
+    columns = tuple(context.ask(column.shown) for column in parsed.columns)
     return QueryResult(
         shape=parsed.shape,
         with_id=parsed.with_id,
@@ -104,13 +75,13 @@ def run_query(parsed: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryRe
         group_head=None if parsed.group is None else parsed.group.head,
         groups=_fill(grouped, columns, MOST_SHOWN if parsed.limit is None else parsed.limit),
         fits=len(ordered),
-        warnings=tuple(dict.fromkeys(holding.warnings)),
+        warnings=tuple(dict.fromkeys(context.warnings)),
     )
 
 
-def _sort(notes: list[Note], sort_key: SortKey, holding: "_Holding") -> list[Note]:
+def _sort(notes: list[Note], sort_key: SortKey, context: "_QueryContext") -> list[Note]:
     """Ordered by one key, else as they were; null comes last in both directions."""
-    keyed_by = holding.key(sort_key.by)
+    keyed_by = context.key(sort_key.by)
     keyed = [(keyed_by(note), note) for note in notes]
     some = [pair for pair in keyed if pair[0] != NULL_KEY]
     # A reversed sort keeps equal ones in their order, too.
@@ -119,12 +90,12 @@ def _sort(notes: list[Note], sort_key: SortKey, holding: "_Holding") -> list[Not
 
 
 def _group(
-    notes: list[Note], parsed: ParsedQuery, holding: "_Holding"
+    notes: list[Note], parsed: ParsedQuery, context: "_QueryContext"
 ) -> list[tuple[Any, list[Note]]]:
     """Notes by what they have in common, with the value as the first of them spells it."""
     if parsed.group is None:
         return [(None, notes)]
-    asked = holding.ask(parsed.group.shown)
+    asked = context.ask(parsed.group.shown)
     groups: dict[ValueKey, tuple[Any, list[Note]]] = {}
     for note in notes:
         value = asked(note)
@@ -145,8 +116,9 @@ def _fill(
     return tuple(groups)
 
 
-class _Holding:
-    """Where a query stands and what it is asked of; makes its parts into functions of a note."""
+class _QueryContext:
+    """The note a query stands in and the notes it is about; turns its parts into functions of a
+    note."""
 
     def __init__(self, notes: Sequence[Note], at: str) -> None:
         self._notes = notes
@@ -158,7 +130,7 @@ class _Holding:
         return next((note for note in self._notes if note.path == self._at), None)
 
     @cached_property
-    def _shelf(self) -> NoteNames:
+    def _names(self) -> NoteNames:
         aliases = {note.path: note.aliases for note in self._notes if note.aliases}
         return NoteNames((note.path for note in self._notes), aliases)
 
@@ -189,7 +161,7 @@ class _Holding:
 
     def _links_to(self, name: str) -> _Test:
         """By the note that a link means. A name that means none is looked for as it is spelled."""
-        resolved = self._shelf.resolve(name, beside=self._at) if name.strip() else None
+        resolved = self._names.resolve(name, beside=self._at) if name.strip() else None
         path = self._at if resolved is None else resolved.path
         if path is None:
             if resolved is not None and resolved.how == "ambiguous":
@@ -209,7 +181,7 @@ class _Holding:
             *(fold_case(alias.strip()) for alias in (target.aliases if target else ())),
         }
         return lambda note: any(
-            self._shelf.resolve(link, beside=note.path).path == path
+            self._names.resolve(link, beside=note.path).path == path
             for link in _links_near(note, names)
         )
 

@@ -1,4 +1,4 @@
-"""What a query came to as Markdown: a list or a table.
+"""The result of a query as Markdown: a list or a table.
 
 Laws: the same result is the same text. A value stays in its cell, whatever it holds: on one line,
 its bars escaped, cut where it is very long. What is cut or not shown is said.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from lamina.notes.query.evaluator import QueryResult
+from lamina.notes.query.result import QueryResult
 from lamina.notes.query.value_order import MOST_DEEP
 
 # Characters of a cell; what is longer is cut.
