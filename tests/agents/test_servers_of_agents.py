@@ -75,9 +75,9 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 1, "\t"]))
 def test_json_is_read_as_python_reads_it(value: Any, indent: Any) -> None:
     text = json.dumps(value, indent=indent)
-    notes = ProblemList()
-    assert read_json(text, "x.json", notes).data == json.loads(text)
-    assert notes.problems == ()
+    problems = ProblemList()
+    assert read_json(text, "x.json", problems).data == json.loads(text)
+    assert problems.all == ()
 
 
 @example("00")
