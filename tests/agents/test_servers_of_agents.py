@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.agents.files import read, said, write
 
 from lamina.agents import read_agent
+from lamina.agents.fields import UnreadableText
 from lamina.agents.json_fields import read_json
 from lamina.agents.problems import ProblemList
-from lamina.agents.yaml_fields import UnreadableText
 
 
 def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 from lamina.errors import UsageError
 from lamina.values.item import LoadedItem, Shape
 from lamina.values.request import LeftOut
+from lamina.workspace.fitted_picture import MAX_PICTURE_BYTES
 from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.item_reader import MAX_BYTES
-from lamina.workspace.note_pictures import MAX_PICTURE_BYTES, MAX_PICTURES
+from lamina.workspace.note_pictures import MAX_PICTURES
+from lamina.workspace.root import MAX_FILE_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECRET = b"outside"
@@ -178,8 +179,8 @@ def test_binary_data_is_not_text(folder: Folder, data: bytes) -> None:
 
 
 def test_a_file_at_the_limit_is_read_and_one_above_it_is_not(folder: Folder) -> None:
-    folder.put("at.md", b"a" * MAX_BYTES)
-    folder.put("above.md", b"a" * (MAX_BYTES + 1))
+    folder.put("at.md", b"a" * MAX_FILE_BYTES)
+    folder.put("above.md", b"a" * (MAX_FILE_BYTES + 1))
     assert isinstance(folder.read("at.md"), LoadedItem)
     above = left_out(folder.read("above.md"))
     assert (above.reason, above.detail) == (

@@ -81,9 +81,7 @@ class GuideSet:
 
 def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
     """A name as it can be shown and typed; empty if nothing is left of it."""
-    visible = "".join(
-        character for character in name if unicodedata.category(character) not in _UNSEEN
-    )
+    visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
     visible = unicodedata.normalize("NFC", visible).strip()
     if visible != name.strip():
         problem = f"the name {name!r} holds what cannot be seen or is composed; it is {visible!r}"

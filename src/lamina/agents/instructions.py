@@ -96,9 +96,8 @@ class Instructions:
         imports = find_imports(text)
         if len(imports) > _MOST_IMPORTS:
             line = imports[_MOST_IMPORTS][0]
-            problems.error(
-                label, f"from here on @ imports nothing: {_MOST_IMPORTS} are enough", line
-            )
+            problem = f"from here on @ imports nothing: {_MOST_IMPORTS} are enough"
+            problems.error(label, problem, line)
         for line, name in imports[:_MOST_IMPORTS]:
             target = Path(os.path.normpath(path.parent / Path(name).expanduser()))
             real = os.path.realpath(target)

@@ -92,12 +92,8 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
         problem = f"{name}: has to be one of {choices}, or an object, not {field.kind}"
         draft.problems.error(path, problem, field.line)
         return {}
-    preset_field = field.entries.get("preset")
-    settings = (
-        _preset(draft, path, name, preset_field)
-        if preset_field and preset_field.data is not None
-        else {}
-    )
+    preset = field.entries.get("preset")
+    settings = _preset(draft, path, name, preset) if preset and preset.data is not None else {}
     for key, value in field.entries.items():
         if key != "preset" and value.data is not None:
             settings |= _search_field(draft, path, key, value)

@@ -66,9 +66,8 @@ def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
         return False
     if whole is None or not whole.is_object:
         kind = whole.kind if whole else "nothing"
-        draft.problems.error(
-            label, f"has to hold 'metadata', 'settings' and the like, not {kind}", 1
-        )
+        problem = f"has to hold 'metadata', 'settings' and the like, not {kind}"
+        draft.problems.error(label, problem, 1)
         return False
     read_teamspark(draft, Sheet(whole.entries, label, draft.problems, 1))
     return True
@@ -76,10 +75,8 @@ def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
 
 def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
     metadata = sheet.sheet("metadata")
-    own_name = metadata.text("name")
-    draft.name = (
-        clean_name(own_name, sheet.path, draft.problems, metadata.line_of("name")) or draft.name
-    )
+    name, line = metadata.text("name"), metadata.line_of("name")
+    draft.name = clean_name(name, sheet.path, draft.problems, line) or draft.name
     draft.description = one_line(metadata.text("description"))
     draft.version = metadata.text("version").strip()
     _read_settings(draft, sheet.sheet("settings"))

@@ -105,16 +105,11 @@ class Approvals:
             return Toolset(
                 withheld=(WithheldTool(what="approvals", reason="invalid", detail=detail),)
             )
-        approvals = [book.tools[tool.id].approved.digest == tool.digest for tool in tools]
-        changed = [
-            tool for tool, is_approved in zip(tools, approvals, strict=True) if not is_approved
-        ]
-        return Toolset(
-            tools=tuple(
-                tool for tool, is_approved in zip(tools, approvals, strict=True) if is_approved
-            ),
-            withheld=tuple(_withhold(tool, book.tools[tool.id]) for tool in changed),
-        )
+        records = {tool.id: book.tools[tool.id] for tool in tools}
+        same = [tool for tool in tools if records[tool.id].approved.digest == tool.digest]
+        others = [tool for tool in tools if records[tool.id].approved.digest != tool.digest]
+        withheld = tuple(_withhold(tool, records[tool.id]) for tool in others)
+        return Toolset(tools=tuple(same), withheld=withheld)
 
     def _changes(self) -> tuple[ToolChange, ...]:
         return tuple(

@@ -21,7 +21,7 @@ from lamina.tools.limits import (
     MOST_CHARACTERS,
     NO_RESULT,
     cut_text,
-    failed_output,
+    fail,
     say_seconds,
 )
 from lamina.tools.names import MOST_LETTERS, is_exposable
@@ -100,15 +100,15 @@ class FunctionTool(Generic[P, R]):
         try:
             values = self._parameters.convert(arguments)
         except msgspec.ValidationError as error:
-            return failed_output(f"Wrong arguments for {self.name!r}: {error}")
+            return fail(f"Wrong arguments for {self.name!r}: {error}")
         with anyio.move_on_after(self.timeout) as scope:
             try:
                 result = await self._invoke(values, threads)
             # What a tool does wrong is its result, whatever it is; `sys.exit()` in it, too.
             except (Exception, SystemExit) as error:  # noqa: BLE001
-                return failed_output(cut_text(_say_error(error), self.max_characters))
+                return fail(cut_text(_say_error(error), self.max_characters))
         if scope.cancelled_caught:
-            return failed_output(
+            return fail(
                 f"{self.name!r} timed out after {say_seconds(self.timeout)}"
                 + ("" if self._is_async else "; it may still be running")
             )
@@ -190,7 +190,7 @@ class FunctionTools:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name not in self._tools:
-            return failed_output(f"There is no function {name!r}")
+            return fail(f"There is no function {name!r}")
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         return await self._tools[name].run(arguments, self._threads)
@@ -203,14 +203,14 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
         case None:
             return ToolOutput(text=NO_RESULT)
         case bytes() | bytearray() | memoryview():
-            return failed_output(
+            return fail(
                 f"{name!r} gave {len(result):,} bytes, which are no text; it has to return text "
                 f"or what JSON can carry"
             )
     try:
         return ToolOutput(text=cut_text(canonical_bytes(result).decode(), limit))
     except (TypeError, ValueError, OverflowError, RecursionError, InvalidText) as error:
-        return failed_output(
+        return fail(
             f"{name!r} gave a {type(result).__name__}, which JSON cannot carry ({error}); it has "
             f"to return text or what JSON can carry"
         )

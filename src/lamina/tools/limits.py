@@ -27,5 +27,5 @@ def say_seconds(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def failed_output(problem: str) -> ToolOutput:
+def fail(problem: str) -> ToolOutput:
     return ToolOutput(text=mend_text(problem), is_error=True)

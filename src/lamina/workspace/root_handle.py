@@ -16,16 +16,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from lamina.workspace.file_place import FilePlace
+from lamina.workspace.file_place import SAFE_FLAGS, FilePlace
 from lamina.workspace.paths import PathTaken, check_file, refuse_os_errors
 
-_OPEN = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
+_OPEN = os.O_RDONLY | SAFE_FLAGS | getattr(os, "O_NONBLOCK", 0)
 _OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
 
 NamedStatuses = list[tuple[str, os.stat_result]]

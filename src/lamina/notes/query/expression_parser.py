@@ -71,12 +71,12 @@ class ExpressionParser:
         operator = self._take_operator()
         if operator is None:
             return left
-        compared = Comparison(operator, left, self._read_operand())
+        comparison = Comparison(operator, left, self._read_operand())
         token = self._words.look()
         if self._take_operator() is not None:
             problem = "comparisons do not follow one another; join them by and"
             raise self._words.problem(problem, token.start)
-        return compared
+        return comparison
 
     def _take_operator(self) -> Operator | None:
         token = self._words.look()
@@ -106,10 +106,10 @@ class ExpressionParser:
         raise self._words.unexpected("a property, a value or a function", token)
 
     def _number(self, token: Token) -> int | float:
-        if sum(map(str.isdigit, token.spelled)) > MOST_DIGITS:
+        if sum(map(str.isdigit, token.spelling)) > MOST_DIGITS:
             problem = f"a number has at most {MOST_DIGITS} digits"
             raise self._words.problem(problem, token.start)
-        return float(token.spelled) if "." in token.spelled else int(token.spelled)
+        return float(token.spelling) if "." in token.spelling else int(token.spelling)
 
     def _read_word(self, token: Token) -> Expression:
         word = token.value
@@ -131,7 +131,7 @@ class ExpressionParser:
                 return self._read_this(token)
         if word == "group" and self._words.look().value == "by":
             raise self._words.unexpected("something in front of GROUP BY", token)
-        return Property((token.spelled, *self._read_steps()))
+        return Property((token.spelling, *self._read_steps()))
 
     def _read_this(self, token: Token) -> Expression:
         before = self._words.at
@@ -161,7 +161,7 @@ class ExpressionParser:
                 token = self._words.take()
                 if token.kind != "word":
                     raise self._words.unexpected('a name behind the dot, or ["name"]', token)
-                names.append(token.spelled)
+                names.append(token.spelling)
             elif self._words.take_sign("["):
                 token = self._words.take()
                 if token.kind != "text":
@@ -178,9 +178,9 @@ class ExpressionParser:
 
     def _read_call(self, token: Token) -> QueryCall:
         if token.value not in ARGUMENT_COUNTS:
-            known = ", ".join(ARGUMENT_COUNTS)
-            name = shorten(token.spelled)
-            problem = f"there is no function {name!r}; there are {known} and date"
+            names = ", ".join(ARGUMENT_COUNTS)
+            name = shorten(token.spelling)
+            problem = f"there is no function {name!r}; there are {names} and date"
             raise self._words.problem(problem, token.start)
         function = token.value
         self._words.require("(")
@@ -202,10 +202,10 @@ class ExpressionParser:
         self._words.require("(")
         text, start = self._words.text, self._words.at
         end = text.find(")", start, start + 60)
-        written = text[start:end].strip() if end >= 0 else ""
-        moment = read_moment(written)
+        spelling = text[start:end].strip() if end >= 0 else ""
+        moment = read_moment(spelling)
         if moment is None:
-            raise self._words.problem(_say_no_date(written), token.start)
+            raise self._words.problem(_say_no_date(spelling), token.start)
         self._words.at = end + 1
         return Value(moment)
 
@@ -225,13 +225,13 @@ class ExpressionParser:
         self._depth -= 1
 
 
-def _say_no_date(written: str) -> str:
-    if written.lower() in _MOVING:
+def _say_no_date(spelling: str) -> str:
+    if spelling.lower() in _MOVING:
         return (
-            f"date({written}) is not offered: the same query would give another result every day, "
+            f"date({spelling}) is not offered: the same query would give another result every day, "
             f"and what was sent would have to be sent again. Write the day: date(2026-01-31)"
         )
     return (
-        f"{shorten(written)!r} is no date; write date(2026-01-31) or date(2026-01-31T12:30). "
+        f"{shorten(spelling)!r} is no date; write date(2026-01-31) or date(2026-01-31T12:30). "
         f"A property that is spelled like that is a date already"
     )

@@ -125,13 +125,13 @@ class _Parser:
         return self._read_limit()
 
     def _read_column(self) -> Column:
-        shown = self._expressions.read_expression()
+        expression = self._expressions.read_expression()
         if not self._words.take_words("as"):
-            return Column(shown)
+            return Column(expression)
         token = self._words.take()
         if token.kind not in ("text", "word"):
             raise self._words.unexpected('a name behind AS, as in AS "Due date"', token)
-        return Column(shown, token.value if token.kind == "text" else token.spelled)
+        return Column(expression, token.value if token.kind == "text" else token.spelling)
 
     def _read_sort_key(self) -> SortKey:
         by = self._expressions.read_expression()
@@ -143,7 +143,7 @@ class _Parser:
 
     def _read_limit(self) -> int:
         token = self._words.take()
-        digits = token.spelled.lstrip("0")
+        digits = token.spelling.lstrip("0")
         if token.kind != "number" or not digits.isdecimal() or len(digits) > MOST_DIGITS:
             raise self._words.unexpected(f"a whole number from 1 to {MOST_LIMIT:,}", token)
         if int(digits) > MOST_LIMIT:

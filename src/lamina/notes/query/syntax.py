@@ -231,18 +231,18 @@ def _spell_constant(value: Constant) -> str:
 
 
 def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    content = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{content}"'
 
 
 def _spell_property(field: Property) -> str:
     first, *inner = field.names
     if field.of_this:
         # `this.file` is something else.
-        spelled = "this" + _spell_step(first, plain=first.lower() != "file")
+        spelling = "this" + _spell_step(first, plain=first.lower() != "file")
     else:
-        spelled = first if is_name(first) else "row" + _spell_step(first)
-    return spelled + "".join(map(_spell_step, inner))
+        spelling = first if is_name(first) else "row" + _spell_step(first)
+    return spelling + "".join(map(_spell_step, inner))
 
 
 def _spell_step(name: str, plain: bool = True) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText
-from lamina.tools.limits import cut_text, failed_output, say_seconds
+from lamina.tools.limits import cut_text, fail, say_seconds
 from lamina.tools.mcp_client.config import ServerConfig
 from lamina.tools.mcp_client.connection import MOST_TOOLS, Connection
 from lamina.tools.mcp_client.result import read_result
@@ -74,7 +74,7 @@ class Server:
             # Whatever goes wrong here is the server's, and concerns it alone.
             except Exception as error:  # noqa: BLE001
                 connection.close()  # of no use any more; the next who asks opens another
-                return self._unreachable(f"its tools cannot be listed: {_words(error)}")
+                return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
         if self._offer_cache[0] is not connection.tools:
             self._offer_cache = (connection.tools, self._offer(connection))
         return self._offer_cache[1]
@@ -84,14 +84,12 @@ class Server:
         try:
             canonical_bytes(arguments)
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
-            return failed_output(f"These arguments cannot be sent: {error}")
+            return fail(f"These arguments cannot be sent: {error}")
         output = await self._call_once(tool, arguments, digest)
         # A server that forgot us has done nothing: it is asked once more, in a new session.
         if output is None:
             output = await self._call_once(tool, arguments, digest)
-        return output or failed_output(
-            f"The server {self.config.name!r} ends every session at once"
-        )
+        return output or fail(f"The server {self.config.name!r} ends every session at once")
 
     async def _call_once(
         self, tool: str, arguments: Mapping[str, Any], digest: str
@@ -100,9 +98,9 @@ class Server:
         name = self.config.name
         connection = await self._connected()
         if isinstance(connection, str):
-            return failed_output(f"The server {name!r} cannot be reached: {connection}")
+            return fail(f"The server {name!r} cannot be reached: {connection}")
         if not self._still_offers(connection, digest):
-            return failed_output(
+            return fail(
                 f"{tool!r} was not called: the server {name!r} was started again, and now "
                 f"describes it in other words or has it no more"
             )
@@ -114,7 +112,7 @@ class Server:
             # What a tool does wrong is its result, and the SDK raises in many ways.
             except Exception as error:  # noqa: BLE001
                 return await self._read_failure(connection, error)
-        return failed_output(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
+        return fail(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
 
     def retry(self) -> None:
         """Forgets past failures: the next who asks has it tried at once."""
@@ -242,18 +240,18 @@ class Server:
             # Its last words come with its end.
             with anyio.move_on_after(_LAST_WORDS_SECONDS):
                 await connection.ended.wait()
-            return failed_output(
+            return fail(
                 f"The server {self.config.name!r} broke off during the call: {connection.problem}. "
                 f"Whether the call took effect is not known; the server is tried again when it is "
                 f"next needed"
             )
         self._failures = 0
-        message = _words(error)
+        message = _describe_error(error)
         if str(error) in _REFUSALS:
             message = f"{message} ({connection.last_words})"
-        return failed_output(cut_text(message, self._max_characters))
+        return fail(cut_text(message, self._max_characters))
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     message = str(error).strip()
     return message or type(error).__name__

@@ -102,8 +102,8 @@ class FileActions:
         if not stat.S_ISDIR(self._root.stat(path).st_mode):
             raise UsageError(f"{path} is a file; read it, or list the folder that it is in")
         unread: list[str] = []
-        found = tuple(self._root.walk(path, unread)) if recursive else self._root.list(path)
-        return show_folder(found, unread, whole_paths=recursive)
+        entries = tuple(self._root.walk(path, unread)) if recursive else self._root.list(path)
+        return show_folder(entries, unread, whole_paths=recursive)
 
     @_report_refusals
     def read(self, path: str, start: int = 1, end: int | None = None) -> str:
@@ -116,11 +116,11 @@ class FileActions:
             start: The first line to read, counted from 1.
             end: The last line to read; leave it out to read on to the end.
         """
-        wanted = self._path(path)
-        data, _ = self._root.read(wanted)
-        shown = show_file(str(wanted), data, start, end)
-        self._writer.note_seen(wanted, data)
-        return shown
+        target = self._path(path)
+        data, _ = self._root.read(target)
+        text = show_file(str(target), data, start, end)
+        self._writer.note_seen(target, data)
+        return text
 
     @_one_at_a_time
     def write(
@@ -136,24 +136,24 @@ class FileActions:
             read_hash: The hash that read gave for the file. If the file holds something else by
                 now, nothing is written.
         """
-        wanted = self._new_path(path)
-        data = _encoded(content, "the content")
+        target = self._new_path(path)
+        data = _encode(content, "the content")
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(
                 f"the content has {len(data):,} bytes; at most {MAX_FILE_BYTES:,} may be"
             )
-        old = self._content(wanted)
+        old = self._content(target)
         if old is not None and not overwrite:
             raise UsageError(
-                f"{wanted} exists already ({len(old):,} bytes); use edit to change a part of it, "
+                f"{target} exists already ({len(old):,} bytes); use edit to change a part of it, "
                 f"or overwrite=true to replace all of it"
             )
-        self._writer.check_fresh(wanted, old, read_hash)
+        self._writer.check_fresh(target, old, read_hash)
         if old == data:
-            return f"{show_name(str(wanted))} holds exactly that already; nothing was changed"
-        deed = self._writer.put("write", wanted, old, data)
+            return f"{show_name(str(target))} holds exactly that already; nothing was changed"
+        deed = self._writer.put("write", target, old, data)
         what = "made" if old is None else "replaced"
-        return f"{what} {self._say(wanted, data, deed)}"
+        return f"{what} {self._say(target, data, deed)}"
 
     @_one_at_a_time
     def edit(
@@ -176,22 +176,22 @@ class FileActions:
             read_hash: The hash that read gave for the file. If the file holds something else by
                 now, nothing is changed.
         """
-        wanted = self._path(path)
-        data, _ = self._root.read(wanted)
-        _encoded(old, "the old text")
-        _encoded(new, "the new text")
+        target = self._path(path)
+        data, _ = self._root.read(target)
+        _encode(old, "the old text")
+        _encode(new, "the new text")
         if not is_text(data) or not is_utf8(data):
-            raise UsageError(f"{wanted} is not UTF-8 text and is not edited")
-        self._writer.check_fresh(wanted, data, read_hash)
-        edited = edit_text(str(wanted), data.decode(), old, new, replace_all=replace_all)
-        result = edited.text.encode()
+            raise UsageError(f"{target} is not UTF-8 text and is not edited")
+        self._writer.check_fresh(target, data, read_hash)
+        change = edit_text(str(target), data.decode(), old, new, replace_all=replace_all)
+        result = change.text.encode()
         if len(result) > MAX_FILE_BYTES:
             raise UsageError(
-                f"{wanted} would have {len(result):,} bytes; the limit is {MAX_FILE_BYTES:,}"
+                f"{target} would have {len(result):,} bytes; the limit is {MAX_FILE_BYTES:,}"
             )
-        deed = self._writer.put("edit", wanted, data, result)
-        where = f"{plural(edited.count, 'place')}, first in {say_lines(edited.lines)}"
-        return f"edited {self._say(wanted, result, deed)} ({where})"
+        deed = self._writer.put("edit", target, data, result)
+        where = f"{plural(change.count, 'place')}, first in {say_lines(change.lines)}"
+        return f"edited {self._say(target, result, deed)} ({where})"
 
     @_one_at_a_time
     def touch(self, path: str) -> str:
@@ -200,12 +200,12 @@ class FileActions:
         Args:
             path: The file, relative to the workspace.
         """
-        wanted = self._new_path(path)
-        if self._root.exists(wanted):
-            self._writer.touch(wanted)
-            return f"{show_name(str(wanted))} is marked as changed now; what it holds is the same"
-        deed = self._writer.put("touch", wanted, None, b"")
-        return f"made {self._say(wanted, b'', deed)}"
+        target = self._new_path(path)
+        if self._root.exists(target):
+            self._writer.touch(target)
+            return f"{show_name(str(target))} is marked as changed now; what it holds is the same"
+        deed = self._writer.put("touch", target, None, b"")
+        return f"made {self._say(target, b'', deed)}"
 
     @_one_at_a_time
     def mv(self, source: str, target: str) -> str:
@@ -235,16 +235,16 @@ class FileActions:
         Args:
             path: The file or the empty folder, relative to the workspace.
         """
-        wanted = self._path(path)
-        is_folder = stat.S_ISDIR(self._root.stat(wanted).st_mode)
-        if is_folder and (inside := self._root.list(wanted, hidden=True)):
+        target = self._path(path)
+        is_folder = stat.S_ISDIR(self._root.stat(target).st_mode)
+        if is_folder and (inside := self._root.list(target, hidden=True)):
             count = "1 entry" if len(inside) == 1 else f"{len(inside):,} entries"
             raise UsageError(
-                f"{wanted} is not empty ({count}, hidden ones included); nothing was removed: "
+                f"{target} is not empty ({count}, hidden ones included); nothing was removed: "
                 f"remove or move what is in it first"
             )
-        deed = self._writer.remove(wanted, is_folder=is_folder)
-        return f"removed {show_name(str(wanted))}; undo id {deed.id}"
+        deed = self._writer.remove(target, is_folder=is_folder)
+        return f"removed {show_name(str(target))}; undo id {deed.id}"
 
     @_report_refusals
     def grep(
@@ -286,18 +286,18 @@ class FileActions:
         return "\n".join([message, *(f"[{problem}]" for problem in problems[:5])])
 
     def _path(self, path: str) -> PurePosixPath:
-        wanted = clean_path(path)
-        if is_hidden(wanted):
+        target = clean_path(path)
+        if is_hidden(target):
             raise UsageError(f"{path!r} is hidden; hidden files and folders are left alone")
-        return wanted
+        return target
 
     def _new_path(self, path: str, *, may_be_folder: bool = False) -> PurePosixPath:
-        wanted = self._path(path)
+        target = self._path(path)
         if path.endswith("/") and not may_be_folder:
             raise UsageError(f"{path!r} is the name of a folder; give the name of a file")
         if has_control(path):
             raise UsageError(f"{path!r} has a line break or another control character in it")
-        return wanted
+        return target
 
     def _content(self, path: PurePosixPath) -> bytes | None:
         try:
@@ -314,7 +314,7 @@ class FileActions:
         )
 
 
-def _encoded(text: str, what: str) -> bytes:
+def _encode(text: str, what: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
