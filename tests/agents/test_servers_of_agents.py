@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.agents.files import read, said, write
+from tests.agents.files import problems_of, read, write
 
 from lamina.agents import read_agent
 from lamina.agents.fields import UnreadableText
@@ -53,14 +53,14 @@ def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_has_its_line(tmp_path: Path, text: str, problem: str) -> None:
     agent = read(tmp_path, {"agent.yaml": "name: a", "mcp.json": text})
-    assert said(agent, tmp_path)[0].startswith(problem)
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
 
 
 def test_a_server_of_a_name_that_is_taken_is_named(tmp_path: Path) -> None:
     one, two = (json.dumps({"mcpServers": {"a": {"command": name}}}) for name in ("x", "y"))
     agent = read_agent(write(tmp_path, {"mcp.json": one, ".cursor/mcp.json": two}))
     assert agent.servers == {"a": {"command": "x"}}
-    assert "there is a server 'a' already" in said(agent, tmp_path)[0]
+    assert "there is a server 'a' already" in problems_of(agent, tmp_path)[0]
 
 
 VALUES = st.recursive(

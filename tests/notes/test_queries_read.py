@@ -179,7 +179,7 @@ def test_a_list_holds_any_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1, column 1: expected LIST or TABLE, found the end of the query"),
         ("TASK", "line 1, column 1: TASK is not offered"),
@@ -225,8 +225,8 @@ def test_a_list_holds_any_values() -> None:
         ("LIST WHERE date(due) > 1", "A property that is spelled like that is a date already"),
     ],
 )
-def test_an_error_says_where_and_what_was_expected(text: str, said: str) -> None:
-    assert said in problem(text)
+def test_an_error_says_where_and_what_was_expected(text: str, message: str) -> None:
+    assert message in problem(text)
 
 
 @pytest.mark.parametrize("word", ["today", "NOW", "yesterday", "sow"])

@@ -107,7 +107,7 @@ def test_what_cannot_be_written_down_is_left_out_and_the_rest_is_kept(kept: Path
     odd = replace(NOTE, path="odd.md", properties={"number": 1 << 80})
     worse = replace(NOTE, path="wor\ud800se.md")
     file = CatalogueFile(kept)
-    file.keep([(each.path, KnownNote(b"", True, each)) for each in (odd, worse, NOTE)], ["\udcff"])
+    file.keep([(note.path, KnownNote(b"", True, note)) for note in (odd, worse, NOTE)], ["\udcff"])
     assert list(file.load()) == [NOTE.path]
     assert file.take_warnings() == ()
     file.close()
@@ -118,9 +118,9 @@ def test_a_damaged_file_is_put_aside_and_begun_anew(root: CountingRoot, kept: Pa
     kept.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
     notes = NoteCatalogue(root, kept, now=later)
     assert len(notes.refresh().notes) == 3
-    (said,) = notes.take_warnings()
-    assert "was damaged" in said
-    assert "catalogue.sqlite.damaged-1" in said
+    (warning,) = notes.take_warnings()
+    assert "was damaged" in warning
+    assert "catalogue.sqlite.damaged-1" in warning
     notes.close()
     assert Path(f"{kept}.damaged-1").exists()
     assert len(CatalogueFile(kept).load()) == 3
@@ -134,8 +134,8 @@ def test_a_file_of_something_else_is_left_alone(root: CountingRoot, kept: Path) 
     before = kept.read_bytes()
     notes = NoteCatalogue(root, kept, now=later)
     assert len(notes.refresh().notes) == 3
-    (said,) = notes.take_warnings()
-    assert "is left as it is; move it away" in said
+    (warning,) = notes.take_warnings()
+    assert "is left as it is; move it away" in warning
     notes.close()
     assert kept.read_bytes() == before
 
@@ -146,8 +146,8 @@ def test_where_nothing_can_be_written_it_lives_in_memory(root: CountingRoot, kep
     first = notes.refresh()
     assert len(first.notes) == 3
     assert notes.refresh() is first
-    (said,) = notes.take_warnings()
-    assert "notes are held in memory only" in said
+    (warning,) = notes.take_warnings()
+    assert "notes are held in memory only" in warning
     assert notes.take_warnings() == ()
     notes.close()
 
@@ -171,8 +171,8 @@ def test_while_another_process_writes_nothing_is_lost_but_time(
     with closing(sqlite3.connect(kept, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         file.keep([("c.md", replace_path(KNOWN, "c.md"))], ())
-        (said,) = file.take_warnings()
-        assert "locked" in said
+        (warning,) = file.take_warnings()
+        assert "locked" in warning
         assert len(file.load()) == 2
     file.keep([("c.md", replace_path(KNOWN, "c.md"))], ())
     assert sorted(file.load()) == ["b.md", "c.md", NOTE.path]
@@ -195,7 +195,7 @@ def test_two_processes_at_once_do_not_break_it(root: CountingRoot, kept: Path) -
     )
     command = [sys.executable, "-c", code, str(root.path), str(kept)]
     running = [subprocess.Popen(command) for _ in range(3)]
-    assert [each.wait() for each in running] == [0, 0, 0]
+    assert [process.wait() for process in running] == [0, 0, 0]
     notes = NoteCatalogue(root, kept, now=later)
     assert notes.refresh() == NoteCatalogue(root).refresh()
     notes.close()

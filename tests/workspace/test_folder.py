@@ -70,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     monkeypatch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, recording_open})
     yield folder
     outside = [folder.outside, *folder.outside.iterdir(), tmp_path]
-    assert not opened & {(each.stat().st_dev, each.stat().st_ino) for each in outside}
+    assert not opened & {(path.stat().st_dev, path.stat().st_ino) for path in outside}
 
 
 def left_out(result: LoadedItem | LeftOut) -> LeftOut:

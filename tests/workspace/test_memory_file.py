@@ -37,10 +37,10 @@ async def test_what_is_remembered_already_is_not_added_again(memory: MemoryFile)
 
 
 async def test_a_line_is_forgotten_by_its_number(memory: MemoryFile) -> None:
-    for each in ("tea", "coffee", "water"):
-        await memory.add(each)
+    for word in ("tea", "coffee", "water"):
+        await memory.add(word)
     assert await memory.forget(2) == "coffee"
-    assert [each.text for each in await memory.lines()] == ["tea", "water"]
+    assert [line.text for line in await memory.lines()] == ["tea", "water"]
     with pytest.raises(UsageError, match=r"no line 3 .* it holds 2"):
         await memory.forget(3)
 

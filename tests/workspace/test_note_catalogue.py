@@ -150,7 +150,7 @@ class CoarseRoot(Root):
 
     def walk(self, folder="", unread=None):  # type: ignore[no-untyped-def]
         for path, status in super().walk(folder, unread):
-            mtime, ctime = (int(each) * 10**9 for each in status[8:10])
+            mtime, ctime = (int(seconds) * 10**9 for seconds in status[8:10])
             coarse = {"st_mtime_ns": mtime, "st_ctime_ns": ctime}
             yield PathStatus(path, os.stat_result(status[:10], coarse))
 
@@ -451,8 +451,8 @@ def test_that_a_folder_cannot_be_watched_is_said_once(root: CountingRoot, tmp_pa
     first = notes.refresh()
     assert [notes.refresh() is first for _ in range(3)] == [True] * 3
     assert root.walks == 4
-    (said,) = notes.take_warnings()
-    assert "is not watched" in said
+    (warning,) = notes.take_warnings()
+    assert "is not watched" in warning
     notes.close()
 
 
