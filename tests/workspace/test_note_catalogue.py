@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from lamina.values.note import Catalogue, Note
 from lamina.workspace.catalogue import WALK_INTERVAL_NS, NoteCatalogue
-from lamina.workspace.folder_tree import PathStatus
 from lamina.workspace.folder_watcher import FolderWatcher
+from lamina.workspace.path_tree import PathStatus
 from lamina.workspace.root import Root
 
 LONG_AGO = time.time() - 3600

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from lamina.errors import UsageError
 from lamina.workspace import file_place
 from lamina.workspace.file_place import FilePlace
-from lamina.workspace.folder_tree import PathStatus, UnreadPaths, walk_tree
+from lamina.workspace.path_tree import PathStatus, UnreadPaths, walk_tree
 from lamina.workspace.paths import (
     MEBIBYTE,
     FileChanged,

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from lamina.errors import UsageError
 from lamina.workspace.file_actions.trash import digest_of
-from lamina.workspace.folder_tree import PathStatus
+from lamina.workspace.path_tree import PathStatus
 
 MOST_ENTRIES = 500
 MOST_LINES = 1000
