@@ -48,7 +48,7 @@ def catalogue(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     found = opened.refresh()
     took = since(start)
     opened.close()
-    assert not opened.notes(), opened.notes()
+    assert not opened.take_warnings()
     assert len(found.notes) == number, len(found.notes)
     return {
         "catalogue_ms": took,
@@ -62,7 +62,7 @@ def refresh(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     root = Root(notes)
     figures: dict[str, Any] = {}
     for way, watcher in (("walked", None), ("watched", FolderWatcher(root.path))):
-        opened = NoteCatalogue(root, kept / "catalogue.sqlite", watcher=watcher, always_walked=0)
+        opened = NoteCatalogue(root, kept / "catalogue.sqlite", watcher=watcher, most_walked=0)
         first = opened.refresh()
         # What was young is settled, and what is to be watched is.
         opened.refresh()
@@ -81,13 +81,13 @@ def refresh(notes: Path, kept: Path, number: int) -> dict[str, Any]:
         assert sum(a is not b for a, b in zip(first.notes, second.notes, strict=True)) == 1
         edited.write_bytes(before)
         opened.close()
-        assert not opened.notes(), opened.notes()
+        assert not opened.take_warnings()
     return figures
 
 
 async def search(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """A first question, more of them, and one about what was only just written; by words alone."""
-    folder = FolderWorkspace(notes, kept_in=kept / "catalogue.sqlite")
+    folder = FolderWorkspace(notes, cache=kept / "catalogue.sqlite")
     index = SqliteIndex(kept / "index.sqlite", None)
     search = WorkspaceSearch(folder, index)
     first, *rest = questions(number)
@@ -145,7 +145,7 @@ class CountingEmbedder:
 
 async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """A real vault with embeddings: how many passages are embedded, before and after an edit."""
-    folder = FolderWorkspace(notes, kept_in=kept / "catalogue.sqlite")
+    folder = FolderWorkspace(notes, cache=kept / "catalogue.sqlite")
     embedder = CountingEmbedder(open_embedder())
     index = SqliteIndex(kept / "index.sqlite", embedder)
     search = WorkspaceSearch(folder, index, patience=None)

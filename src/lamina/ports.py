@@ -228,8 +228,8 @@ class NoteSource(Protocol):
         `searched`, which is what its digest is of. None where the note is not as it was."""
         ...
 
-    def told(self) -> Sequence[str]:
-        """What went wrong with keeping what is known of them; each is said once."""
+    def take_warnings(self) -> Sequence[str]:
+        """What went wrong with keeping what is known of them; each is given once."""
         ...
 
 

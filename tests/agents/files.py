@@ -23,11 +23,11 @@ def read(folder: Path, files: Mapping[str, str | bytes]) -> Agent:
 
 
 def guide(agent: Agent, name: str) -> Guide:
-    (found,) = [each for each in agent.guides if each.name == name]
+    (found,) = [guide for guide in agent.guides if guide.name == name]
     return found
 
 
-def said(agent: Agent, folder: Path) -> list[str]:
+def problems_of(agent: Agent, folder: Path) -> list[str]:
     """Problems as `check` would print them, seen from the folder."""
     return [_shown(problem, folder) for problem in agent.problems]
 

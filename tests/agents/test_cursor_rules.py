@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.files import guide, read, said
+from tests.agents.files import guide, problems_of, read
 
 HEADS = {
     "always": "description: d\nglobs: **/*.ts\nalwaysApply: true",
@@ -24,7 +24,7 @@ HEADS = {
 def test_when_a_rule_joins_is_read_from_its_head(tmp_path: Path) -> None:
     files = {f"{name}.mdc": f"---\n{head}\n---\n# {name}\n" for name, head in HEADS.items()}
     agent = read(tmp_path, {f".cursor/rules/{name}": text for name, text in files.items()})
-    shown = {each.name: (each.include, each.globs) for each in agent.guides}
+    shown = {guide.name: (guide.include, guide.globs) for guide in agent.guides}
     assert shown == {
         "always": ("always", ()),
         "by-files": ("manual", ("**/*.ts", "*.{js,jsx}")),
@@ -36,11 +36,11 @@ def test_when_a_rule_joins_is_read_from_its_head(tmp_path: Path) -> None:
         "as-text": ("always", ()),
     }
     assert guide(agent, "by-question").description == "When the moon is full: howl"
-    assert [each.text for each in agent.guides] == [f"# {name}" for name in sorted(HEADS)]
+    assert [guide.text for guide in agent.guides] == [f"# {name}" for name in sorted(HEADS)]
     assert {problem.level for problem in agent.problems} == {"warning"}
     # The same files, without the folders around them.
     bare = read(tmp_path / "copied", files)
-    assert {each.name: (each.include, each.globs) for each in bare.guides} == shown
+    assert {guide.name: (guide.include, guide.globs) for guide in bare.guides} == shown
 
 
 def test_a_pattern_that_fits_every_file_is_named_and_its_rule_is_searched_for_too(
@@ -49,7 +49,7 @@ def test_a_pattern_that_fits_every_file_is_named_and_its_rule_is_searched_for_to
     text = "---\ndescription: d\nglobs: **/*\nalwaysApply: false\n---\nBody"
     agent = read(tmp_path, {"wide.mdc": text})
     assert (agent.guides[0].include, agent.guides[0].globs) == ("agent", ("**/*",))
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "W wide.mdc:3: globs: '**/*' was read as it is meant; put it in quotes: what begins with * is no YAML",
             "W wide.mdc:3: globs: '**/*' fits every file, so it joins with whatever is attached, and is searched for by its description; write 'alwaysApply: true', or patterns that tell files apart",
@@ -69,7 +69,7 @@ def test_a_pattern_that_fits_every_file_is_named_and_its_rule_is_searched_for_to
 def test_an_odd_rule_is_a_rule(tmp_path: Path, text: str, problem: str) -> None:
     agent = read(tmp_path, {"r.mdc": text})
     assert len(agent.guides) == 1
-    assert said(agent, tmp_path)[0].startswith(problem)
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
 
 
 def test_rules_in_folders_and_files_that_are_none(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_rules_in_folders_and_files_that_are_none(tmp_path: Path) -> None:
             ".cursor/rules/b/readme.md": "x",
         },
     )
-    assert [(each.name, each.text) for each in agent.guides] == [("one", "1"), ("b-one", "2")]
-    assert said(agent, tmp_path)[-1] == (
+    assert [(guide.name, guide.text) for guide in agent.guides] == [("one", "1"), ("b-one", "2")]
+    assert problems_of(agent, tmp_path)[-1] == (
         "W .cursor/rules/b/readme.md: is not read: Cursor's rules end in .mdc"
     )
 
@@ -90,6 +90,6 @@ def test_rules_in_folders_and_files_that_are_none(tmp_path: Path) -> None:
 def test_the_same_text_twice_is_named(tmp_path: Path) -> None:
     agent = read(tmp_path, {"a.mdc": "---\n---\nSame", "b.mdc": "---\n---\nSame"})
     assert len(agent.guides) == 2
-    assert said(agent, tmp_path) == [
+    assert problems_of(agent, tmp_path) == [
         "W b.mdc:3: has the same text as 'a'; where both join it is sent twice"
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.agents.files import guide, read, said
+from tests.agents.files import guide, problems_of, read
 
 from lamina.agents.markdown_file import read_markdown
 from lamina.agents.problems import ProblemList
@@ -22,7 +22,7 @@ def rule(tmp_path: Path, text: str | bytes) -> tuple[tuple[object, ...], list[st
     agent = read(tmp_path, OWN | {"rules/r.md": text})
     (made,) = agent.guides
     fields = (made.name, made.description, made.level, made.include, made.globs, made.text)
-    return fields, said(agent, tmp_path)
+    return fields, problems_of(agent, tmp_path)
 
 
 def test_a_file_without_a_head_is_a_rule_that_is_added_by_hand(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_marks_line_ends_and_other_encodings_are_read_and_named(tmp_path: Path) 
             "rules/binary.md": b"---\n---\n\x00\x01",
         },
     )
-    texts = {each.name: (each.text, each.include) for each in agent.guides}
+    texts = {guide.name: (guide.text, guide.include) for guide in agent.guides}
     assert texts == snapshot(
         {
             "bom": ("A", "always"),
@@ -164,7 +164,7 @@ def test_marks_line_ends_and_other_encodings_are_read_and_named(tmp_path: Path) 
             "sixteen": ("Ä", "always"),
         }
     )
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "E rules/binary.md:3: is not text: it holds a byte 0; it is not read",
             "W rules/bom.md:1: begins with a byte order mark, which was left out",
@@ -187,14 +187,14 @@ def test_two_of_one_name_are_both_kept(tmp_path: Path) -> None:
             "references/style.md": "---\n---\nD",
         },
     )
-    named = {(each.kind, each.name): each.text for each in agent.guides}
+    named = {(guide.kind, guide.name): guide.text for guide in agent.guides}
     assert named == {
         ("rule", "style"): "A",
         ("rule", "b-style"): "B",
         ("rule", "style-2"): "C",
         ("reference", "style"): "D",
     }
-    assert said(agent, tmp_path)[0].startswith(
+    assert problems_of(agent, tmp_path)[0].startswith(
         "E rules/b/style.md:3: 'style' is also the name of the rule in rules/a/style.md:3; "
         "this one is called 'b-style'"
     )
@@ -225,13 +225,13 @@ def test_a_long_text_is_kept_and_joins_only_by_hand(tmp_path: Path) -> None:
     agent = read(tmp_path, OWN | {"rules/r.md": f"---\ninclude: always\n---\n{body}"})
     assert len(guide(agent, "r").text) == len(body.rstrip())
     assert guide(agent, "r").include == "manual"
-    assert "too long to join by itself" in said(agent, tmp_path)[0]
+    assert "too long to join by itself" in problems_of(agent, tmp_path)[0]
 
 
 def test_a_file_over_the_limit_is_named_and_not_read(tmp_path: Path) -> None:
     agent = read(tmp_path, OWN | {"rules/r.md": b"x" * 20_000_001, "rules/s.md": "---\n---\nS"})
-    assert [each.name for each in agent.guides] == ["s"]
-    assert "over the limit of 20 MB" in said(agent, tmp_path)[0]
+    assert [guide.name for guide in agent.guides] == ["s"]
+    assert "over the limit of 20 MB" in problems_of(agent, tmp_path)[0]
 
 
 LINES = st.text(alphabet="ab:-* \t\n#'\"{}[]&!|>%@`,", max_size=80)
@@ -261,7 +261,7 @@ def test_a_head_as_long_as_a_text_is_one(tmp_path: Path) -> None:
 def test_of_one_file_two_hundred_problems_are_shown(tmp_path: Path) -> None:
     head = "\n".join(f"k{number}: 1" for number in range(500))
     agent = read(tmp_path, OWN | {"rules/r.md": f"---\n{head}\n---\nBody", "rules/s.md": "S"})
-    shown = said(agent, tmp_path)
+    shown = problems_of(agent, tmp_path)
     assert shown[200] == ("E rules/r.md: has more than 200 problems; the others are not shown")
     assert shown[201].startswith("W rules/s.md:1: has no head")
     assert len(shown) == 202

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.agents.files import read, said, write
+from tests.agents.files import problems_of, read, write
 
 from lamina.agents import read_agent
 from lamina.agents.imports import find_imports
@@ -52,7 +52,7 @@ def test_what_codex_would_drop_is_read_and_named(tmp_path: Path) -> None:
     )
     agent = read_agent(tmp_path / "b" / "c")
     assert [len(guide.text) for guide in agent.guides] == [30_000, 4_000, 10]
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "W b/AGENTS.md: Codex reads 32,768 bytes of all AGENTS.md, and would drop all but 2,768 bytes of these 4,000; they are read whole here",
             "W b/c/AGENTS.md: Codex reads 32,768 bytes of all AGENTS.md, and would drop all of these 10; they are read whole here",
@@ -78,7 +78,7 @@ def test_imports_are_rules_behind_what_imports_them(tmp_path: Path) -> None:
         ("docs/more/deep.md", 502),
         ("plan.md", 503),
     ]
-    assert said(agent, tmp_path) == [
+    assert problems_of(agent, tmp_path) == [
         "W docs/style.md:1: @../CLAUDE.md imports itself in a circle; it is read once"
     ]
 
@@ -97,7 +97,7 @@ def test_imports_that_cannot_be_are_named_with_their_line(tmp_path: Path) -> Non
     assert [guide.name for guide in agent.guides] == [
         "CLAUDE.md", "d0.md", "d1.md", "d2.md", "d3.md", "d4.md",
     ]  # fmt: skip
-    assert said(agent, tmp_path / "repo") == snapshot(
+    assert problems_of(agent, tmp_path / "repo") == snapshot(
         [
             "W CLAUDE.md:2: @missing.md is imported, and there is no such file",
             "E CLAUDE.md:3: @../secret.md leads out of '"
@@ -118,7 +118,7 @@ def test_a_link_out_of_the_root_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "repo" / "in.md").symlink_to(tmp_path / "secret.md")
     agent = read_agent(tmp_path / "repo")
     assert "s3cret" not in str(agent.guides)
-    assert "leads out of" in said(agent, tmp_path / "repo")[0]
+    assert "leads out of" in problems_of(agent, tmp_path / "repo")[0]
 
 
 def test_a_file_that_many_ways_lead_to_is_read_once(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_rules_of_claude_join_with_paths_or_always(tmp_path: Path) -> None:
         ("some", "manual", ("src/**/*.{ts,tsx}", "lib/*"), "Some."),
         ("list", "manual", ("**/*.py",), "List."),
     ]
-    assert [each.partition(": ")[0] for each in said(agent, tmp_path)] == [
+    assert [problem.partition(": ")[0] for problem in problems_of(agent, tmp_path)] == [
         "W .claude/rules/list.md:2",
         "W .claude/rules/notes.txt",
     ]
@@ -202,6 +202,6 @@ def test_links_are_followed_inside_the_root_and_not_out_of_it(tmp_path: Path) ->
     os.mkfifo(rules / "pipe.mdc")
     agent = read_agent(tmp_path / "repo")
     assert sorted(guide.text for guide in agent.guides) == ["In", "Own"]
-    assert sorted(each.partition(" ")[2].partition(":")[0] for each in said(agent, rules)) == [
+    assert sorted(problem.partition(" ")[2].partition(":")[0] for problem in problems_of(agent, rules)) == [
         "gone.mdc", "loop.mdc", "one.mdc", "outside", "pipe.mdc",
     ]  # fmt: skip

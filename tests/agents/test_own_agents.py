@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.files import guide, read, said, write
+from tests.agents.files import guide, problems_of, read, write
 
 from lamina.agents import read_agent
 from lamina.errors import UsageError
@@ -53,7 +53,7 @@ relations:
 
 def test_a_whole_agent_is_read(tmp_path: Path) -> None:
     agent = read(tmp_path, WHOLE)
-    assert said(agent, tmp_path) == []
+    assert problems_of(agent, tmp_path) == []
     assert (agent.name, agent.description) == ("harbour", "Knows the harbour, and its ships.")
     assert (agent.version, agent.model) == ("1.10", "anthropic:claude-opus-5")
     assert agent.persona == "You are the harbour master."
@@ -80,8 +80,8 @@ def test_a_whole_agent_is_read(tmp_path: Path) -> None:
 def test_rules_and_references_are_read_with_what_their_heads_say(tmp_path: Path) -> None:
     agent = read(tmp_path, WHOLE)
     shown = [
-        (each.kind, each.name, each.level, each.include, each.globs, each.text)
-        for each in agent.guides
+        (guide.kind, guide.name, guide.level, guide.include, guide.globs, guide.text)
+        for guide in agent.guides
     ]
     assert shown == snapshot(
         [
@@ -141,7 +141,7 @@ relations: {read: [write], "rule:a": "reference:b"}
 """
         },
     )
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "E agent.yaml:1: name: has to be a text, not a list",
             "E agent.yaml:3: model: has to be 'provider:id', as anthropic:claude-opus-5, not 'claude'",
@@ -187,8 +187,8 @@ def test_an_agent_file_that_cannot_be_read_costs_nothing_beside_it(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     agent = read(tmp_path, {"agent.yaml": text, "rules/a.md": "---\ninclude: always\n---\nA"})
-    assert said(agent, tmp_path)[0].startswith(problem)
-    assert [each.text for each in agent.guides] == ["A"]
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
+    assert [guide.text for guide in agent.guides] == ["A"]
     assert agent.name == tmp_path.name
 
 
@@ -196,7 +196,7 @@ def test_a_bomb_of_aliases_is_refused(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     agent = read(tmp_path, {"agent.yaml": "\n".join(lines)})
-    (problem,) = said(agent, tmp_path)
+    (problem,) = problems_of(agent, tmp_path)
     assert "its aliases repeat it without end" in problem
 
 
@@ -217,7 +217,7 @@ def test_files_that_are_not_read_are_named(tmp_path: Path) -> None:
         "projects/loose.md": "x",
         "projects/empty/readme.txt": "x",
     }
-    assert said(read(tmp_path, files), tmp_path) == snapshot(
+    assert problems_of(read(tmp_path, files), tmp_path) == snapshot(
         [
             "W rules/notes.txt: is not read: a rule is a file that ends in .md",
             "W projects/empty: is a project without prompt.md or context.md; it is empty",

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.agents.files import read, said, write
+from tests.agents.files import problems_of, read, write
 
 from lamina.agents import read_agent
+from lamina.agents.fields import UnreadableText
 from lamina.agents.json_fields import read_json
 from lamina.agents.problems import ProblemList
-from lamina.agents.yaml_fields import UnreadableText
 
 
 def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:
@@ -53,14 +53,14 @@ def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_has_its_line(tmp_path: Path, text: str, problem: str) -> None:
     agent = read(tmp_path, {"agent.yaml": "name: a", "mcp.json": text})
-    assert said(agent, tmp_path)[0].startswith(problem)
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
 
 
 def test_a_server_of_a_name_that_is_taken_is_named(tmp_path: Path) -> None:
     one, two = (json.dumps({"mcpServers": {"a": {"command": name}}}) for name in ("x", "y"))
     agent = read_agent(write(tmp_path, {"mcp.json": one, ".cursor/mcp.json": two}))
     assert agent.servers == {"a": {"command": "x"}}
-    assert "there is a server 'a' already" in said(agent, tmp_path)[0]
+    assert "there is a server 'a' already" in problems_of(agent, tmp_path)[0]
 
 
 VALUES = st.recursive(
@@ -75,9 +75,9 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 1, "\t"]))
 def test_json_is_read_as_python_reads_it(value: Any, indent: Any) -> None:
     text = json.dumps(value, indent=indent)
-    notes = ProblemList()
-    assert read_json(text, "x.json", notes).data == json.loads(text)
-    assert notes.problems == ()
+    problems = ProblemList()
+    assert read_json(text, "x.json", problems).data == json.loads(text)
+    assert problems.all == ()
 
 
 @example("00")

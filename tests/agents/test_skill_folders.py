@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.files import guide, read, said
+from tests.agents.files import guide, problems_of, read
 
 from lamina.agents import read_agent
 from lamina.values.agent import Skill
@@ -52,7 +52,7 @@ def test_a_skill_is_a_reference_that_is_searched_for_and_one_line_that_is_always
             metadata={"author": "ada", "version": "1.0"},
         ),
     )
-    assert [(each.kind, each.name, each.include) for each in agent.guides] == [
+    assert [(guide.kind, guide.name, guide.include) for guide in agent.guides] == [
         ("reference", "tides", "agent"),
         ("reference", "pdf-forms", "agent"),
         ("reference", "skills", "always"),
@@ -84,7 +84,7 @@ def test_a_skill_that_is_wrong_is_still_a_skill(tmp_path: Path, head: str, probl
     agent = read(tmp_path, {"x/SKILL.md": f"---\n{head}\n---\nBody"})
     (made,) = agent.skills
     assert guide(agent, made.name).text == "Body"
-    assert said(agent, tmp_path)[0].startswith(problem)
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
 
 
 def test_a_skill_without_a_head_and_two_of_one_name_are_kept(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_skill_without_a_head_and_two_of_one_name_are_kept(tmp_path: Path) -> 
 
 def test_one_skill_is_an_agent_by_its_folder_and_by_its_file(tmp_path: Path) -> None:
     agent = read(tmp_path / "pdf-forms", {"SKILL.md": PDF})
-    assert [each.name for each in agent.guides] == ["pdf-forms", "skills"]
+    assert [guide.name for guide in agent.guides] == ["pdf-forms", "skills"]
     assert read_agent(tmp_path / "pdf-forms" / "SKILL.md").skills == agent.skills
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.files import guide, read, said, write
+from tests.agents.files import guide, problems_of, read, write
 
 from lamina.agents import read_agent
 
@@ -57,7 +57,7 @@ mcpServers:
 
 def test_a_whole_file_is_read(tmp_path: Path) -> None:
     agent = read_agent(write(tmp_path, {"harbour.yaml": WHOLE}) / "harbour.yaml")
-    assert said(agent, tmp_path) == []
+    assert problems_of(agent, tmp_path) == []
     assert (agent.name, agent.version, agent.description) == (
         "Harbour",
         "1.0.1",
@@ -128,7 +128,7 @@ def test_the_older_folder_is_read_with_line_ends_of_windows(tmp_path: Path) -> N
         "tools": {"read": {"permission": "free"}},
     }
     assert "sk-1" not in str(agent)
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "W tsagent.json:4: providers is not used: keys of providers come from the environment, not from an agent",
             "W prompt.md:1: has line ends of Windows; they are read as plain ones",
@@ -164,7 +164,7 @@ mcpServers:
 """
         },
     )
-    assert said(agent, tmp_path) == snapshot(
+    assert problems_of(agent, tmp_path) == snapshot(
         [
             "E tsagent.yaml:4: temperature: has to be a number, not 'warm'; it is not used",
             "E tsagent.yaml:5: top_n: must be a whole number from 0 on, not -2; it is not used",
@@ -187,7 +187,7 @@ mcpServers:
             "E tsagent.yaml:18: the tool 'u' of 'd': include has to be one of always, manual, agent, not 'rarely'",
         ]
     )
-    assert [(each.name, each.text) for each in agent.guides] == [
+    assert [(guide.name, guide.text) for guide in agent.guides] == [
         ("rule-1", "just a text"),
         ("rule-2", "nameless"),
     ]
@@ -209,14 +209,14 @@ def test_a_broken_file_costs_nothing_beside_it(
     tmp_path: Path, name: str, text: str, problem: str
 ) -> None:
     agent = read(tmp_path, {name: text, "prompt.md": "Hello.", "rules/a.mdt": "---\n---\nA"})
-    assert said(agent, tmp_path)[0].startswith(problem)
-    assert (agent.persona, [each.text for each in agent.guides]) == ("Hello.", ["A"])
+    assert problems_of(agent, tmp_path)[0].startswith(problem)
+    assert (agent.persona, [guide.text for guide in agent.guides]) == ("Hello.", ["A"])
 
 
 @pytest.mark.parametrize("style", ["lines", "flow", "block"])
 def test_vectors_that_are_kept_beside_texts_are_passed_over(tmp_path: Path, style: str) -> None:
     row = ", ".join(["-0.02968061901628971, 1.1e-33, 7"] * 128)
-    block = "\n          ".join(f"- {each}" for each in row.split(", "))
+    block = "\n          ".join(f"- {figure}" for figure in row.split(", "))
     vectors = {
         "lines": f" # made by itself\n      - [ {row} ]\n      - [ {row} ]",
         "flow": f" [[{row}],\n [{row}]]",
@@ -229,8 +229,8 @@ def test_vectors_that_are_kept_beside_texts_are_passed_over(tmp_path: Path, styl
     )
     text = f"metadata: {{name: x}}\nrules:\n{guides}systemPrompt: Hello.\n"
     agent = read_agent(write(tmp_path, {"x.yaml": text}) / "x.yaml")
-    assert said(agent, tmp_path) == []
-    assert [each.text for each in agent.guides] == [f"Text {number}." for number in range(40)]
+    assert problems_of(agent, tmp_path) == []
+    assert [guide.text for guide in agent.guides] == [f"Text {number}." for number in range(40)]
     assert agent.persona == "Hello."
     # Lines are where they were.
     last = text.split("\n").index("  - name: r39") + 1

@@ -57,7 +57,7 @@ class NoteSourceFake:
             self.notes.update(self.before_texts.pop(0))
         return [self._text(path, passage, searched) for path, passage in wanted]
 
-    def told(self) -> Sequence[str]:
+    def take_warnings(self) -> Sequence[str]:
         return ()
 
     def _text(self, path: str, passage: Passage, searched: bool) -> str | None:

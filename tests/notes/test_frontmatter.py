@@ -148,7 +148,7 @@ def bomb() -> str:
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "problem"),
     [
         (bomb(), "its aliases repeat them"),
         ("a: &a [*a]", "the alias *a names nothing"),
@@ -158,9 +158,9 @@ def bomb() -> str:
         ("a: [" + "b, " * 20_000 + "]", "more than 5,000 values"),
     ],
 )
-def test_what_would_take_too_much_is_refused_and_the_note_goes_on(head: str, said: str) -> None:
+def test_what_would_take_too_much_is_refused_and_the_note_goes_on(head: str, problem: str) -> None:
     read, problems = read_properties(head)
-    assert said in problems[0]
+    assert problem in problems[0]
     assert len(json.dumps(read)) <= 2 * len(head)
 
 

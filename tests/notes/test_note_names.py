@@ -207,7 +207,7 @@ def test_an_alias_that_several_notes_have_means_none_and_lists_them() -> None:
 
 
 def test_a_warning_lists_no_more_than_a_person_reads() -> None:
-    resolved = NoteNames([f"{each}/index.md" for each in range(1_000)]).resolve("index")
+    resolved = NoteNames([f"{number}/index.md" for number in range(1_000)]).resolve("index")
     assert len(resolved.matches) == 1_000
     assert resolved.warning.endswith("'9/index.md' and 990 more; it is left out: give its path")
 

@@ -54,7 +54,7 @@ def test_a_heading_that_is_the_title_is_not_said_twice() -> None:
 
 def test_headings_with_nothing_under_them_go_with_what_follows() -> None:
     text = "# A\n\n## B\n\nText.\n\n## C\n\n# D\n"
-    assert [each[:3] for each in shown("N", text)] == [(1, 5, "A > B"), (7, 9, "D")]
+    assert [passage[:3] for passage in shown("N", text)] == [(1, 5, "A > B"), (7, 9, "D")]
 
 
 def test_a_note_of_headings_alone_has_a_passage() -> None:
@@ -66,7 +66,7 @@ def test_the_first_passage_carries_what_the_note_calls_itself() -> None:
         "---\naliases:\n  - K8s\n  - Kube\nauthor: me\ntags: [ops]\n---\n\n"
         "Runs containers.\n\n# More\n\nText."
     )
-    assert [each[3] for each in shown("Kubernetes", text)] == [
+    assert [passage[3] for passage in shown("Kubernetes", text)] == [
         "Kubernetes\naliases:\n- K8s\n- Kube\ntags: [ops]\nRuns containers.",
         "Kubernetes > More\nText.",
     ]
@@ -77,7 +77,7 @@ def test_only_the_first_part_of_a_long_line_carries_it() -> None:
     text = f"---\ntags: [ops]\n---\n{SENTENCE * 40}"
     lines = text.split("\n")
     searched = [searched_text("N", passage, lines) for passage in find_passages("N", text)]
-    assert ["ops" in each for each in searched] == [True, False, False, False]
+    assert ["ops" in passage for passage in searched] == [True, False, False, False]
 
 
 def test_frontmatter_is_no_passage() -> None:
@@ -89,7 +89,7 @@ def test_frontmatter_is_no_passage() -> None:
 def test_paragraphs_go_together_while_they_fit_and_are_not_cut_otherwise() -> None:
     paragraph = SENTENCE * 5
     text = "\n\n".join([paragraph] * 5)
-    assert [each[:2] for each in shown("N", text)] == [(1, 3), (5, 7), (9, 9)]
+    assert [passage[:2] for passage in shown("N", text)] == [(1, 3), (5, 7), (9, 9)]
 
 
 def test_code_that_fits_stays_together_with_what_introduces_it() -> None:
@@ -114,7 +114,7 @@ def test_a_long_list_is_cut_between_its_items() -> None:
 
 def test_a_short_rest_goes_with_what_is_before_it() -> None:
     text = f"{SENTENCE * 12}\n\nThat is all."
-    assert [each[:2] for each in shown("N", text)] == [(1, 3)]
+    assert [passage[:2] for passage in shown("N", text)] == [(1, 3)]
 
 
 def test_a_long_line_is_cut_behind_sentences_and_each_part_is_a_passage() -> None:
@@ -125,7 +125,7 @@ def test_a_long_line_is_cut_behind_sentences_and_each_part_is_a_passage() -> Non
     assert {(part.start, part.end) for part in parts} == {(3, 3)}
     stored = [stored_text(part, text.split("\n")) for part in parts]
     assert "".join(stored) == SENTENCE * 40
-    assert all(each.endswith(". ") for each in stored)
+    assert all(passage.endswith(". ") for passage in stored)
 
 
 def test_a_script_whose_characters_are_tokens_is_cut_shorter() -> None:

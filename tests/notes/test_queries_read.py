@@ -11,8 +11,8 @@ from inline_snapshot import snapshot
 from tests.strategies import thorough
 
 from lamina.errors import QueryError, UsageError
-from lamina.notes.query.cache import ParsedQuery, parse_query, spell_query
-from lamina.notes.query.parser import MOST_DEEP
+from lamina.notes.query.expression_parser import MOST_DEEP
+from lamina.notes.query.parser import parse_query
 from lamina.notes.query.syntax import (
     ARGUMENT_COUNTS,
     Column,
@@ -27,6 +27,7 @@ from lamina.notes.query.syntax import (
     ListLiteral,
     Negation,
     Operator,
+    ParsedQuery,
     Property,
     QueryCall,
     QuerySource,
@@ -36,6 +37,7 @@ from lamina.notes.query.syntax import (
     SourceNegation,
     TagSource,
     Value,
+    spell_query,
 )
 
 
@@ -177,7 +179,7 @@ def test_a_list_holds_any_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1, column 1: expected LIST or TABLE, found the end of the query"),
         ("TASK", "line 1, column 1: TASK is not offered"),
@@ -223,8 +225,8 @@ def test_a_list_holds_any_values() -> None:
         ("LIST WHERE date(due) > 1", "A property that is spelled like that is a date already"),
     ],
 )
-def test_an_error_says_where_and_what_was_expected(text: str, said: str) -> None:
-    assert said in problem(text)
+def test_an_error_says_where_and_what_was_expected(text: str, message: str) -> None:
+    assert message in problem(text)
 
 
 @pytest.mark.parametrize("word", ["today", "NOW", "yesterday", "sow"])

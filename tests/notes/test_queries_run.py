@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_values, thorough
 
-from lamina.notes.query.cache import parse_query, render_query, run_query
+from lamina.notes.query.cache import render_query
+from lamina.notes.query.evaluator import run_query
+from lamina.notes.query.parser import parse_query
 from lamina.notes.query.value_order import key_of
 from lamina.values.note import Note
 
@@ -200,12 +202,12 @@ def test_there_is_one_order_over_all_values(one: Any, two: Any, three: Any) -> N
 @thorough
 @given(json_values, json_values)
 def test_comparing_never_fails_and_equal_is_neither_before_nor_behind(one: Any, two: Any) -> None:
-    said = {
+    results = {
         operator: cell(f"a {operator} b", a=one, b=two) for operator in ("=", "!=", "<", ">", "<=")
     }
-    assert said["="] != said["!="]
-    assert said["="] + said["<"] + said[">"] <= 1
-    assert said["<="] in (said["="] or said["<"], False)
+    assert results["="] != results["!="]
+    assert results["="] + results["<"] + results[">"] <= 1
+    assert results["<="] in (results["="] or results["<"], False)
     for function in ("contains", "icontains", "startswith", "endswith", "default"):
         cell(f"{function}(a, b)", a=one, b=two)
     for function in ("length", "lower", "upper"):
@@ -269,7 +271,7 @@ def test_sorting_goes_key_by_key_and_then_by_path_with_null_last_both_ways() -> 
 def test_kinds_are_sorted_in_the_order_that_is_said() -> None:
     values = [True, 3, "2026-01-31", "a", "B", [1], {"a": 1}]
     notes = [note(f"{9 - at}.md", x=value) for at, value in enumerate(values)]
-    assert paths("LIST SORT x", *notes) == [each.path for each in notes]
+    assert paths("LIST SORT x", *notes) == [note.path for note in notes]
 
 
 def test_groups_go_by_their_value_and_notes_within_by_the_sort() -> None:
@@ -300,7 +302,7 @@ names = st.sampled_from(["a", "b", "due", "x y"])
 def test_a_result_depends_on_the_notes_and_not_on_their_order(
     drawn: list[dict[str, Any]], query: str, chance: Any
 ) -> None:
-    notes = [note(f"{at}.md", **each) for at, each in enumerate(drawn)]
+    notes = [note(f"{at}.md", **properties) for at, properties in enumerate(drawn)]
     text = render_query(query, notes, "0.md")
     chance.shuffle(notes)
     assert render_query(query, notes, "0.md") == text

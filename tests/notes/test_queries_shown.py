@@ -160,7 +160,7 @@ def test_a_query_is_asked_once_as_long_as_the_notes_are_the_same() -> None:
     assert cache.text("LIST", notes, "a.md") is first
     assert notes.looks == looks
     # Other values that say the same: looked at, not asked again.
-    assert cache.text("LIST", tuple(replace(each) for each in notes), "a.md") is first
+    assert cache.text("LIST", tuple(replace(note) for note in notes), "a.md") is first
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from lamina.notes.references import Reference, is_url, read_reference
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "reference"),
     [
         ("notes/api.md", Reference(kind="path", name="notes/api.md")),
         (" api ", Reference(kind="path", name="api")),
@@ -39,8 +39,8 @@ from lamina.notes.references import Reference, is_url, read_reference
         ("time: 9:30", Reference(kind="path", name="time: 9:30")),
     ],
 )  # fmt: skip
-def test_a_reference_means_what_its_form_says(said: str, meant: Reference) -> None:
-    assert read_reference(said) == meant
+def test_a_reference_means_what_its_form_says(text: str, reference: Reference) -> None:
+    assert read_reference(text) == reference
 
 
 def test_only_pages_are_urls() -> None:

@@ -80,7 +80,7 @@ def list_tools(id: Any, cursor: str | None) -> None:
             answer(id, {"tools": [page], **more})
         case "endless":
             at = int(cursor or 0)
-            many = [{"name": f"t{at}_{each}", "inputSchema": OBJECT} for each in range(100)]
+            many = [{"name": f"t{at}_{number}", "inputSchema": OBJECT} for number in range(100)]
             answer(id, {"tools": many, "nextCursor": str(at + 1)})
         case "changing":
             words = Path(sys.argv[2]).read_text()
@@ -90,7 +90,7 @@ def list_tools(id: Any, cursor: str | None) -> None:
             remote = {"type": "object", "properties": {"a": {"$ref": "http://h.invalid/s"}}}
             regex = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"\p{L}"}}}
             given = {"good": OBJECT, "wrong": wrong, "remote": remote, "regex": regex}
-            listed = [{"name": name, "inputSchema": each} for name, each in given.items()]
+            listed = [{"name": name, "inputSchema": schema} for name, schema in given.items()]
             answer(id, {"tools": [*listed, listed[0]]})
         case _:
             answer(id, {"tools": list(tools.values())})

@@ -134,7 +134,8 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     )
     path = tmp_path / "approvals.json"
     runs = [
-        subprocess.Popen([sys.executable, "-c", script, str(path), str(each)]) for each in range(4)
+        subprocess.Popen([sys.executable, "-c", script, str(path), str(number)])
+        for number in range(4)
     ]
     assert [run.wait(LIMIT) for run in runs] == [0] * 4
     assert len(json.loads(path.read_text())["tools"]) == 40

@@ -68,7 +68,7 @@ def test_an_address_is_read_with_its_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         ({}, "the entry has neither 'command' nor 'url'"),
         ({"command": "a", "url": "http://b"}, "the entry has both a 'command' and a 'url'"),
@@ -91,15 +91,15 @@ def test_an_address_is_read_with_its_headers() -> None:
         ({"command": "${input:key}"}, "${input:key} in 'command' is nothing that Lamina knows"),
     ],
 )
-def test_an_entry_that_cannot_be_used_says_why(raw: Any, said: str) -> None:
-    assert said in problem(raw)
+def test_an_entry_that_cannot_be_used_says_why(raw: Any, message: str) -> None:
+    assert message in problem(raw)
 
 
 def test_a_bad_entry_costs_no_other_server_and_a_disabled_one_is_not_read() -> None:
     raw = {"a": {"command": "x"}, "b": {}, "c": {"disabled": True, "command": "${NO}"}, "": {}}
     config = parse_servers(json.dumps({"mcpServers": raw}).encode(), HERE, {})
     assert [server.name for server in config.servers] == ["a"]
-    assert [each.what for each in config.problems] == ["b", "a server without a name"]
+    assert [problem.what for problem in config.problems] == ["b", "a server without a name"]
 
 
 def test_the_form_of_vs_code_and_a_mark_in_front_are_read() -> None:
@@ -108,7 +108,7 @@ def test_the_form_of_vs_code_and_a_mark_in_front_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "problem"),
     [
         (
             b'{\n  "mcpServers": {,}\n}',
@@ -121,8 +121,8 @@ def test_the_form_of_vs_code_and_a_mark_in_front_are_read() -> None:
         (b'{"mcpServers": []}', "names no MCP servers"),
     ],
 )
-def test_a_file_that_is_none_says_where_and_what_to_do(data: bytes, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_file_that_is_none_says_where_and_what_to_do(data: bytes, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
         parse_servers(data, HERE, {})
 
 
@@ -172,5 +172,5 @@ def test_servers_of_an_object_are_read_as_those_of_a_file() -> None:
     config = servers_from(raw, "/home/ada/agent.yaml", {"WHAT": "ls"})
     (server,) = config.servers
     assert (server.name, server.command, server.cwd) == ("a", "ls", "/home/ada/work")
-    assert [each.what for each in config.problems] == ["b"]
+    assert [problem.what for problem in config.problems] == ["b"]
     assert "'/home/ada/agent.yaml'" in config.problems[0].detail

@@ -144,7 +144,7 @@ async def test_arguments_become_what_the_function_wants() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "problem"),
     [
         ({"city": 5}, "Expected `str`, got `int` - at `$.city`"),
         ({}, "Object missing required field `city`"),
@@ -154,10 +154,10 @@ async def test_arguments_become_what_the_function_wants() -> None:
     ],
 )
 async def test_wrong_arguments_are_an_error_that_says_where(
-    given: dict[str, Any], said: str
+    given: dict[str, Any], problem: str
 ) -> None:
     output = await forecast.run(given)
-    assert output == ToolOutput(text=f"Wrong arguments for 'forecast': {said}", is_error=True)
+    assert output == ToolOutput(text=f"Wrong arguments for 'forecast': {problem}", is_error=True)
 
 
 async def test_a_number_in_quotes_is_taken_where_a_number_is_meant_and_only_there() -> None:
@@ -189,7 +189,7 @@ def unknown(value: "Nowhere") -> None: ...  # type: ignore[name-defined] # noqa:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "problem"),
     [
         (odd, r"tool 'odd', parameter 'value': Odd cannot be given as JSON"),
         (starred, r"tool 'starred', parameter 'names': .*\*args and \*\*kwargs cannot be offered"),
@@ -201,9 +201,9 @@ def unknown(value: "Nowhere") -> None: ...  # type: ignore[name-defined] # noqa:
     ],
 )
 def test_a_function_that_no_model_could_call_is_refused_at_once(
-    function: Callable[..., Any], said: str
+    function: Callable[..., Any], problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=problem):
         FunctionTools(function)
 
 
@@ -240,7 +240,7 @@ async def test_methods_partials_and_objects_can_be_tools() -> None:
     assert (await tools.call("shout", {"left": "hey", "right": "?"})).is_error
     assert list(fixed.offered.definition.parameters["properties"]) == ["left"]
     offered = (await tools.toolset()).tools
-    assert [each.definition.name for each in offered] == ["titles", "take", "shout"]
+    assert [tool.definition.name for tool in offered] == ["titles", "take", "shout"]
 
 
 async def test_a_plain_function_runs_beside_the_event_loop() -> None:
@@ -288,7 +288,7 @@ def gives_nothing() -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("function", "said", "is_error"),
+    ("function", "problem", "is_error"),
     [
         (fails, "ValueError: no such city", True),
         (leaves, "SystemExit: bye", True),
@@ -300,10 +300,10 @@ def gives_nothing() -> None: ...
     ],
 )
 async def test_whatever_a_function_does_is_the_result_of_its_call(
-    function: Callable[..., Any], said: str, is_error: bool
+    function: Callable[..., Any], problem: str, is_error: bool
 ) -> None:
     output = await FunctionTool(function).run({})
-    assert said in output.text
+    assert problem in output.text
     assert output.is_error is is_error
 
 

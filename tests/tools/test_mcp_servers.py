@@ -252,8 +252,8 @@ async def test_a_tool_with_a_schema_that_cannot_be_used_is_withheld_alone(
         async with McpServers(configure(odd=starts.entry("schemas"))) as servers:
             toolset = await servers.toolset()
             assert names(toolset) == ["odd__good", "odd__regex"]
-            held = {each.what: each for each in toolset.withheld}
-            assert [each.reason for each in held.values()] == ["invalid", "invalid", "duplicate"]
+            held = {tool.what: tool for tool in toolset.withheld}
+            assert [tool.reason for tool in held.values()] == ["invalid", "invalid", "duplicate"]
             assert "`properties.a.type`: 'nonsense'" in held["odd · wrong"].detail
             assert "'http://h.invalid/s' refers to nothing" in held["odd · remote"].detail
 
@@ -274,9 +274,9 @@ async def test_a_tool_is_offered_with_when_it_is_included(
 async def test_permission_is_the_tools_then_the_servers_then_required(
     configure: Configure, starts: Starts
 ) -> None:
-    said = {"echo": {"permission": "required"}, "hang": {"disabled": True}, "ehco": {}}
+    permissions = {"echo": {"permission": "required"}, "hang": {"disabled": True}, "ehco": {}}
     config = configure(
-        a=starts.entry(permission="free", tools=said),
+        a=starts.entry(permission="free", tools=permissions),
         b=starts.entry(tools={"big": {"permission": "free"}}),
     )
     with anyio.fail_after(LIMIT):

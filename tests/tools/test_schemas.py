@@ -22,7 +22,7 @@ PERSON = {
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "problem"),
     [
         ({"name": "A", "tags": ["x"], "age": None}, None),
         ({}, "arguments: 'name' is a required property"),
@@ -36,23 +36,23 @@ PERSON = {
         ([], "arguments: [] is not of type 'object'"),
     ],
 )
-def test_a_problem_names_the_place_and_what_is_wrong(arguments: Any, said: str | None) -> None:
-    assert check_arguments(PERSON, arguments) == said
+def test_a_problem_names_the_place_and_what_is_wrong(arguments: Any, problem: str | None) -> None:
+    assert check_arguments(PERSON, arguments) == problem
 
 
 def test_several_problems_are_told_at_once() -> None:
-    said = check_arguments(PERSON, {"name": 1, "tags": 2})
-    assert said == "`name`: 1 is not of type 'string'; `tags`: 2 is not of type 'array'"
+    problem = check_arguments(PERSON, {"name": 1, "tags": 2})
+    assert problem == "`name`: 1 is not of type 'string'; `tags`: 2 is not of type 'array'"
 
 
 def test_a_long_value_is_not_quoted_whole() -> None:
-    said = check_arguments(PERSON, {"name": ["x" * 100_000]})
-    assert said is not None
-    assert len(said) < 400
+    problem = check_arguments(PERSON, {"name": ["x" * 100_000]})
+    assert problem is not None
+    assert len(problem) < 400
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "problem"),
     [
         ({}, None),
         ({"type": "object"}, None),
@@ -76,22 +76,22 @@ def test_a_long_value_is_not_quoted_whole() -> None:
         ),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_said_to_be_so(schema: Any, said: str | None) -> None:
-    assert check_schema(schema) == said
+def test_a_schema_that_cannot_be_used_is_said_to_be_so(schema: Any, problem: str | None) -> None:
+    assert check_schema(schema) == problem
 
 
 def test_a_reference_that_is_only_found_in_use_is_a_problem_in_words() -> None:
     inner = {"$id": "http://h.invalid/x", "properties": {"b": {"$ref": "other"}}}
     schema = {"properties": {"a": inner}}
     assert check_schema(schema) is None
-    said = check_arguments(schema, {"a": {"b": 1}})
-    assert said is not None
-    assert "refers to nothing in it" in said
+    problem = check_arguments(schema, {"a": {"b": 1}})
+    assert problem is not None
+    assert "refers to nothing in it" in problem
 
 
 def test_a_schema_that_refers_to_itself_without_end_is_a_problem_in_words() -> None:
-    said = check_arguments({"$ref": "#"}, {})
-    assert said == "the tool's own schema cannot be used: it refers to itself without end"
+    problem = check_arguments({"$ref": "#"}, {})
+    assert problem == "the tool's own schema cannot be used: it refers to itself without end"
 
 
 def test_a_schema_cannot_make_us_run_its_regular_expressions() -> None:
@@ -126,8 +126,8 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_nothing_that_a_schema_may_be_is_raised(schema: Any, arguments: Any) -> None:
-    said = check_schema(schema)
-    assert said is None or said
+    problem = check_schema(schema)
+    assert problem is None or problem
     if isinstance(schema, dict):
         found = check_arguments(schema, arguments)
         assert found is None or found

@@ -64,7 +64,7 @@ async def test_hosts_and_their_tools_keep_their_order_and_the_first_of_a_name_wi
     with anyio.fail_after(LIMIT):
         async with Toolbox(FunctionTools(zeta, alpha, mine), McpServers(config)) as box:
             toolset = await box.toolset()
-            names = [each.definition.name for each in toolset.tools]
+            names = [tool.definition.name for tool in toolset.tools]
             assert names[:4] == ["zeta", "alpha", "odd__echo", "second__echo"]
             assert [name.partition("__")[0] for name in names[3:]] == ["second"] * 10 + ["odd"] * 9
             assert [(held.what, held.reason) for held in toolset.withheld] == [
@@ -73,7 +73,7 @@ async def test_hosts_and_their_tools_keep_their_order_and_the_first_of_a_name_wi
             assert await box.toolset() == toolset
             assert (await box.call("odd__echo", {})).text == "mine"
             assert (await box.call("second__echo", {"a": 1})).text == '{"a": 1}'
-            assert [each.permission for each in toolset.tools[:3]] == [
+            assert [tool.permission for tool in toolset.tools[:3]] == [
                 "required",
                 "free",
                 "required",
@@ -94,7 +94,7 @@ async def test_a_name_that_is_not_offered_is_an_error_that_suggests_others() -> 
 async def test_a_tool_whose_schema_is_none_is_withheld_and_cannot_be_called() -> None:
     host: ToolHost = Toolbox(BadHost(), FunctionTools(alpha))
     toolset = await host.toolset()
-    assert [each.definition.name for each in toolset.tools] == ["alpha"]
+    assert [tool.definition.name for tool in toolset.tools] == ["alpha"]
     (held,) = toolset.withheld
     assert (held.what, held.reason) == ("broken", "invalid")
     assert (await host.call("broken", {})).is_error
@@ -143,7 +143,7 @@ anyio.run(main)
         assert run.stderr is not None
         assert run.stdout.readline() == "ready\n"
         run.send_signal(signal.SIGINT)
-        said = run.stderr.read()
+        output = run.stderr.read()
         assert run.wait(LIMIT) != 0
-    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert output.rstrip().endswith("KeyboardInterrupt")
     assert not is_alive(starts.pids[0])

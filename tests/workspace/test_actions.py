@@ -12,7 +12,8 @@ from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
 from lamina.tools.functions import FunctionTool
-from lamina.workspace.file_actions.actions import WORKSPACE_PERSONA, FileActions
+from lamina.workspace.file_actions.actions import FileActions
+from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
 from lamina.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
 from lamina.workspace.root import Root
 
@@ -47,15 +48,15 @@ def refused(act: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 def test_an_edit_replaces_one_place_and_tells_the_new_hash(
     folder: Path, actions: FileActions
 ) -> None:
-    said = actions.edit("notes/a.md", "two", "2")
+    message = actions.edit("notes/a.md", "two", "2")
     assert (folder / "notes" / "a.md").read_text() == "one\n2\nthree\n"
     after = short(b"one\n2\nthree\n")
-    assert said.startswith(f"edited notes/a.md: 12 bytes, hash {after}; undo id")
-    assert said.endswith("(1 place, first in line 2)")
+    assert message.startswith(f"edited notes/a.md: 12 bytes, hash {after}; undo id")
+    assert message.endswith("(1 place, first in line 2)")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "problem"),
     [
         ("four", "4", "is not there"),
         ("t", "T", "is there 2 times (first in lines 2, 3)"),
@@ -69,10 +70,10 @@ def test_an_edit_replaces_one_place_and_tells_the_new_hash(
     ],
 )
 def test_an_edit_that_is_not_clear_leaves_the_file_untouched(
-    folder: Path, actions: FileActions, old: str, new: str, told: str
+    folder: Path, actions: FileActions, old: str, new: str, problem: str
 ) -> None:
     before = (folder / "notes" / "a.md").stat()
-    assert told in refused(actions.edit, "notes/a.md", old, new)
+    assert problem in refused(actions.edit, "notes/a.md", old, new)
     assert (folder / "notes" / "a.md").stat() == before
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
 
@@ -91,9 +92,9 @@ def test_every_place_is_replaced_if_that_is_asked_for(folder: Path, actions: Fil
 
 def test_a_stale_hash_is_refused(folder: Path, actions: FileActions) -> None:
     stale = short(b"something else")
-    said = refused(actions.edit, "notes/a.md", "two", "2", read_hash=stale)
+    message = refused(actions.edit, "notes/a.md", "two", "2", read_hash=stale)
     now = short(b"one\ntwo\nthree\n")
-    assert f"changed since it was read (its hash is {now}, not {stale})" in said
+    assert f"changed since it was read (its hash is {now}, not {stale})" in message
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
 
 
@@ -173,8 +174,8 @@ def test_a_file_is_not_written_over_unless_that_is_asked_for(
 
 def test_writing_for_a_file_that_is_gone_is_refused(folder: Path, actions: FileActions) -> None:
     (folder / "notes" / "a.md").unlink()
-    said = refused(actions.write, "notes/a.md", "new", True, short(b"one\ntwo\nthree\n"))
-    assert "it is gone" in said
+    message = refused(actions.write, "notes/a.md", "new", True, short(b"one\ntwo\nthree\n"))
+    assert "it is gone" in message
     assert not (folder / "notes" / "a.md").exists()
 
 
@@ -206,7 +207,7 @@ def test_a_file_and_a_folder_are_moved(folder: Path, actions: FileActions) -> No
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "problem"),
     [
         ("notes/a.md", "b.md", "exists already"),
         ("notes", "b.md", "exists already"),
@@ -221,11 +222,11 @@ def test_a_file_and_a_folder_are_moved(folder: Path, actions: FileActions) -> No
     ],
 )
 def test_a_move_that_cannot_be_moves_nothing(
-    folder: Path, actions: FileActions, source: str, target: str, told: str
+    folder: Path, actions: FileActions, source: str, target: str, problem: str
 ) -> None:
     (folder / "b.md").write_text("b")
     (folder / "empty").mkdir()
-    assert told in refused(actions.mv, source, target)
+    assert problem in refused(actions.mv, source, target)
     assert (folder / "notes" / "a.md").read_text() == "one\ntwo\nthree\n"
     assert (folder / "b.md").read_text() == "b"
     assert list((folder / "empty").iterdir()) == []
@@ -315,9 +316,9 @@ def test_lines_that_are_not_there_are_an_error(
 
 def test_what_is_cut_off_is_said(folder: Path, actions: FileActions) -> None:
     (folder / "x.md").write_text("".join(f"{number}\n" for number in range(1, 2501)))
-    said = actions.read("x.md").split("\n")
-    assert len(said) == MOST_LINES + 2
-    assert said[-2:] == ["1000", "[1,500 more lines of 2,500; read on with start = 1001]"]
+    message = actions.read("x.md").split("\n")
+    assert len(message) == MOST_LINES + 2
+    assert message[-2:] == ["1000", "[1,500 more lines of 2,500; read on with start = 1001]"]
     assert actions.read("x.md", 1001).split("\n")[1] == "1001"
     (folder / "y.md").write_text("a" * (LONGEST_LINE + 5))
     assert actions.read("y.md").endswith("a [… 5 more characters in this line]")

@@ -74,9 +74,9 @@ a.md-5- \
 
 def test_what_is_above_the_limit_is_counted(folder: Path, actions: FileActions) -> None:
     (folder / "many.md").write_text("alpha\n" * 250)
-    said = actions.grep("alpha", limit=3).split("\n")
-    assert len(said) == 4
-    assert said[-1] == (
+    result = actions.grep("alpha", limit=3).split("\n")
+    assert len(result) == 4
+    assert result[-1] == (
         "[251 more of 254 lines in 4 files that match; narrow the search by path or glob, or raise "
         "the limit]"
     )
@@ -84,16 +84,16 @@ def test_what_is_above_the_limit_is_counted(folder: Path, actions: FileActions) 
 
 def test_of_a_long_line_what_is_near_is_shown(folder: Path, actions: FileActions) -> None:
     (folder / "long.md").write_text("x" * 5000 + "needle" + "y" * 5000)
-    said = actions.grep("NEEDLE")
-    assert "xxx" + "needle" + "yyy" in said
-    assert len(said) < 400
+    result = actions.grep("NEEDLE")
+    assert "xxx" + "needle" + "yyy" in result
+    assert len(result) < 400
 
 
 def test_what_was_not_searched_is_said(folder: Path, actions: FileActions) -> None:
     (folder / "bin.md").write_bytes(b"alpha\0")
     (folder / "latin.md").write_bytes(b"alpha \xe9\n")
-    said = actions.grep("alpha", limit=1)
-    assert said.endswith("[not searched: bin.md is not text]")
+    result = actions.grep("alpha", limit=1)
+    assert result.endswith("[not searched: bin.md is not text]")
     assert "latin.md:1: alpha �" in actions.grep("alpha")
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_expression_is_said_to_be_none(actions: FileActions, pattern:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "problem"),
     [
         ({"pattern": ""}, "empty"),
         ({"pattern": "a" * 1001}, "1,001 characters"),
@@ -126,7 +126,7 @@ def test_what_is_no_expression_is_said_to_be_none(actions: FileActions, pattern:
     ],
 )
 def test_a_search_that_cannot_be_is_an_error_in_words(
-    actions: FileActions, options: dict[str, object], told: str
+    actions: FileActions, options: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=problem):
         actions.grep(**options)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ class Workspace(RuleBasedStateMachine):
     def edit(self, path: str, old: str, new: str, replace_all: bool) -> None:
         text = self.files.get(path, b"").decode()
         if "\r\n" in text and text.count("\r\n") == text.count("\n"):
-            old, new = (each.replace("\r\n", "\n").replace("\n", "\r\n") for each in (old, new))
+            old, new = (text.replace("\r\n", "\n").replace("\n", "\r\n") for text in (old, new))
         count = sum(text.startswith(old, at) for at in range(len(text))) if old else 0
         may = old != new and (count == 1 or (count > 1 and replace_all))
         edited = text.replace(old, new).encode() if may else b""
@@ -75,7 +75,7 @@ class Workspace(RuleBasedStateMachine):
     @rule(path=PATHS)
     def rm(self, path: str) -> None:
         is_empty = self.is_folder(path) and not any((self.folder / path).iterdir())
-        left = {each: data for each, data in self.files.items() if each != path}
+        left = {name: data for name, data in self.files.items() if name != path}
         self.attempt(path in self.files or is_empty, left, "rm", path)
 
     @rule(source=PATHS, to=PATHS)
@@ -85,8 +85,8 @@ class Workspace(RuleBasedStateMachine):
         may = may and not f"{to}/".startswith(f"{source}/")
         may = may and not self.is_below_a_file(to)
         moved = {
-            f"{to}{each[len(source) :]}" if f"{each}/".startswith(f"{source}/") else each: data
-            for each, data in self.files.items()
+            f"{to}{name[len(source) :]}" if f"{name}/".startswith(f"{source}/") else name: data
+            for name, data in self.files.items()
         }
         self.attempt(may, moved, "mv", source, to)
 
@@ -117,9 +117,9 @@ class Workspace(RuleBasedStateMachine):
     @invariant()
     def is_what_the_dictionary_says(self) -> None:
         found = {
-            each.relative_to(self.folder).as_posix(): each.read_bytes()
-            for each in self.folder.rglob("*")
-            if each.is_file() and ".lamina" not in each.parts
+            path.relative_to(self.folder).as_posix(): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file() and ".lamina" not in path.parts
         }
         assert found == self.files
 

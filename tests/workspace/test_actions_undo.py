@@ -29,9 +29,9 @@ def actions(folder: Path) -> FileActions:
 def seen(folder: Path) -> dict[str, bytes | None]:
     """Files and folders a person would see."""
     return {
-        each.relative_to(folder).as_posix(): None if each.is_dir() else each.read_bytes()
-        for each in folder.rglob("*")
-        if ".lamina" not in each.parts
+        path.relative_to(folder).as_posix(): None if path.is_dir() else path.read_bytes()
+        for path in folder.rglob("*")
+        if ".lamina" not in path.parts
     }
 
 
@@ -41,8 +41,8 @@ def refused(act: Callable[..., Any], *args: Any) -> str:
     return str(caught.value)
 
 
-def undo_id(said: str) -> str:
-    return said.partition("undo id ")[2][:8]
+def undo_id(message: str) -> str:
+    return message.partition("undo id ")[2][:8]
 
 
 CHANGES: dict[str, Callable[[FileActions], str]] = {
@@ -100,7 +100,7 @@ def test_a_change_is_taken_back_by_its_id(folder: Path, actions: FileActions) ->
 
 
 @pytest.mark.parametrize(
-    ("change", "path", "told"),
+    ("change", "path", "problem"),
     [
         ("a file made", "x/y/z.md", "was changed since"),
         ("a file replaced", "notes/a.md", "was changed since"),
@@ -112,12 +112,12 @@ def test_a_change_is_taken_back_by_its_id(folder: Path, actions: FileActions) ->
     ],
 )
 def test_what_a_person_changed_since_is_left_alone(
-    folder: Path, actions: FileActions, change: str, path: str, told: str
+    folder: Path, actions: FileActions, change: str, path: str, problem: str
 ) -> None:
     CHANGES[change](actions)
     (folder / path).write_text("by a person")
     now = seen(folder)
-    assert told in refused(actions.undo)
+    assert problem in refused(actions.undo)
     assert seen(folder) == now
 
 
@@ -126,9 +126,9 @@ def test_what_was_there_before_is_kept_where_the_refusal_says(
 ) -> None:
     actions.edit("notes/a.md", "one", "eins")
     (folder / "notes" / "a.md").unlink()
-    said = refused(actions.undo)
-    assert "was removed or moved since" in said
-    assert Path(said.partition("is kept in ")[2]).read_bytes() == b"one\r\ntwo"
+    message = refused(actions.undo)
+    assert "was removed or moved since" in message
+    assert Path(message.partition("is kept in ")[2]).read_bytes() == b"one\r\ntwo"
 
 
 def test_a_torn_line_is_named_and_costs_only_itself(folder: Path, actions: FileActions) -> None:
@@ -138,8 +138,8 @@ def test_a_torn_line_is_named_and_costs_only_itself(folder: Path, actions: FileA
         file.write(b'{"id":"torn","do":"wri')
     actions.write("b.md", "b")
     again = FileActions(Root(folder))
-    said = again.undo()
-    assert "[line 2 of .lamina/trash/changes.jsonl is damaged and was skipped]" in said
+    message = again.undo()
+    assert "[line 2 of .lamina/trash/changes.jsonl is damaged and was skipped]" in message
     again.undo()
     assert seen(folder) == {"notes": None, "notes/a.md": b"one\r\ntwo"}
 
@@ -162,8 +162,8 @@ def test_a_change_that_failed_is_nothing_to_undo(folder: Path, actions: FileActi
 
 
 def test_what_was_kept_and_damaged_is_not_put_back(folder: Path, actions: FileActions) -> None:
-    said = actions.edit("notes/a.md", "one", "eins")
-    (folder / ".lamina" / "trash" / "kept" / undo_id(said)).write_text("rubbish")
+    message = actions.edit("notes/a.md", "one", "eins")
+    (folder / ".lamina" / "trash" / "kept" / undo_id(message)).write_text("rubbish")
     assert "is damaged" in refused(actions.undo)
     assert (folder / "notes" / "a.md").read_bytes() == b"eins\r\ntwo"
 
@@ -172,7 +172,7 @@ def test_an_undo_keeps_what_it_takes_away(folder: Path, actions: FileActions) ->
     actions.write("b.md", "only here")
     actions.undo()
     kept = folder / ".lamina" / "trash" / "kept"
-    assert [each.read_text() for each in kept.iterdir()] == ["only here"]
+    assert [path.read_text() for path in kept.iterdir()] == ["only here"]
 
 
 def test_the_trash_is_no_part_of_a_repository_or_of_a_list(

@@ -43,7 +43,7 @@ def fill(kept: Path) -> None:
     file.keep(
         [(NOTE.path, KNOWN), ("b.md", KnownNote(b"t" * 32, False, replace(NOTE, path="b.md")))], ()
     )
-    assert file.notes() == ()
+    assert file.take_warnings() == ()
     file.close()
 
 
@@ -107,9 +107,9 @@ def test_what_cannot_be_written_down_is_left_out_and_the_rest_is_kept(kept: Path
     odd = replace(NOTE, path="odd.md", properties={"number": 1 << 80})
     worse = replace(NOTE, path="wor\ud800se.md")
     file = CatalogueFile(kept)
-    file.keep([(each.path, KnownNote(b"", True, each)) for each in (odd, worse, NOTE)], ["\udcff"])
+    file.keep([(note.path, KnownNote(b"", True, note)) for note in (odd, worse, NOTE)], ["\udcff"])
     assert list(file.load()) == [NOTE.path]
-    assert file.notes() == ()
+    assert file.take_warnings() == ()
     file.close()
 
 
@@ -118,9 +118,9 @@ def test_a_damaged_file_is_put_aside_and_begun_anew(root: CountingRoot, kept: Pa
     kept.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
     notes = NoteCatalogue(root, kept, now=later)
     assert len(notes.refresh().notes) == 3
-    (said,) = notes.notes()
-    assert "was damaged" in said
-    assert "catalogue.sqlite.damaged-1" in said
+    (warning,) = notes.take_warnings()
+    assert "was damaged" in warning
+    assert "catalogue.sqlite.damaged-1" in warning
     notes.close()
     assert Path(f"{kept}.damaged-1").exists()
     assert len(CatalogueFile(kept).load()) == 3
@@ -134,8 +134,8 @@ def test_a_file_of_something_else_is_left_alone(root: CountingRoot, kept: Path) 
     before = kept.read_bytes()
     notes = NoteCatalogue(root, kept, now=later)
     assert len(notes.refresh().notes) == 3
-    (said,) = notes.notes()
-    assert "is left as it is; move it away" in said
+    (warning,) = notes.take_warnings()
+    assert "is left as it is; move it away" in warning
     notes.close()
     assert kept.read_bytes() == before
 
@@ -146,9 +146,9 @@ def test_where_nothing_can_be_written_it_lives_in_memory(root: CountingRoot, kep
     first = notes.refresh()
     assert len(first.notes) == 3
     assert notes.refresh() is first
-    (said,) = notes.notes()
-    assert "notes are held in memory only" in said
-    assert notes.notes() == ()
+    (warning,) = notes.take_warnings()
+    assert "notes are held in memory only" in warning
+    assert notes.take_warnings() == ()
     notes.close()
 
 
@@ -166,13 +166,13 @@ def test_while_another_process_writes_nothing_is_lost_but_time(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(kept)
-    monkeypatch.setattr(catalogue_file, "PATIENCE", 0.01)
+    monkeypatch.setattr(catalogue_file, "LOCK_SECONDS", 0.01)
     file = CatalogueFile(kept)
     with closing(sqlite3.connect(kept, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         file.keep([("c.md", replace_path(KNOWN, "c.md"))], ())
-        (said,) = file.notes()
-        assert "locked" in said
+        (warning,) = file.take_warnings()
+        assert "locked" in warning
         assert len(file.load()) == 2
     file.keep([("c.md", replace_path(KNOWN, "c.md"))], ())
     assert sorted(file.load()) == ["b.md", "c.md", NOTE.path]
@@ -190,12 +190,12 @@ def test_two_processes_at_once_do_not_break_it(root: CountingRoot, kept: Path) -
         "for _ in range(3):\n"
         "    notes = NoteCatalogue(Root(sys.argv[1]), Path(sys.argv[2]))\n"
         "    assert len(notes.refresh().notes) == 303\n"
-        "    assert notes.notes() == (), notes.notes()\n"
+        "    assert notes.take_warnings() == (), notes.take_warnings()\n"
         "    notes.close()\n"
     )
     command = [sys.executable, "-c", code, str(root.path), str(kept)]
     running = [subprocess.Popen(command) for _ in range(3)]
-    assert [each.wait() for each in running] == [0, 0, 0]
+    assert [process.wait() for process in running] == [0, 0, 0]
     notes = NoteCatalogue(root, kept, now=later)
     assert notes.refresh() == NoteCatalogue(root).refresh()
     notes.close()
@@ -219,7 +219,7 @@ def test_whatever_bytes_are_damaged_a_note_is_right_or_not_there(
     for path, known in file.load().items():
         assert known.note == replace(NOTE, path=path)
     file.keep([("new.md", replace_path(KNOWN, "new.md"))], ())
-    say(repr(file.notes()))
+    say(repr(file.take_warnings()))
     file.close()
 
 

@@ -14,9 +14,10 @@ import pytest
 from lamina.errors import UsageError
 from lamina.values.item import LoadedItem, Shape
 from lamina.values.request import LeftOut
+from lamina.workspace.fitted_picture import MAX_PICTURE_BYTES
 from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.item_reader import MAX_BYTES
-from lamina.workspace.note_pictures import MAX_PICTURE_BYTES, MAX_PICTURES
+from lamina.workspace.note_pictures import MAX_PICTURES
+from lamina.workspace.root import MAX_FILE_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECRET = b"outside"
@@ -69,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     monkeypatch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, recording_open})
     yield folder
     outside = [folder.outside, *folder.outside.iterdir(), tmp_path]
-    assert not opened & {(each.stat().st_dev, each.stat().st_ino) for each in outside}
+    assert not opened & {(path.stat().st_dev, path.stat().st_ino) for path in outside}
 
 
 def left_out(result: LoadedItem | LeftOut) -> LeftOut:
@@ -178,8 +179,8 @@ def test_binary_data_is_not_text(folder: Folder, data: bytes) -> None:
 
 
 def test_a_file_at_the_limit_is_read_and_one_above_it_is_not(folder: Folder) -> None:
-    folder.put("at.md", b"a" * MAX_BYTES)
-    folder.put("above.md", b"a" * (MAX_BYTES + 1))
+    folder.put("at.md", b"a" * MAX_FILE_BYTES)
+    folder.put("above.md", b"a" * (MAX_FILE_BYTES + 1))
     assert isinstance(folder.read("at.md"), LoadedItem)
     above = left_out(folder.read("above.md"))
     assert (above.reason, above.detail) == (

@@ -154,22 +154,17 @@ def test_more_events_than_the_queue_holds_make_it_unknown_once(
     assert [watcher.take(), watcher.take()] == [None, set()]
 
 
-def test_what_is_marked_is_named_once(watcher: FolderWatcher) -> None:
-    watcher.mark("deep/x.md")
-    assert [watcher.take(), watcher.take()] == [{"deep/x.md"}, set()]
-
-
 def test_a_folder_that_is_gone_is_not_watched_and_said_once(
     folder: Path, watcher: FolderWatcher
 ) -> None:
     folder.rename(folder.with_name("moved"))
     assert [watcher.take(), watcher.take()] == [None, None]
-    (note,) = watcher.notes()
+    (note,) = watcher.take_warnings()
     assert note == (
         f"{folder} is not watched (No such file or directory); all of its files are looked at each "
         "time instead"
     )
-    assert watcher.notes() == ()
+    assert watcher.take_warnings() == ()
 
 
 def test_a_disk_that_others_may_change_is_not_watched(folder: Path) -> None:
@@ -179,7 +174,7 @@ def test_a_disk_that_others_may_change_is_not_watched(folder: Path) -> None:
     watcher = FolderWatcher(strange)
     watcher.start()
     assert watcher.take() is None
-    assert "on a disk of kind proc" in watcher.notes()[0]
+    assert "on a disk of kind proc" in watcher.take_warnings()[0]
 
 
 def test_a_disk_below_the_folder_counts_too() -> None:
@@ -222,7 +217,7 @@ def test_a_deep_and_a_wide_folder_take_few_handles(tmp_path: Path) -> None:
     watcher = FolderWatcher(tmp_path)
     watcher.start()
     assert watcher.take() is None
-    assert watcher.notes() == ()
+    assert watcher.take_warnings() == ()
     (place / "x.md").write_text("x")
     (tmp_path / "wide" / "1999" / "y.md").write_text("y")
     assert watcher.take() == {"d/" * 200 + "x.md", "wide/1999/y.md"}

@@ -72,7 +72,7 @@ def origins(gathered: GatheredItems) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("reference", "meant"),
     [
         ("notes/api.md", "note:notes/api.md"),
         ("notes/api", "note:notes/api.md"),
@@ -102,22 +102,32 @@ def origins(gathered: GatheredItems) -> list[tuple[str, str, str]]:
         ("[[api#^mark]]", "selection:notes/api.md#L8-L8"),
     ],
 )
-def test_a_reference_brings_the_item_it_says(vault: Vault, said: str, meant: str) -> None:
+def test_a_reference_brings_the_item_it_says(vault: Vault, reference: str, meant: str) -> None:
     note = "---\naliases: [The interface]\n---\n# API\n\n# Errors\n\nIt fails. ^mark\n\n# End\n"
     vault.put("notes/api.md", note)
     vault.put("src/main.py", "x = 1\n")
     vault.put("report.pdf", make_pdf("Hello"))
     vault.put("plan.png", png(3))
     vault.put("projects/a.md", "A #draft\n")
-    gathered = vault.gather(said)
+    gathered = vault.gather(reference)
     assert gathered.left_out == ()
     assert gathered.readings[0].item.id == meant
 
 
 def test_the_same_note_has_one_id_whatever_it_is_called(vault: Vault) -> None:
     vault.put("a/My note.md", "---\naliases: [mine]\n---\nText.\n")
-    said = ("a/My note.md", "a/My note", "My note", "my NOTE", "mine", "[[My note]]", "./a/My note")
-    found = {(vault.one(each).item.id, vault.one(each).item.version) for each in said}
+    reference = (
+        "a/My note.md",
+        "a/My note",
+        "My note",
+        "my NOTE",
+        "mine",
+        "[[My note]]",
+        "./a/My note",
+    )
+    found = {
+        (vault.one(reference).item.id, vault.one(reference).item.version) for reference in reference
+    }
     assert len(found) == 1
 
 
@@ -138,8 +148,8 @@ def test_an_item_says_which_workspace_it_is_of(vault: Vault) -> None:
 )  # fmt: skip
 def test_a_note_is_found_by_its_name_whatever_signs_are_in_it(vault: Vault, name: str) -> None:
     vault.put(f"deep/er/{name}.md", "Here.\n")
-    for said in (name, f"{name}.md", f"deep/er/{name}.md", f"note:deep/er/{name}.md"):
-        assert vault.one(said).item.id == f"note:deep/er/{name}.md"
+    for reference in (name, f"{name}.md", f"deep/er/{name}.md", f"note:deep/er/{name}.md"):
+        assert vault.one(reference).item.id == f"note:deep/er/{name}.md"
 
 
 def test_what_is_called_like_another_form_goes_first(vault: Vault) -> None:
@@ -166,8 +176,8 @@ def test_a_name_that_fits_several_is_left_out_and_they_are_listed(vault: Vault) 
     assert (left.what, left.reason) == ("note:plan", "ambiguous")
     assert left.detail == "'plan' may mean any of 'a/plan.md', 'b/plan.md': give its path"
     assert vault.one("b/plan").item.content == "B"
-    for said in ("[[Plan]]", "[[plan#Aims]]", "plan#L3"):
-        assert vault.refused(said).reason == "ambiguous"
+    for reference in ("[[Plan]]", "[[plan#Aims]]", "plan#L3"):
+        assert vault.refused(reference).reason == "ambiguous"
 
 
 def test_a_path_at_which_nothing_is_is_missing_also_where_several_have_its_name(
@@ -175,8 +185,8 @@ def test_a_path_at_which_nothing_is_is_missing_also_where_several_have_its_name(
 ) -> None:
     for path in ("a/plan.md", "b/plan.md", "a/docs/x.md", "b/docs/x.md"):
         vault.put(path, "x")
-    for said in ("plan.md", "old/plan.md", "note:plan.md", "folder:docs"):
-        left = vault.refused(said)
+    for reference in ("plan.md", "old/plan.md", "note:plan.md", "folder:docs"):
+        left = vault.refused(reference)
         assert left.reason == "missing"
         assert "'a/" in left.detail
 
@@ -226,11 +236,15 @@ def test_what_is_nowhere_is_missing(vault: Vault) -> None:
     assert left.detail == "nope does not exist in the workspace"
 
 
-@pytest.mark.parametrize("said", ["[[api]]", "[[api#Errors]]", "api#Errors", "api.md", "api#L1"])
-def test_a_link_means_the_note_also_where_a_folder_has_its_name(vault: Vault, said: str) -> None:
+@pytest.mark.parametrize(
+    "reference", ["[[api]]", "[[api#Errors]]", "api#Errors", "api.md", "api#L1"]
+)
+def test_a_link_means_the_note_also_where_a_folder_has_its_name(
+    vault: Vault, reference: str
+) -> None:
     vault.put("api.md", "# Errors\n\nThe note.\n")
     vault.put("api/other.md", "Another.\n")
-    (reading,) = vault.gather(said).readings
+    (reading,) = vault.gather(reference).readings
     assert key_of(reading.item.id).startswith("api.md")
 
 
@@ -242,8 +256,8 @@ def test_a_bare_path_means_the_folder_of_that_path_before_a_name(vault: Vault) -
 
 def test_a_link_to_a_folder_says_that_it_is_one(vault: Vault) -> None:
     vault.put("api/other.md", "Another.\n")
-    for said in ("[[api]]", "[[api#Errors]]", "api#L3"):
-        left = vault.refused(said)
+    for reference in ("[[api]]", "[[api#Errors]]", "api#L3"):
+        left = vault.refused(reference)
         assert (left.reason, left.detail) == (
             "missing",
             "api is a folder, and no note has that name",
@@ -373,7 +387,7 @@ def test_a_folder_of_several_or_of_none_is_left_out(vault: Vault) -> None:
 def test_a_folder_with_too_many_files_brings_the_first_and_says_so(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gatherer, "MOST_BROUGHT", 3)
+    monkeypatch.setattr(gatherer, "MOST_GATHERED", 3)
     for number in range(5):
         vault.put(f"p/{number}.md", str(number))
     gathered = vault.gather("p")
@@ -409,8 +423,8 @@ def test_a_tag_brings_the_notes_that_have_it_or_one_below(vault: Vault) -> None:
 
 def test_a_tag_is_one_item_however_it_is_spelled(vault: Vault) -> None:
     vault.put("a.md", "#Draft\n")
-    for said in ("#draft", "#DRAFT", "tag:Draft", "tag:#draft", "#draft/"):
-        assert vault.ids(said) == ["tag:draft", "note:a.md"]
+    for reference in ("#draft", "#DRAFT", "tag:Draft", "tag:#draft", "#draft/"):
+        assert vault.ids(reference) == ["tag:draft", "note:a.md"]
 
 
 def test_a_tag_that_no_note_has_is_missing(vault: Vault) -> None:
@@ -465,7 +479,9 @@ def test_an_embed_that_is_not_there_is_reported_and_the_rest_comes(vault: Vault)
     vault.put("c.md", "C")
     gathered = vault.gather("a")
     assert [reading.item.id for reading in gathered.readings] == ["note:a.md", "note:c.md"]
-    assert [(each.what, each.reason, each.source) for each in gathered.left_out] == [
+    assert [
+        (omission.what, omission.reason, omission.source) for omission in gathered.left_out
+    ] == [
         ("note:gone", "missing", "note:a.md"),
         ("note:b#No", "missing", "note:a.md"),
     ]
@@ -645,14 +661,15 @@ def test_a_file_without_leave_to_read_says_so(
     assert (left.reason, left.detail) == ("unreadable", "p/a.md: permission denied")
     gathered = vault.gather("p")
     assert [reading.item.id for reading in gathered.readings] == ["folder:p", "note:p/b.md"]
-    assert [each.what for each in gathered.left_out] == ["note:p/a.md"]
+    assert [omission.what for omission in gathered.left_out] == ["note:p/a.md"]
 
 
 @pytest.mark.parametrize(
-    "said", ["../a.md", "/etc/passwd", "[[../a]]", "folder:..", "../", "a\\b.md", "..#L1", "\0", ""]
+    "reference",
+    ["../a.md", "/etc/passwd", "[[../a]]", "folder:..", "../", "a\\b.md", "..#L1", "\0", ""],
 )
-def test_what_leads_outside_is_refused(vault: Vault, said: str) -> None:
-    assert vault.refused(said).reason == "refused"
+def test_what_leads_outside_is_refused(vault: Vault, reference: str) -> None:
+    assert vault.refused(reference).reason == "refused"
 
 
 def test_a_page_of_the_web_is_not_of_the_workspace(vault: Vault) -> None:

@@ -95,7 +95,9 @@ def escapes_of_item(rendered: str, tag: str) -> list[str]:
         return [f"the block is not in <{tag}>"]
     inside = as_seen(rendered[len(tag) + 2 : -len(tag) - 3]).removesuffix("</content>\n")
     found = tags_in(inside, WRAPPERS + SEARCH_TAGS) + phrases_in(inside)
-    return found + [each for each in tags_in(inside, ("content",)) if each == "/content"]
+    return found + [
+        found_path for found_path in tags_in(inside, ("content",)) if found_path == "/content"
+    ]
 
 
 def heads_of(rendered: str) -> list[str]:
@@ -130,14 +132,16 @@ class Attacker:
         return [
             str.upper,
             str.title,
-            lambda text: "".join(pick((each.upper(), each.lower())) for each in text),
-            lambda text: "".join(self._wide(each) if pick((0, 1)) else each for each in text),
+            lambda text: "".join(pick((letter.upper(), letter.lower())) for letter in text),
+            lambda text: "".join(self._wide(letter) if pick((0, 1)) else letter for letter in text),
             lambda text: "".join(map(self._wide, text)),
-            lambda text: "".join(each + (pick(UNSEEN) if pick((0, 0, 1)) else "") for each in text),
+            lambda text: "".join(
+                letter + (pick(UNSEEN) if pick((0, 0, 1)) else "") for letter in text
+            ),
             lambda text: text.replace(" ", pick(BLANKS)),
             lambda text: re.sub("fi|fl|ff|st", lambda each: LIGATURES[each[0]], text),
             lambda text: text.replace("s", "\u017f").replace("k", "\u212a"),
-            lambda text: "".join(self._fancy(each) for each in text),
+            lambda text: "".join(self._fancy(letter) for letter in text),
         ]
 
     def _wide(self, character: str) -> str:
@@ -271,13 +275,13 @@ def escapes_of_names(attacker: Attacker, number: int) -> list[str]:
 
 def escapes_of_tools(attacker: Attacker, number: int) -> list[str]:
     names = [attacker.draw.choice((*TOOLS, attacker.name())) for _ in range(2)]
-    rendered = render_tool_texts([ToolText(name=each, text=attacker.text()) for each in names])
+    rendered = render_tool_texts([ToolText(name=name, text=attacker.text()) for name in names])
     blocks = rendered.removeprefix("# Additional context:\n\n")
     opened = re.match(r"<([\w.-]+)>\n", blocks)
     closed = re.search(r"\n</([\w.-]+)>\Z", blocks)
     if not opened or not closed:
         return [f"no wrapper: {blocks[:40]!r}"]
-    first, second = (as_seen(each[1]) for each in (opened, closed))
+    first, second = (as_seen(match[1]) for match in (opened, closed))
     inside = as_seen(blocks)
     expected = [first, f"/{first}", second, f"/{second}"]
     ends_of_name = [

@@ -17,7 +17,7 @@ def memory(tmp_path: Path) -> MemoryFile:
 
 async def test_nothing_is_remembered_before_something_is_added(memory: MemoryFile) -> None:
     assert await memory.read() == ""
-    assert await memory.remembered() == ()
+    assert await memory.lines() == ()
     assert not memory.path.exists()
 
 
@@ -33,14 +33,14 @@ async def test_what_is_added_is_a_line_and_the_rest_stays_as_it_is(memory: Memor
 async def test_what_is_remembered_already_is_not_added_again(memory: MemoryFile) -> None:
     assert await memory.add("tea")
     assert not await memory.add("tea")
-    assert await memory.remembered() == (MemoryLine(1, "tea"),)
+    assert await memory.lines() == (MemoryLine(1, "tea"),)
 
 
 async def test_a_line_is_forgotten_by_its_number(memory: MemoryFile) -> None:
-    for each in ("tea", "coffee", "water"):
-        await memory.add(each)
+    for word in ("tea", "coffee", "water"):
+        await memory.add(word)
     assert await memory.forget(2) == "coffee"
-    assert [each.text for each in await memory.remembered()] == ["tea", "water"]
+    assert [line.text for line in await memory.lines()] == ["tea", "water"]
     with pytest.raises(UsageError, match=r"no line 3 .* it holds 2"):
         await memory.forget(3)
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from lamina.values.note import Catalogue, Note
 from lamina.workspace.catalogue import WALK_INTERVAL_NS, NoteCatalogue
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.root import PathStatus, Root
+from lamina.workspace.path_tree import PathStatus
+from lamina.workspace.root import Root
 
 LONG_AGO = time.time() - 3600
 
@@ -149,7 +150,7 @@ class CoarseRoot(Root):
 
     def walk(self, folder="", unread=None):  # type: ignore[no-untyped-def]
         for path, status in super().walk(folder, unread):
-            mtime, ctime = (int(each) * 10**9 for each in status[8:10])
+            mtime, ctime = (int(seconds) * 10**9 for seconds in status[8:10])
             coarse = {"st_mtime_ns": mtime, "st_ctime_ns": ctime}
             yield PathStatus(path, os.stat_result(status[:10], coarse))
 
@@ -351,7 +352,7 @@ def test_names_are_made_once_for_a_catalogue(root: CountingRoot, vault: Path) ->
 @pytest.fixture
 def watched(root: CountingRoot) -> NoteCatalogue:
     """Of a folder that counts as large."""
-    return NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path), always_walked=1)
+    return NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path), most_walked=1)
 
 
 def test_a_small_folder_is_walked_each_time(root: CountingRoot) -> None:
@@ -397,7 +398,7 @@ def test_a_new_folder_has_all_of_it_looked_at(
 def test_a_watched_folder_is_walked_now_and_then(root: CountingRoot) -> None:
     clock = [later()]
     watcher = FolderWatcher(root.path)
-    notes = NoteCatalogue(root, now=lambda: clock[0], watcher=watcher, always_walked=1)
+    notes = NoteCatalogue(root, now=lambda: clock[0], watcher=watcher, most_walked=1)
     for _ in range(5):
         notes.refresh()
     assert root.walks == 2
@@ -446,12 +447,12 @@ def test_changes_are_not_lost_on_who_stops_it_half_way(
 
 def test_that_a_folder_cannot_be_watched_is_said_once(root: CountingRoot, tmp_path: Path) -> None:
     elsewhere = FolderWatcher(tmp_path / "nowhere")
-    notes = NoteCatalogue(root, now=later, watcher=elsewhere, always_walked=1)
+    notes = NoteCatalogue(root, now=later, watcher=elsewhere, most_walked=1)
     first = notes.refresh()
     assert [notes.refresh() is first for _ in range(3)] == [True] * 3
     assert root.walks == 4
-    (said,) = notes.notes()
-    assert "is not watched" in said
+    (warning,) = notes.take_warnings()
+    assert "is not watched" in warning
     notes.close()
 
 

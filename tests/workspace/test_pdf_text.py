@@ -76,7 +76,7 @@ def test_a_page_cannot_pass_for_the_beginning_of_another(line: str) -> None:
     # A long dash, as fonts on Windows have it.
     shown = line.replace("—", "\x97")
     read = read_pdf(make_pdf(f"x\n{shown}\ny"))
-    ours = [each for each in read.text.split("\n") if each.startswith("--- page ")]
+    ours = [line for line in read.text.split("\n") if line.startswith("--- page ")]
     assert ours == ["--- page 1 ---"]
     assert "\\" in read.text
 

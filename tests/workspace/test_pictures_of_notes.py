@@ -116,7 +116,7 @@ def test_what_has_too_many_bytes_is_made_smaller_the_same_way_each_time() -> Non
 
 
 def test_an_animation_that_is_small_stays_one() -> None:
-    frames = [Image.new("P", (4, 4), each) for each in range(3)]
+    frames = [Image.new("P", (4, 4), number) for number in range(3)]
     target = BytesIO()
     frames[0].save(target, "GIF", save_all=True, append_images=frames[1:])
     assert fit_picture(target.getvalue()).data == target.getvalue()

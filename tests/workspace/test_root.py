@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.errors import UsageError
-from lamina.workspace.paths import LONGEST_PATH, clean_path, is_hidden
-from lamina.workspace.root import FileChanged, PathRefused, PathTaken, Root
+from lamina.workspace.paths import (
+    LONGEST_PATH,
+    FileChanged,
+    PathRefused,
+    PathTaken,
+    clean_path,
+    is_hidden,
+)
+from lamina.workspace.root import Root
 
 
 def put(folder: Path, *paths: str) -> None:
@@ -49,19 +56,19 @@ def test_files_are_found_in_the_order_of_their_paths(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to("a")
     os.mkfifo(tmp_path / "pipe")
     root = Root(tmp_path)
-    assert [each.path for each in root.walk()] == sorted(paths)
-    assert [each.path for each in root.walk("a")] == ["a/b.md", "a/b/c.md"]
+    assert [entry.path for entry in root.walk()] == sorted(paths)
+    assert [entry.path for entry in root.walk("a")] == ["a/b.md", "a/b/c.md"]
     assert root.folders() == ("a", "a/b", "b")
-    assert {each.status.st_size for each in root.walk("a/b")} == {len("a/b/c.md")}
+    assert {entry.status.st_size for entry in root.walk("a/b")} == {len("a/b/c.md")}
 
 
 def test_what_cannot_be_walked_is_remembered(tmp_path: Path) -> None:
     put(tmp_path, "a.md", "back\\slash.md")
     (tmp_path / os.fsdecode(b"latin-\xe9.md")).touch()
     unread: list[str] = []
-    assert [each.path for each in Root(tmp_path).walk("", unread)] == ["a.md"]
+    assert [entry.path for entry in Root(tmp_path).walk("", unread)] == ["a.md"]
     assert len(unread) == 2
-    assert all("its name is not UTF-8, or has a backslash" in each for each in unread)
+    assert all("its name is not UTF-8, or has a backslash" in problem for problem in unread)
 
 
 def test_a_folder_that_becomes_a_link_during_a_walk_is_not_entered(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_a_folder_that_becomes_a_link_during_a_walk_is_not_entered(tmp_path: Pat
     (tmp_path / "root" / "b").rename(tmp_path / "elsewhere")
     (tmp_path / "root" / "b").symlink_to(tmp_path / "outside")
     assert list(walk) == []
-    assert [each.partition(":")[0] for each in unread] == ["b"]
+    assert [problem.partition(":")[0] for problem in unread] == ["b"]
 
 
 def test_a_deep_tree_costs_no_handles(tmp_path: Path) -> None:
@@ -98,8 +105,8 @@ def test_hidden_files_are_read_only_if_a_person_named_them(tmp_path: Path) -> No
             f"{path} is hidden; hidden files and folders are left alone",
         )
         assert root.read(path, hidden=True)[0] == path.encode()
-    assert [each.path for each in root.list()] == ["a"]
-    assert [each.path for each in root.list(hidden=True)] == [".env", "a"]
+    assert [entry.path for entry in root.list()] == ["a"]
+    assert [entry.path for entry in root.list(hidden=True)] == [".env", "a"]
 
 
 def test_a_file_is_made_only_where_nothing_is(tmp_path: Path) -> None:
@@ -163,7 +170,7 @@ def test_a_move_never_takes_the_place_of_something(tmp_path: Path) -> None:
         root.rename("f", "f/g")
     root.rename("f", "g")
     root.rename("a.md", "g/a.md")
-    assert sorted(each.path for each in root.walk()) == ["b.md", "g/a.md", "g/x.md"]
+    assert sorted(entry.path for entry in root.walk()) == ["b.md", "g/a.md", "g/x.md"]
     assert os.readlink(tmp_path / "link") == "nowhere"
 
 
@@ -182,7 +189,7 @@ def test_where_there_are_no_hard_links_nothing_is_overwritten_either(
     with pytest.raises(PathTaken):
         root.rename("a.md", "b.md")
     root.rename("a.md", "d.md")
-    found = {each: (tmp_path / each).read_text() for each in os.listdir(tmp_path)}
+    found = {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)}
     assert found == {"b.md": "b.md", "c.md": "c", "d.md": "a.md"}
 
 
@@ -205,7 +212,7 @@ def test_whether_something_is_there_is_said_of_links_themselves(tmp_path: Path) 
     root = Root(tmp_path)
     names = ("a", "a/b.md", "link", "", ".", "no", "inner/b.md", "../x", "a/b.md/c")
     assert [root.exists(name) for name in names] == [True] * 5 + [False] * 4
-    assert [each.kind for each in root.list()] == ["folder", "link", "link"]
+    assert [entry.kind for entry in root.list()] == ["folder", "link", "link"]
 
 
 @thorough

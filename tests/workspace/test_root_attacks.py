@@ -13,7 +13,8 @@ from tests.workspace.witness import audited, strays, watched
 
 from lamina.errors import UsageError
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.root import PathRefused, Root
+from lamina.workspace.paths import PathRefused
+from lamina.workspace.root import Root
 
 SECRET = "the secret outside"
 
@@ -58,9 +59,9 @@ def attacks(root: Path, outside: Path) -> list[str]:
     ]  # fmt: skip
     bare = [*LINKS, *SPECIAL, *absolute]
     placed = [
-        f"{PREFIXES[(number + turn) % len(PREFIXES)]}{each}"
+        f"{PREFIXES[(number + turn) % len(PREFIXES)]}{path}"
         for turn in range(3)
-        for number, each in enumerate(bare)
+        for number, path in enumerate(bare)
     ]
     return list(dict.fromkeys([*spelt, *bare, *placed]))
 
@@ -72,9 +73,9 @@ class Ground:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.root, self.outside, self.decoy = base / "root", base / "outside", base / "decoy"
-        for each in (self.root, self.outside, self.decoy):
-            (each / "notes" / "deep").mkdir(parents=True)
-            (each / "notes" / "a.md").write_text("decoy" if each == self.decoy else "a note")
+        for path in (self.root, self.outside, self.decoy):
+            (path / "notes" / "deep").mkdir(parents=True)
+            (path / "notes" / "a.md").write_text("decoy" if path == self.decoy else "a note")
         (self.outside / "secret.md").write_text(SECRET)
         (self.decoy / "secret.md").write_text(SECRET)
         self._lay_traps()
@@ -100,9 +101,9 @@ class Ground:
     def state(self) -> dict[str, tuple[bytes, int, int]]:
         """Everything outside the root, with contents, times and modes."""
         files = [
-            each
+            path
             for folder in (self.outside, self.decoy)
-            for each in (folder, *folder.rglob("*"))
+            for path in (folder, *folder.rglob("*"))
         ]  # fmt: skip
         found = {
             str(file): (
@@ -139,8 +140,8 @@ OPERATIONS: dict[str, Callable[[Root, FileActions, str], object]] = {
     "Root.read": lambda root, _, path: root.read(path, 1000)[0],
     "Root.read hidden": lambda root, _, path: root.read(path, 1000, hidden=True)[0],
     "Root.stat": lambda root, _, path: root.stat(path, hidden=True) and "",
-    "Root.list": lambda root, _, path: [each.path for each in root.list(path, hidden=True)],
-    "Root.walk": lambda root, _, path: [each.path for each in root.walk(path)],
+    "Root.list": lambda root, _, path: [entry.path for entry in root.list(path, hidden=True)],
+    "Root.walk": lambda root, _, path: [entry.path for entry in root.walk(path)],
     "Root.make_folder": lambda root, _, path: root.make_folder(path),
     "Root.append": lambda root, _, path: root.append(path, b"x\n", hidden=True),
     "read": lambda _, actions, path: actions.read(path),
@@ -186,7 +187,7 @@ def test_the_witnesses_notice_an_opening_outside(ground: Ground) -> None:
     with watched(ground.outside) as watch:
         with audited() as heard:
             (ground.root / "link.md").read_text()
-        assert any("secret.md" in each for each in watch.seen())
+        assert any("secret.md" in found_path for found_path in watch.seen())
     assert strays(heard, ground.root) != []
     with watched(ground.decoy) as watch:
         with audited() as heard:
@@ -208,7 +209,7 @@ def test_names_that_only_look_like_attacks_are_names(ground: Ground) -> None:
     for name in ("%2e%2e", "．．", "~", "..;", "notes／a.md", "a：b", "-rf"):
         if not name.startswith("."):
             actions.write(f"plain/{name}.md", name)
-    found = {each.name for each in (ground.root / "plain").iterdir()}
+    found = {path.name for path in (ground.root / "plain").iterdir()}
     assert found == {"%2e%2e.md", "．．.md", "~.md", "notes／a.md.md", "a：b.md", "-rf.md"}
 
 

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lamina.agents.agent_yaml import AGENT_FILES as OWN_FILES
-from lamina.agents.agent_yaml import read_agent_folder, read_agent_sheet
-from lamina.agents.cursor import CURSOR_SUFFIX as CURSOR_SUFFIX
-from lamina.agents.cursor import add_cursor_rule, read_cursor_rules
+from lamina.agents.agent_yaml import AGENT_FILES, read_agent_folder, read_agent_sheet
+from lamina.agents.cursor import CURSOR_SUFFIX, add_cursor_rule, read_cursor_rules
 from lamina.agents.disk import Disk, Stamp
 from lamina.agents.draft import AgentDraft
-from lamina.agents.fields import Sheet
+from lamina.agents.fields import Sheet, UnreadableText
 from lamina.agents.guides import add_guide
 from lamina.agents.instructions import (
     AGENTS_FILE,
@@ -28,8 +26,7 @@ from lamina.agents.instructions import (
 from lamina.agents.json_fields import read_json
 from lamina.agents.problems import ProblemList
 from lamina.agents.servers import read_server_file
-from lamina.agents.skills import SKILL_FILE as SKILL_FILE
-from lamina.agents.skills import add_overview, read_skill, read_skills
+from lamina.agents.skills import SKILL_FILE, add_overview, read_skill, read_skills
 from lamina.agents.teamspark import (
     TEAMSPARK_FILES,
     TEAMSPARK_KEYS,
@@ -39,7 +36,7 @@ from lamina.agents.teamspark import (
     read_teamspark_folder,
     without_vectors,
 )
-from lamina.agents.yaml_fields import UnreadableText, read_yaml
+from lamina.agents.yaml_fields import read_yaml
 from lamina.errors import UsageError
 from lamina.values.agent import Agent
 
@@ -47,7 +44,7 @@ CURSOR_RULES = ".cursor/rules"
 SKILL_FOLDERS = ("skills", ".claude/skills", ".agents/skills")
 SERVER_FILES = ("mcp.json", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
 _KNOWN = (
-    f"a folder with {OWN_FILES[0]}, {TEAMSPARK_FILES[2]}, {AGENTS_FILE}, CLAUDE.md, "
+    f"a folder with {AGENT_FILES[0]}, {TEAMSPARK_FILES[2]}, {AGENTS_FILE}, CLAUDE.md, "
     f"{CURSOR_RULES}, "
     f"{CLAUDE_RULES}, skills or mcp.json, or one such file"
 )
@@ -71,15 +68,15 @@ def read_agent(path: str | os.PathLike[str]) -> Agent:
 
 def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
     """As `read_agent`, with what to look at to know whether it changed."""
-    named = Path(path).expanduser()
-    base = Path(os.path.normpath(named.absolute()))
+    agent_path = Path(path).expanduser()
+    base = Path(os.path.normpath(agent_path.absolute()))
     if not base.exists():
         raise UsageError(f"there is no agent at {str(path)!r}: it does not exist")
     folder = base if base.is_dir() else base.parent
-    disk = Disk(_root(folder), ProblemList(), relative=not named.is_absolute())
+    disk = Disk(_root(folder), ProblemList(), relative=not agent_path.is_absolute())
     draft = AgentDraft(disk, base, folder.name if base.is_dir() else base.stem)
-    found = _read_folder(draft, base) if base.is_dir() else _read_file(draft, base)
-    if not found:
+    is_agent = _read_folder(draft, base) if base.is_dir() else _read_file(draft, base)
+    if not is_agent:
         raise UsageError(
             f"{str(path)!r} holds no agent; one is {_KNOWN}. "
             f"`lamina agent new NAME` writes one to begin with"
@@ -91,7 +88,7 @@ def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
 def holds_agent(path: str | os.PathLike[str]) -> bool:
     """Whether a folder holds an agent of any kind; its files are not opened."""
     base = Path(path)
-    if any((base / name).is_file() for name in (*OWN_FILES, *TEAMSPARK_FILES, SKILL_FILE)):
+    if any((base / name).is_file() for name in (*AGENT_FILES, *TEAMSPARK_FILES, SKILL_FILE)):
         return True
     files = (AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
@@ -105,7 +102,7 @@ def holds_agent(path: str | os.PathLike[str]) -> bool:
 def _root(folder: Path) -> Path:
     """The folder that nothing leads out of: of the repository, or else this one. An agent that
     stands by itself is its own."""
-    stands_alone = any((folder / name).is_file() for name in (*OWN_FILES, *TEAMSPARK_FILES))
+    stands_alone = any((folder / name).is_file() for name in (*AGENT_FILES, *TEAMSPARK_FILES))
     stands_alone = stands_alone or (folder / SKILL_FILE).is_file() or _has_rules(folder)
     if not stands_alone:
         for parent in (folder, *folder.parents):
@@ -119,7 +116,7 @@ def _has_rules(folder: Path) -> bool:
 
 
 def _read_folder(draft: AgentDraft, folder: Path) -> bool:
-    for name in OWN_FILES:
+    for name in AGENT_FILES:
         if draft.disk.is_file(folder / name):
             read_agent_folder(draft, folder, folder / name)
             return True
@@ -138,9 +135,9 @@ def _read_all(draft: AgentDraft, folder: Path) -> bool:
     instructions.add_agents_files(chain)
     instructions.add_claude_files(chain)
     read_claude_rules(draft, folder / CLAUDE_RULES)
-    read_cursor_rules(disk, draft.shelf, folder / CURSOR_RULES)
+    read_cursor_rules(disk, draft.guides, folder / CURSOR_RULES)
     if any(name.lower().endswith(CURSOR_SUFFIX) for name in disk.names(folder)):
-        read_cursor_rules(disk, draft.shelf, folder, others=False)
+        read_cursor_rules(disk, draft.guides, folder, others=False)
     if disk.is_file(folder / SKILL_FILE):
         read_skill(draft, folder)
     for name in ("", *SKILL_FOLDERS):
@@ -149,11 +146,11 @@ def _read_all(draft: AgentDraft, folder: Path) -> bool:
     for name in SERVER_FILES:
         if disk.is_file(folder / name):
             read_server_file(draft, folder / name)
-    return bool(draft.shelf.guides or draft.servers or draft.notes.problems)
+    return bool(draft.guides.all or draft.servers or draft.problems.all)
 
 
 def _read_file(draft: AgentDraft, path: Path) -> bool:
-    if path.name in OWN_FILES:
+    if path.name in AGENT_FILES:
         draft.name = path.parent.name
         read_agent_folder(draft, path.parent, path)
         return True
@@ -168,25 +165,25 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
         SKILL_FILE: lambda draft, path: read_skill(draft, path.parent),
     }
     by_suffix: Mapping[str, Callable[[AgentDraft, Path], object]] = {
-        CURSOR_SUFFIX: lambda draft, path: add_cursor_rule(draft.disk, draft.shelf, path),
+        CURSOR_SUFFIX: lambda draft, path: add_cursor_rule(draft.disk, draft.guides, path),
         ".mdt": lambda draft, path: add_teamspark_guide(draft.disk, draft, path, "rule"),
         ".md": _read_rule,
         ".json": _read_json_file,
         ".yaml": _read_yaml_file,
         ".yml": _read_yaml_file,
     }
-    read = by_name.get(path.name) or by_suffix.get(path.suffix.lower())
-    if read is None:
+    reader = by_name.get(path.name) or by_suffix.get(path.suffix.lower())
+    if reader is None:
         return False
     if path.name in by_name:
         draft.name = path.parent.name
-    read(draft, path)
+    reader(draft, path)
     return True
 
 
 def _read_rule(draft: AgentDraft, path: Path) -> None:
     if (text := draft.disk.text(path)) is not None:
-        add_guide(draft.disk, draft.shelf, path, text, "rule")
+        add_guide(draft.disk, draft.guides, path, text, "rule")
 
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
@@ -205,20 +202,20 @@ def _read_json_file(draft: AgentDraft, path: Path) -> None:
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
     """An agent of TeamSpark's, or what `agent.yaml` says without its folder."""
-    text, shown = draft.disk.text(path), draft.disk.shown(path)
+    text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return
     try:
-        whole = read_yaml(without_vectors(text), shown, draft.notes)
+        whole = read_yaml(without_vectors(text), label, draft.problems)
     except UnreadableText as error:
         problem = f"it is no YAML: {error.problem}; nothing it says is used"
-        draft.notes.error(shown, problem, error.line)
+        draft.problems.error(label, problem, error.line)
         return
     if whole is None or not whole.is_object:
         kind = whole.kind if whole else "nothing"
-        draft.notes.error(shown, f"has to hold what an agent is, and holds {kind}", 1)
+        draft.problems.error(label, f"has to hold what an agent is, and holds {kind}", 1)
         return
-    sheet = Sheet(whole.entries, shown, draft.notes, 1)
+    sheet = Sheet(whole.entries, label, draft.problems, 1)
     if TEAMSPARK_KEYS & set(whole.entries):
         read_teamspark(draft, sheet)
     else:

@@ -17,27 +17,27 @@ CURSOR_SUFFIX = ".mdc"
 _EVERYTHING = {"*", "**", "**/*", "**/**", "**/*.*", "*.*", "/**", "/**/*", "./**", "./**/*"}
 
 
-def read_cursor_rules(disk: Disk, shelf: GuideSet, folder: Path, *, others: bool = True) -> None:
+def read_cursor_rules(disk: Disk, guides: GuideSet, folder: Path, *, others: bool = True) -> None:
     """Keeps the rules of a folder and of those below it; with `others`, complains of what is no
     rule there."""
     for path in disk.walk(folder):
         if path.suffix.lower() == CURSOR_SUFFIX:
             within = path.parent.name if path.parent != folder else ""
-            add_cursor_rule(disk, shelf, path, within=within)
+            add_cursor_rule(disk, guides, path, within=within)
         elif others:
             problem = f"is not read: Cursor's rules end in {CURSOR_SUFFIX}"
-            disk.notes.warn(disk.shown(path), problem)
+            disk.problems.warn(disk.label(path), problem)
 
 
-def add_cursor_rule(disk: Disk, shelf: GuideSet, path: Path, *, within: str = "") -> None:
-    text, shown = disk.text(path), disk.shown(path)
+def add_cursor_rule(disk: Disk, guides: GuideSet, path: Path, *, within: str = "") -> None:
+    text, label = disk.text(path), disk.label(path)
     if text is None:
         return
-    page = read_markdown(text, shown, disk.notes)
+    page = read_markdown(text, label, disk.problems)
     if not page.has_head and text.strip():
         problem = "has no head between lines of '---', so it joins only when it is added by hand"
-        disk.notes.warn(shown, problem, 1)
-    sheet = Sheet(page.head, shown, disk.notes, 1)
+        disk.problems.warn(label, problem, 1)
+    sheet = Sheet(page.head, label, disk.problems, 1)
     description = one_line(sheet.text("description"))
     globs = sheet.texts("globs")
     always = sheet.flag("alwaysApply") or False
@@ -46,14 +46,14 @@ def add_cursor_rule(disk: Disk, shelf: GuideSet, path: Path, *, within: str = ""
         _complain_of_globs(sheet, globs, description)
     guide = Guide(
         kind="rule",
-        name=clean_name(path.stem, shown, disk.notes, None) or "unnamed",
+        name=clean_name(path.stem, label, disk.problems, None) or "unnamed",
         text=page.body,
         description=description,
         include=_include(always, globs, description),
         globs=() if always else globs,
-        place=place_of(shown, page.line),
+        place=place_of(label, page.line),
     )
-    shelf.add(guide, shown, page.line, within=within)
+    guides.add(guide, label, page.line, within=within)
 
 
 def _include(always: bool, globs: tuple[str, ...], description: str) -> Include:
@@ -73,4 +73,4 @@ def _complain_of_globs(sheet: Sheet, globs: tuple[str, ...], description: str) -
             f"globs: {broad[0]!r} fits every file, so it joins with whatever is attached{also}"
         )
         advice = "write 'alwaysApply: true', or patterns that tell files apart"
-        sheet.notes.warn(sheet.path, f"{problem}; {advice}", sheet.line_of("globs"))
+        sheet.problems.warn(sheet.path, f"{problem}; {advice}", sheet.line_of("globs"))

@@ -26,27 +26,27 @@ Stamp = tuple[int, int, int, int] | None
 def stamp_of(path: str | os.PathLike[str]) -> Stamp:
     """What changes when a file does; of a folder, when one comes, goes or is renamed in it."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 class Disk:
     """What is read below `root`. Paths are shown as a person would write them: as seen from where
     they stand, if that is how they named the agent."""
 
-    def __init__(self, root: Path, notes: ProblemList, *, relative: bool = False) -> None:
+    def __init__(self, root: Path, problems: ProblemList, *, relative: bool = False) -> None:
         self.root = root
-        self.notes = notes
+        self.problems = problems
         self.stamps: dict[str, Stamp] = {}
         self._real_root = root.resolve()
         self._here = os.getcwd() if relative else None
 
-    def shown(self, path: Path) -> str:
-        shown = os.path.relpath(path, self._here) if self._here else str(path)
+    def label(self, path: Path) -> str:
+        label = os.path.relpath(path, self._here) if self._here else str(path)
         # Names that are no text are shown, and kept apart, by their bytes.
-        return shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def is_file(self, path: Path) -> bool:
         self._watch(path)
@@ -64,34 +64,34 @@ class Disk:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            self.notes.error(self.shown(folder), f"cannot be read: {error.strerror}")
+            self.problems.error(self.label(folder), f"cannot be read: {error.strerror}")
             return []
 
     def walk(self, folder: Path) -> list[Path]:
         """All files below a folder, in order, without hidden ones. Links are followed inside the
         root, and no folder is entered twice."""
-        found: list[Path] = []
+        paths: list[Path] = []
         for path in self._walk(folder, set()):
-            if len(found) == MOST_FILES:
+            if len(paths) == MOST_FILES:
                 problem = f"has more than {MOST_FILES:,} files; those after them are not read"
-                self.notes.error(self.shown(folder), problem)
+                self.problems.error(self.label(folder), problem)
                 break
-            found.append(path)
-        return found
+            paths.append(path)
+        return paths
 
-    def _walk(self, folder: Path, seen: set[str]) -> Iterator[Path]:
+    def _walk(self, folder: Path, real_paths: set[str]) -> Iterator[Path]:
         if not folder.is_dir():
             self._watch(folder)
             return
-        if (real := os.path.realpath(folder)) in seen or not self.is_inside(folder):
+        if (real := os.path.realpath(folder)) in real_paths or not self.is_inside(folder):
             return
-        seen.add(real)
+        real_paths.add(real)
         for name in self.names(folder):
             path = folder / name
             if name.startswith("."):
                 continue
             if path.is_dir():
-                yield from self._walk(path, seen)
+                yield from self._walk(path, real_paths)
             else:
                 yield path
 
@@ -103,8 +103,8 @@ class Disk:
         """Whether a path stays below the root; noted if not."""
         inside = not self.leads_out(path)
         if not inside:
-            problem = f"leads out of {self.shown(self.root)!r} and is not opened"
-            self.notes.error(self.shown(path), problem)
+            problem = f"leads out of {self.label(self.root)!r} and is not opened"
+            self.problems.error(self.label(path), problem)
         return inside
 
     def text(self, path: Path) -> str | None:
@@ -115,62 +115,62 @@ class Disk:
 
     def _watch(self, path: Path) -> None:
         # Before it is read: a change while it is being read is a change since.
-        found = stamp_of(path)
-        if found and time.time_ns() - max(found[0], found[1]) < _FRESH_NS:
-            found = (-1, -1, -1, -1)
-        self.stamps.setdefault(str(path), found)
+        stamp = stamp_of(path)
+        if stamp and time.time_ns() - max(stamp[0], stamp[1]) < _FRESH_NS:
+            stamp = (-1, -1, -1, -1)
+        self.stamps.setdefault(str(path), stamp)
 
     def _bytes(self, path: Path) -> bytes | None:
-        shown = self.shown(path)
+        label = self.label(path)
         try:
             # Nothing that waits, as a pipe does, is waited for.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         except FileNotFoundError:
-            self.notes.error(shown, "does not exist, or is a link to what does not")
+            self.problems.error(label, "does not exist, or is a link to what does not")
             return None
         except OSError as error:
-            self.notes.error(shown, f"cannot be read: {error.strerror}")
+            self.problems.error(label, f"cannot be read: {error.strerror}")
             return None
         try:
             with os.fdopen(handle, "rb") as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode):
-                    self.notes.error(shown, "is not a file and is not read")
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    self.problems.error(label, "is not a file and is not read")
                     return None
-                if found.st_size > MOST_BYTES:
-                    size = f"{found.st_size / MEGABYTE:,.1f} MB"
+                if status.st_size > MOST_BYTES:
+                    size = f"{status.st_size / MEGABYTE:,.1f} MB"
                     limit = f"{MOST_BYTES // MEGABYTE} MB"
-                    self.notes.error(
-                        shown, f"has {size}, over the limit of {limit}; it is not read"
+                    self.problems.error(
+                        label, f"has {size}, over the limit of {limit}; it is not read"
                     )
                     return None
                 return file.read(MOST_BYTES)
         except OSError as error:
-            self.notes.error(shown, f"cannot be read: {error.strerror}")
+            self.problems.error(label, f"cannot be read: {error.strerror}")
             return None
 
     def _decode(self, path: Path, data: bytes) -> str | None:
-        shown = self.shown(path)
+        label = self.label(path)
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            self.notes.warn(shown, "is UTF-16 and was read as that; save it as UTF-8", 1)
+            self.problems.warn(label, "is UTF-16 and was read as that; save it as UTF-8", 1)
             return _plain(data.decode("utf-16", "replace"))
         if b"\0" in data:
             line = data[: data.index(b"\0")].count(b"\n") + 1
-            self.notes.error(shown, "is not text: it holds a byte 0; it is not read", line)
+            self.problems.error(label, "is not text: it holds a byte 0; it is not read", line)
             return None
         if data.startswith(b"\xef\xbb\xbf"):
-            self.notes.warn(shown, "begins with a byte order mark, which was left out", 1)
+            self.problems.warn(label, "begins with a byte order mark, which was left out", 1)
             data = data[3:]
         if b"\r" in data:
             line = data[: data.index(b"\r")].count(b"\n") + 1
-            self.notes.warn(shown, "has line ends of Windows; they are read as plain ones", line)
+            self.problems.warn(label, "has line ends of Windows; they are read as plain ones", line)
         try:
             return _plain(data.decode("utf-8"))
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             text, how = _guess(data)
             problem = f"is not UTF-8 (byte {data[error.start]:#04x}); {how}. Save it as UTF-8"
-            self.notes.warn(shown, problem, line)
+            self.problems.warn(label, problem, line)
             return _plain(text)
 
 

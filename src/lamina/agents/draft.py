@@ -15,8 +15,8 @@ class AgentDraft:
     def __init__(self, disk: Disk, place: Path, name: str) -> None:
         self.disk = disk
         self.place = place
-        self.notes: ProblemList = disk.notes
-        self.shelf = GuideSet(self.notes)
+        self.problems: ProblemList = disk.problems
+        self.guides = GuideSet(self.problems)
         self.name = name
         self.description = ""
         self.version = ""
@@ -30,7 +30,7 @@ class AgentDraft:
         self.skills: list[Skill] = []
         self.relations: dict[str, tuple[str, ...]] = {}
         # Every item that relations name, with the file and the line that do.
-        self.related: list[tuple[str, str, int]] = []
+        self.mentions: list[tuple[str, str, int]] = []
 
     def agent(self) -> Agent:
         return Agent(
@@ -42,11 +42,11 @@ class AgentDraft:
             memory=self.memory,
             settings=self.settings,
             options=self.options,
-            guides=self.shelf.guides,
+            guides=self.guides.all,
             servers=self.servers,
             projects=tuple(self.projects),
             skills=tuple(self.skills),
             relations=self.relations,
-            problems=self.notes.problems,
-            place=self.disk.shown(self.place),
+            problems=self.problems.all,
+            place=self.disk.label(self.place),
         )

@@ -21,7 +21,7 @@ class AgentFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         # Where it is stays, wherever the process goes.
         self.path = Path(os.path.abspath(Path(path).expanduser()))
-        self._loaded: LoadedAgent | None = None
+        self._latest: LoadedAgent | None = None
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
@@ -31,25 +31,25 @@ class AgentFolder:
             UsageError: there is none, and was none before.
         """
         async with self._lock:
-            loaded = await anyio.to_thread.run_sync(self._look)
-            self._loaded = loaded
-            return loaded.agent
+            latest = await anyio.to_thread.run_sync(self._look)
+            self._latest = latest
+            return latest.agent
 
     async def guides(self) -> Guides:
         agent = await self.agent()
         return Guides(guides=agent.guides, problems=agent.problems)
 
     def _look(self) -> LoadedAgent:
-        if self._loaded and all(
-            stamp_of(path) == stamp for path, stamp in self._loaded.stamps.items()
+        if self._latest and all(
+            stamp_of(path) == stamp for path, stamp in self._latest.stamps.items()
         ):
-            return self._loaded
+            return self._latest
         try:
             return load_agent(self.path)
         except UsageError as error:
-            if self._loaded is None:
+            if self._latest is None:
                 raise
             # It went away while it was in use: there is nothing of it now, and that is said.
-            gone = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
-            agent = Agent(name=self._loaded.agent.name, problems=(gone,), place=str(self.path))
-            return LoadedAgent(agent=agent, stamps=self._loaded.stamps)
+            problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
+            agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))
+            return LoadedAgent(agent=agent, stamps=self._latest.stamps)

@@ -28,24 +28,24 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 class GuideSet:
     """The guides of an agent, each name once of its kind."""
 
-    def __init__(self, notes: ProblemList) -> None:
-        self._notes = notes
+    def __init__(self, problems: ProblemList) -> None:
+        self._problems = problems
         self._guides: dict[tuple[str, str], Guide] = {}
         self._texts: dict[tuple[str, str], Guide] = {}
 
     @property
-    def guides(self) -> tuple[Guide, ...]:
+    def all(self) -> tuple[Guide, ...]:
         return tuple(self._guides.values())
 
     def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
         """Keeps a guide; where its name is taken, under one that tells where it is from."""
-        guide = self._lightened(guide, path, line)
-        self._look_at_text(guide, path, line)
+        guide = self._lighten(guide, path, line)
+        self._check_text(guide, path, line)
         first = self._guides.get((guide.kind, guide.name))
         if first is not None:
             name = self._free_name(guide, within)
             problem = f"{guide.name!r} is also the name of the {guide.kind} in {first.place}"
-            self._notes.error(path, f"{problem}; this one is called {name!r}", line)
+            self._problems.error(path, f"{problem}; this one is called {name!r}", line)
             guide = replace(guide, name=name)
         self._guides[(guide.kind, guide.name)] = guide
         return guide
@@ -58,40 +58,40 @@ class GuideSet:
             number += 1
         return f"{guide.name}-{number}"
 
-    def _look_at_text(self, guide: Guide, path: str, line: int | None) -> None:
+    def _check_text(self, guide: Guide, path: str, line: int | None) -> None:
         if not guide.text.strip():
-            self._notes.warn(path, "has no text", line)
+            self._problems.warn(path, "has no text", line)
             return
         twin = self._texts.setdefault((guide.kind, guide.text), guide)
         if twin is not guide:
             problem = f"has the same text as {twin.name!r}; where both join it is sent twice"
-            self._notes.warn(path, problem, line)
+            self._problems.warn(path, problem, line)
         is_short = len(guide.text) <= MOST_CHARACTERS
         if is_short and (open_at := unclosed_fence(guide.text)) is not None:
             problem = "a code block begins here and has no end; what follows it looks like code"
-            self._notes.warn(path, problem, open_at + (line or 1))
+            self._problems.warn(path, problem, open_at + (line or 1))
 
-    def _lightened(self, guide: Guide, path: str, line: int | None) -> Guide:
+    def _lighten(self, guide: Guide, path: str, line: int | None) -> Guide:
         if len(guide.text) <= MOST_CHARACTERS or (guide.include == "manual" and not guide.globs):
             return guide
         problem = f"has {len(guide.text):,} characters: too long to join by itself; add it by hand"
-        self._notes.error(path, problem, line)
+        self._problems.error(path, problem, line)
         return replace(guide, include="manual", globs=())
 
 
-def clean_name(name: str, path: str, notes: ProblemList, line: int | None) -> str:
+def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
     """A name as it can be shown and typed; empty if nothing is left of it."""
-    shown = "".join(each for each in name if unicodedata.category(each) not in _UNSEEN)
-    shown = unicodedata.normalize("NFC", shown).strip()
-    if shown != name.strip():
-        problem = f"the name {name!r} holds what cannot be seen or is composed; it is {shown!r}"
-        notes.warn(path, problem, line)
-    if re.search(r"\s", shown):
-        problem = f"the name {shown!r} has spaces: a message has to put it in quotes"
-        notes.warn(path, f"{problem}; dashes are easier to type", line)
-    if "/" in shown or "\\" in shown:
-        notes.warn(path, f"the name {shown!r} looks like a path; write it with dashes", line)
-    return shown
+    visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
+    visible = unicodedata.normalize("NFC", visible).strip()
+    if visible != name.strip():
+        problem = f"the name {name!r} holds what cannot be seen or is composed; it is {visible!r}"
+        problems.warn(path, problem, line)
+    if re.search(r"\s", visible):
+        problem = f"the name {visible!r} has spaces: a message has to put it in quotes"
+        problems.warn(path, f"{problem}; dashes are easier to type", line)
+    if "/" in visible or "\\" in visible:
+        problems.warn(path, f"the name {visible!r} looks like a path; write it with dashes", line)
+    return visible
 
 
 def place_of(path: str, line: int | None) -> str:
@@ -99,47 +99,47 @@ def place_of(path: str, line: int | None) -> str:
 
 
 def read_guides(
-    disk: Disk, shelf: GuideSet, folder: Path, kind: GuideKind, suffix: str = ".md"
+    disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind, suffix: str = ".md"
 ) -> None:
     """Keeps the guides of a folder of our own form, and of those below it."""
     for path in disk.walk(folder):
         if path.suffix.lower() != suffix:
             problem = f"is not read: a {kind} is a file that ends in {suffix}"
-            disk.notes.warn(disk.shown(path), problem)
+            disk.problems.warn(disk.label(path), problem)
         elif (text := disk.text(path)) is not None:
             within = path.parent.name if path.parent != folder else ""
-            add_guide(disk, shelf, path, text, kind, within=within)
+            add_guide(disk, guides, path, text, kind, within=within)
 
 
 def add_guide(
-    disk: Disk, shelf: GuideSet, path: Path, text: str, kind: GuideKind, *, within: str = ""
+    disk: Disk, guides: GuideSet, path: Path, text: str, kind: GuideKind, *, within: str = ""
 ) -> None:
     """Keeps what a file of our own form holds."""
-    shown = disk.shown(path)
-    page = read_markdown(text, shown, disk.notes)
+    label = disk.label(path)
+    page = read_markdown(text, label, disk.problems)
     if not page.has_head and text.strip():
         problem = (
             "has no head between lines of '---', so it joins only when it is added by hand; "
             "'include: always' or 'include: agent' there changes that"
         )
-        disk.notes.warn(shown, problem, 1)
-    guide = guide_of(Sheet(page.head, shown, disk.notes, 1), kind, path.stem, page)
-    shelf.add(guide, shown, page.line, within=within)
+        disk.problems.warn(label, problem, 1)
+    guide = guide_of(Sheet(page.head, label, disk.problems, 1), kind, path.stem, page)
+    guides.add(guide, label, page.line, within=within)
 
 
 def guide_of(
     sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
     """The guide that a head and a text make; `stem` is its name if it has no other."""
-    notes, path = sheet.notes, sheet.path
-    said = sheet.text("name").strip()
-    name = clean_name(said, path, notes, sheet.line_of("name")) if said else ""
+    problems, path = sheet.problems, sheet.path
+    own_name = sheet.text("name").strip()
+    name = clean_name(own_name, path, problems, sheet.line_of("name")) if own_name else ""
     guide = Guide(
         kind=kind,
-        name=name or clean_name(stem, path, notes, None) or "unnamed",
+        name=name or clean_name(stem, path, problems, None) or "unnamed",
         text=page.body,
         description=one_line(sheet.text("description")),
-        level=sheet.whole(priority, DEFAULT_LEVEL, LOWEST_LEVEL, HIGHEST_LEVEL),
+        level=sheet.whole_number(priority, DEFAULT_LEVEL, LOWEST_LEVEL, HIGHEST_LEVEL),
         include=cast(Include, sheet.choice("include", INCLUDES, "manual")),
         globs=sheet.texts("globs"),
         place=place_of(path, page.line),
@@ -147,7 +147,7 @@ def guide_of(
     sheet.finish()
     if guide.include == "agent" and not guide.description:
         problem = "is searched for by its description, and has none; its text alone has to be found"
-        notes.warn(path, problem, sheet.line_of("include"))
+        problems.warn(path, problem, sheet.line_of("include"))
     return guide
 
 

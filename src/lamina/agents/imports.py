@@ -17,13 +17,13 @@ _PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
 
 def find_imports(text: str) -> tuple[tuple[int, str], ...]:
     """The line and the path of each import, in order, each path once."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(_without_code(text).split("\n"), start=1):
         for match in _IMPORT.finditer(line):
             path = match[1].replace("\\ ", " ").rstrip(_TRAILING)
             if path:
-                found.setdefault(path, number)
-    return tuple((line, path) for path, line in found.items())
+                lines.setdefault(path, number)
+    return tuple((line, path) for path, line in lines.items())
 
 
 def looks_like_path(path: str) -> bool:
@@ -38,8 +38,8 @@ def _without_code(text: str) -> str:
             paragraphs += [[""], []]
         else:
             paragraphs[-1].append(line)
-    shown = [_without_spans("\n".join(paragraph)) for paragraph in paragraphs if paragraph]
-    return "\n".join(shown)
+    parts = [_without_spans("\n".join(paragraph)) for paragraph in paragraphs if paragraph]
+    return "\n".join(parts)
 
 
 def unclosed_fence(text: str) -> int | None:
@@ -54,15 +54,15 @@ def unclosed_fence(text: str) -> int | None:
 
 def _fence_after(line: str, fence: str) -> str:
     """The fence of the block of code that is open behind a line; empty if none is."""
-    found = _FENCE.match(line)
-    if found is None:
+    match = _FENCE.match(line)
+    if match is None:
         return fence
     if fence:
-        closes = found[1].startswith(fence) and not found[2].strip()
+        closes = match[1].startswith(fence) and not match[2].strip()
         return "" if closes else fence
     # In ticks, a fence's own line holds none: that would be a span.
-    is_span = found[1][0] == "`" and "`" in found[2]
-    return "" if is_span else found[1]
+    is_span = match[1][0] == "`" and "`" in match[2]
+    return "" if is_span else match[1]
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

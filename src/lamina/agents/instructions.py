@@ -30,7 +30,7 @@ class Instructions:
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
-        self._read: set[str] = set()
+        self._real_paths: set[str] = set()
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
         """AGENTS.md of each folder, the closest last."""
@@ -41,11 +41,11 @@ class Instructions:
                 continue
             size = len(text.encode())
             if size > room:
-                shown = self._draft.disk.shown(path)
+                label = self._draft.disk.label(path)
                 drops = f"all but {room:,} bytes" if room else "all"
                 problem = f"Codex reads {CODEX_BYTES:,} bytes of all {AGENTS_FILE}, and would drop"
                 problem = f"{problem} {drops} of these {size:,}; they are read whole here"
-                self._draft.notes.warn(shown, problem)
+                self._draft.problems.warn(label, problem)
             room = max(0, room - size)
 
     def add_claude_files(self, folders: Sequence[Path]) -> None:
@@ -63,22 +63,22 @@ class Instructions:
     def _add(self, path: Path) -> str | None:
         """Keeps a file as a rule; None if it could not be read, or was read before."""
         disk, real = self._draft.disk, os.path.realpath(path)
-        if real in self._read:
+        if real in self._real_paths:
             return None
         text = disk.text(path)
         if text is None:
             return None
-        self._read.add(real)
-        shown = disk.shown(path)
+        self._real_paths.add(real)
+        label = disk.label(path)
         guide = Guide(
             kind="rule",
             name=self._name(path),
             text=text.strip("\n").rstrip(),
             level=self._level,
             include="always",
-            place=place_of(shown, 1),
+            place=place_of(label, 1),
         )
-        self._draft.shelf.add(guide, shown, 1)
+        self._draft.guides.add(guide, label, 1)
         self._level = min(self._level + 1, HIGHEST_LEVEL)
         return text
 
@@ -89,55 +89,56 @@ class Instructions:
         return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def _import(self, path: Path, text: str, chain: tuple[str, ...]) -> None:
-        disk, notes, shown = self._draft.disk, self._draft.notes, self._draft.disk.shown(path)
+        disk, problems, label = self._draft.disk, self._draft.problems, self._draft.disk.label(path)
         if len(text) > MOST_CHARACTERS:
-            notes.error(shown, "is too long to be searched for imports; there are none of it")
+            problems.error(label, "is too long to be searched for imports; there are none of it")
             return
-        found = find_imports(text)
-        if len(found) > _MOST_IMPORTS:
-            line = found[_MOST_IMPORTS][0]
-            notes.error(shown, f"from here on @ imports nothing: {_MOST_IMPORTS} are enough", line)
-        for line, said in found[:_MOST_IMPORTS]:
-            wanted = Path(os.path.normpath(path.parent / Path(said).expanduser()))
-            real = os.path.realpath(wanted)
-            if not disk.is_file(wanted):
-                if looks_like_path(said):
-                    notes.warn(shown, f"@{said} is imported, and there is no such file", line)
-            elif disk.leads_out(wanted):
-                problem = f"@{said} leads out of {disk.shown(disk.root)!r} and is not imported"
-                notes.error(shown, problem, line)
+        imports = find_imports(text)
+        if len(imports) > _MOST_IMPORTS:
+            line = imports[_MOST_IMPORTS][0]
+            problem = f"from here on @ imports nothing: {_MOST_IMPORTS} are enough"
+            problems.error(label, problem, line)
+        for line, name in imports[:_MOST_IMPORTS]:
+            target = Path(os.path.normpath(path.parent / Path(name).expanduser()))
+            real = os.path.realpath(target)
+            if not disk.is_file(target):
+                if looks_like_path(name):
+                    problems.warn(label, f"@{name} is imported, and there is no such file", line)
+            elif disk.leads_out(target):
+                problem = f"@{name} leads out of {disk.label(disk.root)!r} and is not imported"
+                problems.error(label, problem, line)
             elif real in chain:
-                notes.warn(shown, f"@{said} imports itself in a circle; it is read once", line)
+                problems.warn(label, f"@{name} imports itself in a circle; it is read once", line)
             elif len(chain) > _MOST_HOPS:
-                problem = f"@{said} is more than {_MOST_HOPS} imports away and is not imported"
-                notes.error(shown, problem, line)
-            elif len(self._read) >= _MOST_IMPORTS:
-                problem = f"@{said} is not imported: there are {_MOST_IMPORTS} files already"
-                notes.error(shown, problem, line)
-            elif (inner := self._add(wanted)) is not None:
-                self._import(wanted, inner, (*chain, real))
+                problem = f"@{name} is more than {_MOST_HOPS} imports away and is not imported"
+                problems.error(label, problem, line)
+            elif len(self._real_paths) >= _MOST_IMPORTS:
+                problem = f"@{name} is not imported: there are {_MOST_IMPORTS} files already"
+                problems.error(label, problem, line)
+            elif (inner := self._add(target)) is not None:
+                self._import(target, inner, (*chain, real))
 
 
 def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
     """Keeps `.claude/rules`: with `paths` they join with files that fit, without them always."""
     disk = draft.disk
     for path in disk.walk(folder):
-        shown = disk.shown(path)
+        label = disk.label(path)
         if path.suffix.lower() != ".md":
-            draft.notes.warn(shown, "is not read: Claude's rules end in .md")
+            draft.problems.warn(label, "is not read: Claude's rules end in .md")
         elif (text := disk.text(path)) is not None:
-            page = read_markdown(text, shown, draft.notes)
-            sheet = Sheet(page.head, shown, draft.notes, 1)
+            page = read_markdown(text, label, draft.problems)
+            sheet = Sheet(page.head, label, draft.problems, 1)
             globs = sheet.texts("paths")
             guide = Guide(
                 kind="rule",
-                name=clean_name(path.stem, shown, draft.notes, None) or "unnamed",
+                name=clean_name(path.stem, label, draft.problems, None) or "unnamed",
                 text=page.body,
                 description=one_line(sheet.text("description")),
                 include="manual" if sheet.has("paths") else "always",
                 globs=globs,
-                place=place_of(shown, page.line),
+                place=place_of(label, page.line),
             )
             sheet.finish()
             within = path.parent.name if path.parent != folder else ""
-            draft.shelf.add(guide, shown, page.line, within=within)
+            draft.guides.add(guide, label, page.line, within=within)

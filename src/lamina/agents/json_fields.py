@@ -4,9 +4,11 @@ import re
 from bisect import bisect_left
 from json import JSONDecodeError, JSONDecoder
 
-from lamina.agents.fields import Field
+from msgspec.structs import replace
+
+from lamina.agents.fields import Field, UnreadableText
 from lamina.agents.problems import ProblemList
-from lamina.agents.yaml_fields import MOST_CHARACTERS, MOST_VALUES, UnreadableText
+from lamina.agents.yaml_fields import MOST_CHARACTERS, MOST_VALUES
 from lamina.codec import mend_text
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -17,16 +19,16 @@ _MOST_DEPTH = 100
 _STRINGS = JSONDecoder(strict=False)
 
 
-def read_json(text: str, path: str, notes: ProblemList) -> Field:
+def read_json(text: str, path: str, problems: ProblemList) -> Field:
     """The value that a text holds.
 
     Raises:
-        Unreadable: it is no JSON.
+        UnreadableText: it is no JSON.
     """
     if len(text) > MOST_CHARACTERS:
         problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"
         raise UnreadableText(problem, 1)
-    reader = _Reader(text, path, notes)
+    reader = _Reader(text, path, problems)
     field, end = reader.value(reader.skip(0), 0)
     if reader.skip(end) != len(text):
         raise reader.wrong(reader.skip(end), "something follows what should be all")
@@ -34,16 +36,16 @@ def read_json(text: str, path: str, notes: ProblemList) -> Field:
 
 
 class _Reader:
-    def __init__(self, text: str, path: str, notes: ProblemList) -> None:
+    def __init__(self, text: str, path: str, problems: ProblemList) -> None:
         self._text = text
         self._path = path
-        self._notes = notes
-        self._read = 0
-        self._ends = [found.start() for found in re.finditer("\n", text)]
+        self._problems = problems
+        self._count = 0
+        self._ends = [match.start() for match in re.finditer("\n", text)]
 
     def skip(self, at: int) -> int:
-        found = _SPACE.match(self._text, at)
-        return found.end() if found else at
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
 
     def wrong(self, at: int, problem: str) -> UnreadableText:
         hint = "comments and trailing commas are not JSON"
@@ -54,8 +56,8 @@ class _Reader:
 
     def value(self, at: int, depth: int) -> tuple[Field, int]:
         line, first = self._line(at), self._text[at : at + 1]
-        self._read += 1
-        if self._read > MOST_VALUES:
+        self._count += 1
+        if self._count > MOST_VALUES:
             raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", line)
         if depth > _MOST_DEPTH:
             raise self.wrong(at, "it is nested too deep to be read")
@@ -67,27 +69,27 @@ class _Reader:
             items, end = self._items(at + 1, depth)
             return Field(line=line, data=[item.data for item in items], items=items), end
         if first == '"':
-            said, end = self._string(at)
-            return Field(line=line, data=said, text=said), end
-        found = _SCALAR.match(self._text, at)
-        if not found:
+            text, end = self._string(at)
+            return Field(line=line, data=text, text=text), end
+        match = _SCALAR.match(self._text, at)
+        if not match:
             raise self.wrong(at, f"a value is missing where {first or 'the text ends'!r} stands")
-        return Field(line=line, data=self._scalar(found), text=found[0]), found.end()
+        return Field(line=line, data=self._scalar(match), text=match[0]), match.end()
 
-    def _scalar(self, found: re.Match[str]) -> object:
-        if found[0] in _WORDS:
-            return _WORDS[found[0]]
+    def _scalar(self, match: re.Match[str]) -> object:
+        if match[0] in _WORDS:
+            return _WORDS[match[0]]
         try:
-            return float(found[0]) if found[1] or found[2] else int(found[0])
+            return float(match[0]) if match[1] or match[2] else int(match[0])
         except ValueError:
-            return found[0]  # a number of thousands of digits
+            return match[0]  # a number of thousands of digits
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
-            said, end = _STRINGS.raw_decode(self._text, at)
+            text, end = _STRINGS.raw_decode(self._text, at)
         except JSONDecodeError as error:
             raise self.wrong(error.pos, error.msg) from error
-        return mend_text(said), end
+        return mend_text(text), end
 
     def _entries(self, at: int, depth: int) -> tuple[dict[str, Field], int]:
         entries: dict[str, Field] = {}
@@ -103,14 +105,8 @@ class _Reader:
             if name in entries:
                 earlier = entries[name].line
                 problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-                self._notes.error(self._path, problem, self._line(start))
-            entries[name] = Field(
-                line=self._line(start),
-                data=field.data,
-                text=field.text,
-                entries=field.entries,
-                items=field.items,
-            )
+                self._problems.error(self._path, problem, self._line(start))
+            entries[name] = replace(field, line=self._line(start))
             at = self.skip(at)
         return entries, at + 1
 

@@ -8,9 +8,9 @@ import re
 
 from msgspec import Struct
 
-from lamina.agents.fields import Field
+from lamina.agents.fields import Field, UnreadableText
 from lamina.agents.problems import ProblemList
-from lamina.agents.yaml_fields import UnreadableText, read_yaml
+from lamina.agents.yaml_fields import read_yaml
 
 _FENCE = "---"
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")
@@ -31,29 +31,29 @@ class MarkdownFile(Struct, frozen=True, kw_only=True):
     has_head: bool = False
 
 
-def read_markdown(text: str, path: str, notes: ProblemList) -> MarkdownFile:
+def read_markdown(text: str, path: str, problems: ProblemList) -> MarkdownFile:
     """The head and the text of a file."""
     lines = text.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is None or lines[first].rstrip() != _FENCE:
         return MarkdownFile(body=_trim(text), line=_first_line(lines, 0))
     if first:
-        notes.warn(path, "empty lines stand before the head; it has to be at the top", 1)
+        problems.warn(path, "empty lines stand before the head; it has to be at the top", 1)
     ends = (at for at in range(first + 1, len(lines)) if lines[at].rstrip() == _FENCE)
     end = next(ends, None)
     if end is None:
-        return _unclosed(text, lines, first, path, notes)
-    if _is_too_long(lines[first + 1 : end], path, notes, first + 1):
+        return _unclosed(text, lines, first, path, problems)
+    if _is_too_long(lines[first + 1 : end], path, problems, first + 1):
         return MarkdownFile(body=_trim(text), line=first + 1)
-    head = _read_head(lines[first + 1 : end], path, notes, first + 2)
+    head = _read_head(lines[first + 1 : end], path, problems, first + 2)
     return _page(head, lines, end + 1)
 
 
-def _is_too_long(lines: list[str], path: str, notes: ProblemList, line: int) -> bool:
+def _is_too_long(lines: list[str], path: str, problems: ProblemList, line: int) -> bool:
     size = sum(map(len, lines))
     if size > _MOST_HEAD:
         problem = f"the head has {size:,} characters, over the limit of {_MOST_HEAD:,}"
-        notes.error(path, f"{problem}; it is taken for a part of the text", line)
+        problems.error(path, f"{problem}; it is taken for a part of the text", line)
     return size > _MOST_HEAD
 
 
@@ -67,12 +67,12 @@ def _trim(text: str) -> str:
 
 
 def _first_line(lines: list[str], start: int) -> int:
-    filled = (at for at in range(start, len(lines)) if lines[at].strip())
-    return next(filled, min(start, len(lines) - 1)) + 1
+    numbers = (at for at in range(start, len(lines)) if lines[at].strip())
+    return next(numbers, min(start, len(lines) - 1)) + 1
 
 
 def _unclosed(
-    text: str, lines: list[str], first: int, path: str, notes: ProblemList
+    text: str, lines: list[str], first: int, path: str, problems: ProblemList
 ) -> MarkdownFile:
     """Takes for the head what looks like entries; where nothing does, all is text."""
     end = first + 1
@@ -80,50 +80,50 @@ def _unclosed(
         end += 1
     problem = f"the head that begins here has no end; a line {_FENCE!r} is missing"
     if end == first + 1:
-        notes.error(path, f"{problem}, and all of the file is taken for its text", first + 1)
+        problems.error(path, f"{problem}, and all of the file is taken for its text", first + 1)
         return MarkdownFile(body=_trim(text), line=first + 1)
-    if _is_too_long(lines[first + 1 : end], path, notes, first + 1):
+    if _is_too_long(lines[first + 1 : end], path, problems, first + 1):
         return MarkdownFile(body=_trim(text), line=first + 1)
-    notes.error(path, f"{problem}; it was taken to end behind line {end}", first + 1)
-    return _page(_read_head(lines[first + 1 : end], path, notes, first + 2), lines, end)
+    problems.error(path, f"{problem}; it was taken to end behind line {end}", first + 1)
+    return _page(_read_head(lines[first + 1 : end], path, problems, first + 2), lines, end)
 
 
 def _read_head(
-    lines: list[str], path: str, notes: ProblemList, first_line: int
+    lines: list[str], path: str, problems: ProblemList, first_line: int
 ) -> dict[str, Field]:
     quiet = ProblemList()
     try:
         whole = read_yaml("\n".join(lines), path, quiet, first_line)
     except UnreadableText:
-        return _entry_by_entry(lines, path, notes, first_line)
-    for each in quiet.problems:
-        notes.note(each.path, each.problem, each.line, each.level)
+        return _entry_by_entry(lines, path, problems, first_line)
+    for entry in quiet.all:
+        problems.add(entry.path, entry.problem, entry.line, entry.level)
     if whole is None:
         return {}
     if not whole.is_object:
         problem = f"the head has to be entries like 'description: ...', not {whole.kind}"
-        notes.error(path, problem, whole.line)
+        problems.error(path, problem, whole.line)
         return {}
     return whole.entries
 
 
 def _entry_by_entry(
-    lines: list[str], path: str, notes: ProblemList, first_line: int
+    lines: list[str], path: str, problems: ProblemList, first_line: int
 ) -> dict[str, Field]:
     entries: dict[str, Field] = {}
     for at, block in _blocks(lines):
         line = at + first_line
-        found = _ENTRY.match(block[0])
-        if found is None:
+        match = _ENTRY.match(block[0])
+        if match is None:
             if block[0].strip() and not block[0].lstrip().startswith("#"):
-                notes.error(path, f"{block[0].strip()!r} is no entry like 'name: value'", line)
+                problems.error(path, f"{block[0].strip()!r} is no entry like 'name: value'", line)
             continue
-        name = found[1]
+        name = match[1]
         if name in entries:
             earlier = entries[name].line
             problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-            notes.error(path, problem, line)
-        entries[name] = _read_block(name, block, path, notes, line)
+            problems.error(path, problem, line)
+        entries[name] = _read_block(name, block, path, problems, line)
     return entries
 
 
@@ -139,50 +139,50 @@ def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
     return blocks
 
 
-def _read_block(name: str, block: list[str], path: str, notes: ProblemList, line: int) -> Field:
+def _read_block(name: str, block: list[str], path: str, problems: ProblemList, line: int) -> Field:
     """An entry by itself; as it is meant, where YAML would not have it."""
     text = "\n".join(block)
     problem = ""
     for attempt in (text, text.replace("\t", "  ")):
         try:
-            whole = read_yaml(attempt, path, notes, line)
+            whole = read_yaml(attempt, path, problems, line)
         except UnreadableText as error:
             problem = error.problem
             continue
         if whole is not None and name in whole.entries:
             if attempt != text:
-                notes.warn(path, f"{name}: tabs are not YAML; they were read as spaces", line)
+                problems.warn(path, f"{name}: tabs are not YAML; they were read as spaces", line)
             return whole.entries[name]
-    return _as_meant(name, block, problem, path, notes, line)
+    return _guess_field(name, block, problem, path, problems, line)
 
 
-def _as_meant(
-    name: str, block: list[str], problem: str, path: str, notes: ProblemList, line: int
+def _guess_field(
+    name: str, block: list[str], problem: str, path: str, problems: ProblemList, line: int
 ) -> Field:
-    found = _ENTRY.match(block[0])
-    first = (found[2] if found and found[2] else "").strip()
-    rest = [each.strip() for each in block[1:] if each.strip()]
-    if rest and not first and all(each.startswith("-") for each in rest):
+    match = _ENTRY.match(block[0])
+    first = (match[2] if match and match[2] else "").strip()
+    rest = [row.strip() for row in block[1:] if row.strip()]
+    if rest and not first and all(row.startswith("-") for row in rest):
         items = tuple(
             Field(line=line + at, data=value, text=value)
-            for at, each in enumerate(block[1:], start=1)
-            if each.strip()
-            for value in [_unquoted(each.strip()[1:].strip())]
+            for at, row in enumerate(block[1:], start=1)
+            if row.strip()
+            for value in [_unquote(row.strip()[1:].strip())]
         )
-        read = Field(line=line, data=[item.data for item in items], items=items)
-        said = "the list"
+        field = Field(line=line, data=[item.data for item in items], items=items)
+        what = "the list"
     else:
-        value = _unquoted(" ".join((first, *rest)).strip())
-        read = Field(line=line, data=value, text=value)
-        said = repr(value if len(value) <= 60 else f"{value[:59]}…")
+        value = _unquote(" ".join((first, *rest)).strip())
+        field = Field(line=line, data=value, text=value)
+        what = repr(value if len(value) <= 60 else f"{value[:59]}…")
     if name in _PATTERNS and "alias" in problem:
         advice = "put it in quotes: what begins with * is no YAML"
     else:
         advice = f"put it in quotes ({problem})"
-    notes.warn(path, f"{name}: {said} was read as it is meant; {advice}", line)
-    return read
+    problems.warn(path, f"{name}: {what} was read as it is meant; {advice}", line)
+    return field
 
 
-def _unquoted(value: str) -> str:
-    found = _QUOTED.fullmatch(value)
-    return found[2] if found else value
+def _unquote(value: str) -> str:
+    match = _QUOTED.fullmatch(value)
+    return match[2] if match else value

@@ -10,30 +10,30 @@ MOST_PROBLEMS = 200
 
 
 class ProblemList:
-    """Problems in the order in which they were found; the same one is noted once."""
+    """Problems in the order in which they were found; the same one is kept once."""
 
     def __init__(self) -> None:
         self._problems: dict[Problem, None] = {}
         self._counts: Counter[str] = Counter()
 
     def error(self, path: str, problem: str, line: int | None = None) -> None:
-        self.note(path, problem, line, "error")
+        self.add(path, problem, line, "error")
 
     def warn(self, path: str, problem: str, line: int | None = None) -> None:
-        self.note(path, problem, line, "warning")
+        self.add(path, problem, line, "warning")
 
-    def note(
+    def add(
         self, path: str, problem: str, line: int | None, level: Literal["error", "warning"]
     ) -> None:
-        found = Problem(path=path, problem=problem, line=line, level=level)
-        if found in self._problems or self._counts[path] > MOST_PROBLEMS:
+        entry = Problem(path=path, problem=problem, line=line, level=level)
+        if entry in self._problems or self._counts[path] > MOST_PROBLEMS:
             return
         self._counts[path] += 1
         if self._counts[path] > MOST_PROBLEMS:
             more = f"has more than {MOST_PROBLEMS} problems; the others are not shown"
-            found = Problem(path=path, problem=more)
-        self._problems[found] = None
+            entry = Problem(path=path, problem=more)
+        self._problems[entry] = None
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def all(self) -> tuple[Problem, ...]:
         return tuple(self._problems)

@@ -32,34 +32,34 @@ _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
     """Keeps the entries of an object of settings."""
-    for name, found in sheet.entries.items():
-        if found.data is not None:
-            keep_setting(draft, sheet.path, name, found)
+    for name, field in sheet.entries.items():
+        if field.data is not None:
+            keep_setting(draft, sheet.path, name, field)
 
 
-def keep_setting(draft: AgentDraft, path: str, name: str, found: Field) -> None:
+def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
     """Keeps a setting or an option if it is one, and may be what it is."""
     if name in SEARCHES:
-        draft.settings[name] = read_search(draft, path, name, found)
+        draft.settings[name] = read_search(draft, path, name, field)
     elif name in _OPTIONS:
-        _keep(draft.options, draft, path, name, found, _problem(name, found.data, Options))
+        _keep(draft.options, draft, path, name, field, _problem(name, field.data, Options))
     elif name in _SETTINGS:
-        _keep(draft.settings, draft, path, name, found, _problem(name, found.data, Settings))
+        _keep(draft.settings, draft, path, name, field, _problem(name, field.data, Settings))
     elif name in _PERSONS:
-        draft.notes.error(path, f"{name} is for a person to say, not for an agent", found.line)
+        draft.problems.error(path, f"{name} is for a person to say, not for an agent", field.line)
     else:
         near = get_close_matches(name, sorted(_OPTIONS | _SETTINGS), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        draft.notes.error(path, f"there is no setting {name!r}{hint}", found.line)
+        draft.problems.error(path, f"there is no setting {name!r}{hint}", field.line)
 
 
 def _keep(
-    kept: dict[str, Any], draft: AgentDraft, path: str, name: str, found: Field, problem: str
+    target: dict[str, Any], draft: AgentDraft, path: str, name: str, field: Field, problem: str
 ) -> None:
     if problem:
-        draft.notes.error(path, f"{name}: {problem}; it is not used", found.line)
+        draft.problems.error(path, f"{name}: {problem}; it is not used", field.line)
     else:
-        kept[name] = found.data
+        target[name] = field.data
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
@@ -81,66 +81,66 @@ def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
     return ""
 
 
-def read_search(draft: AgentDraft, path: str, name: str, found: Field) -> dict[str, Any]:
+def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
     """Settings of a search: the name of a preset, whether to search at all, or one by one."""
-    if isinstance(found.data, bool):
-        return {"search": found.data}
-    if found.is_scalar:
-        return _preset(draft, path, name, found)
-    if not found.is_object:
+    if isinstance(field.data, bool):
+        return {"search": field.data}
+    if field.is_scalar:
+        return _preset(draft, path, name, field)
+    if not field.is_object:
         choices = ", ".join(PRESETS)
-        problem = f"{name}: has to be one of {choices}, or an object, not {found.kind}"
-        draft.notes.error(path, problem, found.line)
+        problem = f"{name}: has to be one of {choices}, or an object, not {field.kind}"
+        draft.problems.error(path, problem, field.line)
         return {}
-    said = found.entries.get("preset")
-    settings = _preset(draft, path, name, said) if said and said.data is not None else {}
-    for key, value in found.entries.items():
+    preset = field.entries.get("preset")
+    settings = _preset(draft, path, name, preset) if preset and preset.data is not None else {}
+    for key, value in field.entries.items():
         if key != "preset" and value.data is not None:
             settings |= _search_field(draft, path, key, value)
     return settings
 
 
-def _search_field(draft: AgentDraft, path: str, key: str, found: Field) -> Mapping[str, Any]:
+def _search_field(draft: AgentDraft, path: str, key: str, field: Field) -> Mapping[str, Any]:
     if key not in _SEARCH_FIELDS:
         near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
-        draft.notes.error(path, f"a search has no setting {key!r}; {hint}", found.line)
+        draft.problems.error(path, f"a search has no setting {key!r}; {hint}", field.line)
         return {}
-    if problem := _problem(key, found.data, SearchSettings):
-        draft.notes.error(path, f"{key}: {problem}; it is not used", found.line)
+    if problem := _problem(key, field.data, SearchSettings):
+        draft.problems.error(path, f"{key}: {problem}; it is not used", field.line)
         return {}
-    return {key: found.data}
+    return {key: field.data}
 
 
-def _preset(draft: AgentDraft, path: str, name: str, found: Field) -> dict[str, Any]:
+def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
     from lamina.selection.presets import preset
 
-    said = found.text.strip().lower() if found.is_scalar else ""
-    if said not in PRESETS:
-        shown = repr(found.text) if found.is_scalar else found.kind
-        problem = f"{name}: the preset has to be one of {', '.join(PRESETS)}, not {shown}"
-        draft.notes.error(path, problem, found.line)
+    word = field.text.strip().lower() if field.is_scalar else ""
+    if word not in PRESETS:
+        spelling = repr(field.text) if field.is_scalar else field.kind
+        problem = f"{name}: the preset has to be one of {', '.join(PRESETS)}, not {spelling}"
+        draft.problems.error(path, problem, field.line)
         return {}
-    return msgspec.structs.asdict(preset(said))  # type: ignore[arg-type]
+    return msgspec.structs.asdict(preset(word))  # type: ignore[arg-type]
 
 
-def read_model(draft: AgentDraft, path: str, found: Field | None) -> str:
+def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
     """A model as `provider:id`; empty if it is none."""
-    if found is None:
+    if field is None:
         return ""
-    said = found.text.strip() if found.is_scalar else ""
-    provider, colon, model = said.partition(":")
+    name = field.text.strip() if field.is_scalar else ""
+    provider, colon, model = name.partition(":")
     if provider.strip() and colon and model.strip():
-        return said
-    shown = repr(found.text) if found.is_scalar else found.kind
-    problem = f"model: has to be 'provider:id', as anthropic:claude-opus-5, not {shown}"
-    draft.notes.error(path, problem, found.line)
+        return name
+    spelling = repr(field.text) if field.is_scalar else field.kind
+    problem = f"model: has to be 'provider:id', as anthropic:claude-opus-5, not {spelling}"
+    draft.problems.error(path, problem, field.line)
     return ""
 
 
-def as_number(found: Field) -> Field:
+def as_number(field: Field) -> Field:
     """The field with a number that was written as a text: older programs did so."""
-    value = number_of(found)
+    value = number_of(field)
     if value is None:
-        return found
-    return Field(line=found.line, data=value, text=found.text)
+        return field
+    return Field(line=field.line, data=value, text=field.text)

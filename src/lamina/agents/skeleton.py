@@ -81,7 +81,7 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
     folder = Path(parent) / name
     files = {
         # JSON is YAML: quotes where a name needs them.
-        "agent.yaml": _AGENT.format(name=_quoted(name)),
+        "agent.yaml": _AGENT.format(name=_quote(name)),
         "persona.md": _PERSONA.format(name=name),
         "rules/style.md": _RULE,
         "references/glossary.md": _REFERENCE,
@@ -102,8 +102,8 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     plain = name.replace("-", "").replace("_", "")
     is_plain = plain.isascii() and plain.isalnum() and not plain.isdigit() and name[0].isalpha()
-    reserved = name.lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-    return name if is_plain and not reserved else json.dumps(name, ensure_ascii=False)
+    is_reserved = name.lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+    return name if is_plain and not is_reserved else json.dumps(name, ensure_ascii=False)

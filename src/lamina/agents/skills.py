@@ -35,26 +35,26 @@ def read_skills(draft: AgentDraft, folder: Path) -> None:
 
 def read_skill(draft: AgentDraft, folder: Path) -> None:
     path = folder / SKILL_FILE
-    text, shown = draft.disk.text(path), draft.disk.shown(path)
+    text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return
-    page = read_markdown(text, shown, draft.notes)
+    page = read_markdown(text, label, draft.problems)
     if not page.has_head:
-        draft.notes.error(shown, "has no head with a name and a description", 1)
-    skill = _skill_of(Sheet(page.head, shown, draft.notes, 1), folder, page)
+        draft.problems.error(label, "has no head with a name and a description", 1)
+    skill = _skill_of(Sheet(page.head, label, draft.problems, 1), folder, page)
     guide = Guide(
         kind="reference",
         name=skill.name,
         text=page.body,
         description=skill.description,
         include="agent",
-        place=place_of(shown, page.line),
+        place=place_of(label, page.line),
     )
     # Under the name that its text got: it is what a model sees of it.
-    kept = draft.shelf.add(guide, shown, page.line, within="skill")
+    reference = draft.guides.add(guide, label, page.line, within="skill")
     draft.skills.append(
         Skill(
-            name=kept.name,
+            name=reference.name,
             description=skill.description,
             folder=str(folder),
             license=skill.license,
@@ -94,48 +94,48 @@ def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
 
 
 def _name_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> str:
-    own = clean_name(folder.name, sheet.path, sheet.notes, None) or "unnamed"
-    said = sheet.text("name").strip()
-    if not said:
+    own = clean_name(folder.name, sheet.path, sheet.problems, None) or "unnamed"
+    name = sheet.text("name").strip()
+    if not name:
         if page.has_head:
             sheet.complain("name", f"is missing; it has to be {own!r}, as its folder")
         return own
-    if len(said) > _MOST_NAME or not _NAME.fullmatch(said):
-        problem = f"{said!r} has to be up to {_MOST_NAME} of a-z, 0-9 and single dashes"
+    if len(name) > _MOST_NAME or not _NAME.fullmatch(name):
+        problem = f"{name!r} has to be up to {_MOST_NAME} of a-z, 0-9 and single dashes"
         sheet.complain("name", f"{problem}; it is called {own!r}, as its folder")
         return own
-    if said != folder.name:
-        problem = f"is {said!r}, and its folder {folder.name!r}; they have to be the same"
+    if name != folder.name:
+        problem = f"is {name!r}, and its folder {folder.name!r}; they have to be the same"
         sheet.complain("name", problem)
-    return said
+    return name
 
 
 def _tools(sheet: Sheet) -> tuple[str, ...]:
-    found = sheet.field("allowed-tools")
-    if found is None:
+    field = sheet.field("allowed-tools")
+    if field is None:
         return ()
-    if found.is_object:
+    if field.is_object:
         sheet.complain("allowed-tools", "has to be names of tools, not an object")
         return ()
-    said = " ".join(item.text for item in found.items) if found.is_list else found.text
-    return tuple(_TOOL.findall(said))
+    text = " ".join(item.text for item in field.items) if field.is_list else field.text
+    return tuple(_TOOL.findall(text))
 
 
 def add_overview(draft: AgentDraft) -> None:
     """Keeps the one reference that tells, always, which skills there are."""
     if not draft.skills:
         return
-    listed = "\n".join(
+    lines = "\n".join(
         f"- {skill.name}: {skill.description}" if skill.description else f"- {skill.name}"
         for skill in draft.skills
     )
-    place = draft.disk.shown(draft.place)
+    place = draft.disk.label(draft.place)
     guide = Guide(
         kind="reference",
         name=OVERVIEW,
-        text=f"{_HEADING}\n\n{listed}",
+        text=f"{_HEADING}\n\n{lines}",
         description="Which skills there are.",
         include="always",
         place=place,
     )
-    draft.shelf.add(guide, place)
+    draft.guides.add(guide, place)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from lamina.agents.disk import Disk
 from lamina.agents.draft import AgentDraft
-from lamina.agents.fields import Field, Sheet
+from lamina.agents.fields import Field, Sheet, UnreadableText
 from lamina.agents.guides import clean_name, guide_of, one_line
 from lamina.agents.json_fields import read_json
 from lamina.agents.markdown_file import MarkdownFile, read_markdown
 from lamina.agents.servers import read_servers
 from lamina.agents.settings import as_number, keep_setting, read_model
-from lamina.agents.yaml_fields import UnreadableText, read_yaml
+from lamina.agents.yaml_fields import read_yaml
 from lamina.values.agent import GuideKind
 
 TEAMSPARK_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
@@ -43,39 +43,40 @@ def without_vectors(text: str) -> str:
     if "embeddings:" not in text:
         return text
 
-    def emptied(found: re.Match[str]) -> str:
-        if len(found[2]) < _FEW:
-            return found[0]
-        return found[1] + "\n" * found[2].count("\n")
+    def empty_out(match: re.Match[str]) -> str:
+        if len(match[2]) < _FEW:
+            return match[0]
+        return match[1] + "\n" * match[2].count("\n")
 
-    return _VECTORS.sub(emptied, text)
+    return _VECTORS.sub(empty_out, text)
 
 
 def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
     """Keeps what the file of an agent says; False if it could not be read."""
-    text, shown = draft.disk.text(path), draft.disk.shown(path)
+    text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return False
     try:
         if path.suffix.lower() == ".json":
-            whole: Field | None = read_json(text, shown, draft.notes)
+            whole: Field | None = read_json(text, label, draft.problems)
         else:
-            whole = read_yaml(without_vectors(text), shown, draft.notes)
+            whole = read_yaml(without_vectors(text), label, draft.problems)
     except UnreadableText as error:
-        draft.notes.error(shown, f"{error.problem}; nothing it says is used", error.line)
+        draft.problems.error(label, f"{error.problem}; nothing it says is used", error.line)
         return False
     if whole is None or not whole.is_object:
         kind = whole.kind if whole else "nothing"
-        draft.notes.error(shown, f"has to hold 'metadata', 'settings' and the like, not {kind}", 1)
+        problem = f"has to hold 'metadata', 'settings' and the like, not {kind}"
+        draft.problems.error(label, problem, 1)
         return False
-    read_teamspark(draft, Sheet(whole.entries, shown, draft.notes, 1))
+    read_teamspark(draft, Sheet(whole.entries, label, draft.problems, 1))
     return True
 
 
 def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
     metadata = sheet.sheet("metadata")
-    said = metadata.text("name")
-    draft.name = clean_name(said, sheet.path, draft.notes, metadata.line_of("name")) or draft.name
+    name, line = metadata.text("name"), metadata.line_of("name")
+    draft.name = clean_name(name, sheet.path, draft.problems, line) or draft.name
     draft.description = one_line(metadata.text("description"))
     draft.version = metadata.text("version").strip()
     _read_settings(draft, sheet.sheet("settings"))
@@ -86,8 +87,8 @@ def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
         read_servers(draft, sheet.path, servers)
     if sheet.has("providers"):
         problem = "is not used: keys of providers come from the environment, not from an agent"
-        draft.notes.warn(sheet.path, f"providers {problem}", sheet.line_of("providers"))
-    sheet.take("providers", "version")
+        draft.problems.warn(sheet.path, f"providers {problem}", sheet.line_of("providers"))
+    sheet.ignore("providers", "version")
     sheet.finish()
 
 
@@ -95,11 +96,11 @@ def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
     draft.model = read_model(draft, sheet.path, sheet.field("model"))
     draft.options |= _DEFAULTS
     search: dict[str, Field] = {}
-    for name, found in sheet.entries.items():
+    for name, field in sheet.entries.items():
         if name in _OPTIONS and sheet.has(name):
-            keep_setting(draft, sheet.path, _OPTIONS[name], as_number(found))
+            keep_setting(draft, sheet.path, _OPTIONS[name], as_number(field))
         elif name in _SEARCH and sheet.has(name):
-            search[_SEARCH[name]] = as_number(found)
+            search[_SEARCH[name]] = as_number(field)
     if search:
         whole = Field(line=sheet.line or 1, data={}, entries=search)
         for setting in ("guide_search", "tool_search"):
@@ -107,37 +108,37 @@ def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
     if sheet.has("toolPermission"):
         asking = sheet.choice("toolPermission", tuple(_ASKING), "tool")
         draft.settings["ask_before_tools"] = asking
-    if sheet.whole(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
+    if sheet.whole_number(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
         problem = f"{_TURNS} is not kept with an agent; a program gives open_agent max_requests"
-        draft.notes.warn(sheet.path, problem, sheet.line_of(_TURNS))
-    sheet.take(*_OPTIONS, *_SEARCH, *_ITS_OWN)
+        draft.problems.warn(sheet.path, problem, sheet.line_of(_TURNS))
+    sheet.ignore(*_OPTIONS, *_SEARCH, *_ITS_OWN)
     sheet.finish()
 
 
 def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> None:
-    found = sheet.field(name)
-    if found is None:
+    field = sheet.field(name)
+    if field is None:
         return
-    if not found.is_list:
-        sheet.complain(name, f"has to be a list, not {found.kind}")
+    if not field.is_list:
+        sheet.complain(name, f"has to be a list, not {field.kind}")
         return
-    for at, item in enumerate(found.items, start=1):
+    for at, item in enumerate(field.items, start=1):
         if not item.is_object:
             problem = f"{name}: entry {at} has to have a name and a text, and is {item.kind}"
-            draft.notes.error(sheet.path, problem, item.line)
+            draft.problems.error(sheet.path, problem, item.line)
             # A text without a name is still a text.
             if not item.text.strip():
                 continue
             item = Field(line=item.line, data={}, entries={"text": item})
-        inner = Sheet(item.entries, sheet.path, draft.notes, item.line)
+        inner = Sheet(item.entries, sheet.path, draft.problems, item.line)
         if not inner.has("name"):
             inner.complain("name", f"is missing; it is called {kind}-{at}")
         page = MarkdownFile(
             body=inner.text("text").strip("\n").rstrip(), line=item.line, has_head=True
         )
-        inner.take(*_KEPT_WITH_GUIDES)
+        inner.ignore(*_KEPT_WITH_GUIDES)
         guide = guide_of(inner, kind, f"{kind}-{at}", page, priority="priorityLevel")
-        draft.shelf.add(guide, sheet.path, item.line)
+        draft.guides.add(guide, sheet.path, item.line)
 
 
 def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
@@ -152,17 +153,17 @@ def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
                 add_teamspark_guide(disk, draft, path, kind)
             else:
                 problem = f"is not read: a {kind} of TeamSpark ends in .mdt"
-                draft.notes.warn(disk.shown(path), problem)
+                draft.problems.warn(disk.label(path), problem)
 
 
 def add_teamspark_guide(disk: Disk, draft: AgentDraft, path: Path, kind: GuideKind) -> None:
-    text, shown = disk.text(path), disk.shown(path)
+    text, label = disk.text(path), disk.label(path)
     if text is None:
         return
-    page = read_markdown(text, shown, draft.notes)
+    page = read_markdown(text, label, draft.problems)
     if not page.has_head and text.strip():
-        draft.notes.warn(shown, "has no head, so it joins only when it is added by hand", 1)
-    sheet = Sheet(page.head, shown, draft.notes, 1)
-    sheet.take(*_KEPT_WITH_GUIDES)
+        draft.problems.warn(label, "has no head, so it joins only when it is added by hand", 1)
+    sheet = Sheet(page.head, label, draft.problems, 1)
+    sheet.ignore(*_KEPT_WITH_GUIDES)
     guide = guide_of(sheet, kind, path.stem, page, priority="priorityLevel")
-    draft.shelf.add(guide, shown, page.line)
+    draft.guides.add(guide, label, page.line)

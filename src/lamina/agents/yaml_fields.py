@@ -6,7 +6,9 @@ without end through its aliases is refused, and what is written twice is reporte
 
 from typing import TYPE_CHECKING, Any
 
-from lamina.agents.fields import Field
+from msgspec.structs import replace
+
+from lamina.agents.fields import Field, UnreadableText
 from lamina.agents.problems import ProblemList
 from lamina.codec import mend_text
 
@@ -20,20 +22,11 @@ _STANDARD = "tag:yaml.org,2002:"
 _PLAIN = {"str", "int", "float", "bool", "null", "timestamp", "binary", "value", "map", "seq"}
 
 
-class UnreadableText(Exception):
-    """A text that is no YAML, or none that is read."""
-
-    def __init__(self, problem: str, line: int | None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.line = line
-
-
-def read_yaml(text: str, path: str, notes: ProblemList, first_line: int = 1) -> Field | None:
+def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) -> Field | None:
     """The one document of a text that begins at a line of its file; None if it is empty.
 
     Raises:
-        Unreadable: it is no YAML, or refused.
+        UnreadableText: it is no YAML, or refused.
     """
     import yaml
 
@@ -44,7 +37,7 @@ def read_yaml(text: str, path: str, notes: ProblemList, first_line: int = 1) -> 
         loader = _loader(text, first_line)
         try:
             node = loader.get_single_node()
-            return _Reader(loader, path, notes, first_line).read(node) if node else None
+            return _Reader(loader, path, problems, first_line).read(node) if node else None
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
@@ -59,11 +52,11 @@ def _loader(text: str, first_line: int) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        read = 0
+        events = 0
 
         def get_event(self) -> Any:
-            self.read += 1
-            if self.read > MOST_VALUES:
+            self.events += 1
+            if self.events > MOST_VALUES:
                 raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", first_line)
             return super().get_event()  # type: ignore[no-untyped-call]
 
@@ -71,20 +64,20 @@ def _loader(text: str, first_line: int) -> Any:
 
 
 class _Reader:
-    def __init__(self, loader: Any, path: str, notes: ProblemList, first_line: int) -> None:
+    def __init__(self, loader: Any, path: str, problems: ProblemList, first_line: int) -> None:
         self._loader = loader
         self._path = path
-        self._notes = notes
+        self._problems = problems
         self._first = first_line
-        self._read = 0
+        self._count = 0
         self._open: set[int] = set()
 
     def read(self, node: "Node") -> Field:
         from yaml.nodes import MappingNode, SequenceNode
 
         line = node.start_mark.line + self._first
-        self._read += 1
-        if self._read > MOST_VALUES or id(node) in self._open:
+        self._count += 1
+        if self._count > MOST_VALUES or id(node) in self._open:
             raise UnreadableText("it is refused: its aliases repeat it without end", line)
         self._check_tag(node, line)
         self._open.add(id(node))
@@ -94,7 +87,7 @@ class _Reader:
                 data = {name: field.data for name, field in entries.items()}
                 return Field(line=line, data=data, entries=entries)
             if isinstance(node, SequenceNode):
-                items = tuple(self.read(each) for each in node.value)
+                items = tuple(self.read(member) for member in node.value)
                 return Field(line=line, data=[item.data for item in items], items=items)
             # Half characters can be written as escapes, and nobody could send them.
             node.value = mend_text(node.value)
@@ -109,26 +102,24 @@ class _Reader:
         for key, value in node.value:
             line = key.start_mark.line + self._first
             if not isinstance(key, ScalarNode):
-                self._notes.error(self._path, "a list or an object cannot be a name", line)
+                self._problems.error(self._path, "a list or an object cannot be a name", line)
                 continue
             if key.tag == f"{_STANDARD}merge":
-                self._notes.error(self._path, "'<<' is not read; write its entries out", line)
+                self._problems.error(self._path, "'<<' is not read; write its entries out", line)
                 continue
-            read, name = self.read(value), mend_text(key.value)
+            field, name = self.read(value), mend_text(key.value)
             if name in entries:
                 earlier = entries[name].line
                 problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-                self._notes.error(self._path, problem, line)
-            entries[name] = Field(
-                line=line, data=read.data, text=read.text, entries=read.entries, items=read.items
-            )
+                self._problems.error(self._path, problem, line)
+            entries[name] = replace(field, line=line)
         return entries
 
     def _check_tag(self, node: "Node", line: int) -> None:
         name = node.tag.removeprefix(_STANDARD)
         if name == node.tag or name not in _PLAIN:
             problem = f"the tag {node.tag!r} is not read; what it stands on is taken as it is"
-            self._notes.error(self._path, problem, line)
+            self._problems.error(self._path, problem, line)
 
     def _scalar(self, node: Any) -> Any:
         name = node.tag.removeprefix(_STANDARD)
@@ -143,8 +134,8 @@ class _Reader:
 def _explain(error: Any, text: str, first_line: int) -> tuple[str, int | None]:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        return said, mark.line + first_line
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        return problem, mark.line + first_line
     position = getattr(error, "position", None)
     if isinstance(position, int):
         line = text[:position].count("\n") + first_line

@@ -21,7 +21,8 @@ from lamina.cli.models import ensure_model
 from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import ModelMissing, QueryError
 from lamina.notes.names import NoteNames
-from lamina.notes.query.cache import parse_query, render_query
+from lamina.notes.query.cache import render_query
+from lamina.notes.query.parser import parse_query
 from lamina.notes.sections import heading_names, is_heading_anchor
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.note import Catalogue, Note, NoteSearchResult, Scope

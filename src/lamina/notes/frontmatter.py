@@ -53,7 +53,7 @@ _WORDS_OF_YAML: dict[str, Any] = {
 _TAG = "tag:yaml.org,2002:"
 
 
-class _Refused(Exception):
+class _HeadRefused(Exception):
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(problem)
         self.problem, self.line = problem, line
@@ -98,16 +98,16 @@ def read_properties(head: str, first_line: int = 2) -> tuple[dict[str, Any], tup
     if plain is not None:
         return plain, ()
     try:
-        read, problems = _read_yaml(head, first_line)
-    except _Refused as refused:
-        return _entry_by_entry(head, first_line, refused)
-    if isinstance(read, dict):
-        return read, problems
-    if read is None:
+        value, problems = _read_yaml(head, first_line)
+    except _HeadRefused as refused:
+        return _read_entries(head, first_line, refused)
+    if isinstance(value, dict):
+        return value, problems
+    if value is None:
         return {}, problems
-    kind = "a list" if isinstance(read, list) else "a single value"
-    said = f"line {first_line}: the frontmatter has to be entries like 'tags: a, b', not {kind}"
-    return {}, (*problems, said)
+    kind = "a list" if isinstance(value, list) else "a single value"
+    problem = f"line {first_line}: the frontmatter has to be entries like 'tags: a, b', not {kind}"
+    return {}, (*problems, problem)
 
 
 def _has_entries(head: str) -> bool:
@@ -120,36 +120,36 @@ def _has_entries(head: str) -> bool:
 def _read_plainly(head: str) -> dict[str, Any] | None:
     """What a head of plain lines says; None if one is not plain."""
     entries: dict[str, Any] = {}
-    listed: list[Any] | None = None
+    members: list[Any] | None = None
     indent, name, names = "", "", 0
     for line in head.split("\n"):
-        found = _PLAIN_LINE.fullmatch(line)
-        if not found:
+        match = _PLAIN_LINE.fullmatch(line)
+        if not match:
             if line.strip(_BLANKS):
                 return None
             continue
-        if found["name"] is None:
-            if listed is None:
+        if match["name"] is None:
+            if members is None:
                 return None
-            if not listed:
-                indent, entries[name] = found["indent"], listed
-            elif indent != found["indent"]:
+            if not members:
+                indent, entries[name] = match["indent"], members
+            elif indent != match["indent"]:
                 return None
-            text = found["item"]
-            listed.append(found["quoted_item"][1:-1] if text is None else read_scalar(text))
+            text = match["item"]
+            members.append(match["quoted_item"][1:-1] if text is None else read_scalar(text))
             continue
-        name, names, listed = found["name"], names + 1, None
-        if (text := found["words"]) is not None:
+        name, names, members = match["name"], names + 1, None
+        if (text := match["words"]) is not None:
             entries[name] = read_scalar(text)
-        elif (quoted := found["quoted"]) is not None:
-            entries[name] = quoted[1:-1]
-        elif (flow := found["flow"]) is not None:
+        elif (string := match["quoted"]) is not None:
+            entries[name] = string[1:-1]
+        elif (flow := match["flow"]) is not None:
             inside = flow[1:-1].strip()
             entries[name] = (
-                [read_scalar(each.strip()) for each in inside.split(",")] if inside else []
+                [read_scalar(part.strip()) for part in inside.split(",")] if inside else []
             )
         else:
-            entries[name], listed = None, []
+            entries[name], members = None, []
     # What is written twice is to be reported.
     return entries if names == len(entries) else None
 
@@ -174,7 +174,7 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
     """The one document of a text.
 
     Raises:
-        _Refused: it is no YAML, too deep, or repeats itself without end.
+        _HeadRefused: it is no YAML, too deep, or repeats itself without end.
     """
     import yaml
 
@@ -186,11 +186,11 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         if mark is not None:
-            said = getattr(error, "problem", "") or "nothing can be made of it"
-            raise _Refused(said, mark.line + first_line) from error
+            problem = getattr(error, "problem", "") or "nothing can be made of it"
+            raise _HeadRefused(problem, mark.line + first_line) from error
         position = getattr(error, "position", 0)
         line = text.count("\n", 0, position) + first_line
-        raise _Refused("a character stands there that YAML does not allow", line) from error
+        raise _HeadRefused("a character stands there that YAML does not allow", line) from error
 
 
 class _Builder:
@@ -213,7 +213,7 @@ class _Builder:
                 case "DocumentStartEvent":
                     documents += 1
                     if documents > 1:
-                        raise _Refused("a second document begins there", self._line(event))
+                        raise _HeadRefused("a second document begins there", self._line(event))
                 case _:
                     value = self._value(event, 0)
         return value
@@ -225,19 +225,19 @@ class _Builder:
         before = self._values
         self._count(1, event)
         if depth > MOST_DEPTH:
-            raise _Refused(f"it is nested more than {MOST_DEPTH} deep", self._line(event))
+            raise _HeadRefused(f"it is nested more than {MOST_DEPTH} deep", self._line(event))
         kind = type(event).__name__
         if kind == "AliasEvent":
             if event.anchor not in self._anchors:
                 problem = f"the alias *{event.anchor} names nothing that stands before it"
-                raise _Refused(problem, self._line(event))
+                raise _HeadRefused(problem, self._line(event))
             value, size = self._anchors[event.anchor]
             self._count(size, event)
             return value
         if kind == "ScalarEvent":
             value = self._scalar(event)
         elif kind == "SequenceStartEvent":
-            value = [self._value(each, depth + 1) for each in self._until("SequenceEndEvent")]
+            value = [self._value(member, depth + 1) for member in self._until("SequenceEndEvent")]
         else:
             value = self._mapping(event, depth)
         if event.anchor:
@@ -248,7 +248,7 @@ class _Builder:
         self._values += values
         if self._values > MOST_VALUES:
             problem = f"it holds more than {MOST_VALUES:,} values, or its aliases repeat them"
-            raise _Refused(problem, self._line(event))
+            raise _HeadRefused(problem, self._line(event))
 
     def _until(self, end: str) -> Iterator[Any]:
         for event in self._events:
@@ -260,11 +260,11 @@ class _Builder:
         entries: dict[str, Any] = {}
         for key in self._until("MappingEndEvent"):
             plain = type(key).__name__ == "ScalarEvent" and not key.anchor
-            named: Any = mend_text(key.value) if plain else self._value(key, depth + 1)
-            name = named if isinstance(named, str) else msgspec.json.encode(named).decode()
+            data: Any = mend_text(key.value) if plain else self._value(key, depth + 1)
+            name = data if isinstance(data, str) else msgspec.json.encode(data).decode()
             if name in entries:
-                said = f"line {self._line(key)}: {name!r} is written twice; this one counts"
-                self.problems.append(said)
+                problem = f"line {self._line(key)}: {name!r} is written twice; this one counts"
+                self.problems.append(problem)
             entries[name] = self._value(next(self._events), depth + 1)
         return list(entries) if event.tag == f"{_TAG}set" else entries
 
@@ -276,13 +276,13 @@ class _Builder:
         return text
 
 
-def _entry_by_entry(
-    head: str, first_line: int, refused: _Refused
+def _read_entries(
+    head: str, first_line: int, refusal: _HeadRefused
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Each entry of a head that is no YAML by itself; one that cannot be read is kept as text."""
     entries: dict[str, Any] = {}
-    problem = f"line {refused.line}: the frontmatter is no YAML: {refused.problem}; "
-    kept: list[str] = []
+    problem = f"line {refusal.line}: the frontmatter is no YAML: {refusal.problem}; "
+    texts: list[str] = []
     blocks: list[list[str]] = []
     for line in head.split("\n"):
         if _ENTRY.match(line):
@@ -293,10 +293,10 @@ def _entry_by_entry(
         text = "\n".join(block)
         name, _, rest = text.partition(":")
         try:
-            read, _ = _read_yaml(text, first_line)
-            entries |= read if isinstance(read, dict) else {}
-        except _Refused:
+            value, _ = _read_yaml(text, first_line)
+            entries |= value if isinstance(value, dict) else {}
+        except _HeadRefused:
             entries[name.strip()] = mend_text(rest.strip())
-            kept.append(name.strip())
-    listed = ", ".join(map(repr, kept[:5])) or "nothing"
-    return entries, (f"{problem}its entries were read one by one, {listed} as text",)
+            texts.append(name.strip())
+    names = ", ".join(map(repr, texts[:5])) or "nothing"
+    return entries, (f"{problem}its entries were read one by one, {names} as text",)

@@ -60,7 +60,7 @@ def resolve_note(name: str, paths: Sequence[str]) -> ResolvedName:
 
 def tag_matches(tag: str, wanted: str) -> bool:
     """Whether a tag is the wanted one or nested in it: `project` wants `Project/x`, too."""
-    have, want = (each.removeprefix("#").strip("/").casefold() for each in (tag, wanted))
+    have, want = (name.removeprefix("#").strip("/").casefold() for name in (tag, wanted))
     return bool(want) and (have == want or have.startswith(want + "/"))
 
 
@@ -70,7 +70,7 @@ def is_in_folder(path: str, folder: str) -> bool:
     return inside in ("", ".") or path.startswith(inside + "/")
 
 
-_Found = tuple[Literal["path", "relative", "stem", "alias"], tuple[str, ...]]
+_Match = tuple[Literal["path", "relative", "stem", "alias"], tuple[str, ...]]
 
 
 class _Names:
@@ -91,45 +91,45 @@ class _Names:
     @cached_property
     def by_stem(self) -> dict[str, tuple[str, ...]]:
         return _group(
-            (_stem(spelled), path) for spelled, each in self.by_path.items() for path in each
+            (_stem(spelling), path) for spelling, paths in self.by_path.items() for path in paths
         )
 
     @cached_property
     def by_alias(self) -> dict[str, tuple[str, ...]]:
-        known = set(self._paths)
+        paths = set(self._paths)
         return _group(
             (self._spell(name.strip()), path)
             for path, names in self._aliases.items()
             for name in names
-            if path in known
+            if path in paths
         )
 
-    def find(self, name: str, beside: str | None) -> _Found | None:
+    def find(self, name: str, beside: str | None) -> _Match | None:
         """Full path, then from the note's folder, then a stem, then an alias."""
         name = self._spell(name)
         if not name:
             return None
-        if found := self._at(name) or self._at(name.removeprefix("/")):
-            return "path", found
-        joined = _join(self._spell(beside or ""), name)
-        if joined is not None and (found := self._at(joined)):
-            return "path" if beside is None else "relative", found
-        if found := self.by_stem.get(_stem(name), ()):
-            return "stem", self._nearest(name, found)
-        if found := self.by_alias.get(name, ()):
-            return "alias", found
+        if paths := self._at(name) or self._at(name.removeprefix("/")):
+            return "path", paths
+        full_path = _join(self._spell(beside or ""), name)
+        if full_path is not None and (paths := self._at(full_path)):
+            return "path" if beside is None else "relative", paths
+        if paths := self.by_stem.get(_stem(name), ()):
+            return "stem", self._nearest(name, paths)
+        if paths := self.by_alias.get(name, ()):
+            return "alias", paths
         return None
 
     def _at(self, path: str) -> tuple[str, ...]:
         return self.by_path.get(path) or self.by_path.get(path + NOTE_SUFFIX, ())
 
-    def _nearest(self, name: str, found: tuple[str, ...]) -> tuple[str, ...]:
+    def _nearest(self, name: str, paths: tuple[str, ...]) -> tuple[str, ...]:
         """`x/b` is the end of `q/x/b.md`, not of `y/b.md`."""
-        if "/" not in name or len(found) == 1:
-            return found
+        if "/" not in name or len(paths) == 1:
+            return paths
         end = "/" + name.strip("/").removesuffix(NOTE_SUFFIX)
-        ends = (self._spell(path).removesuffix(NOTE_SUFFIX).endswith(end) for path in found)
-        return tuple(path for path, is_end in zip(found, ends, strict=True) if is_end) or found
+        ends = (self._spell(path).removesuffix(NOTE_SUFFIX).endswith(end) for path in paths)
+        return tuple(path for path, is_end in zip(paths, ends, strict=True) if is_end) or paths
 
 
 class NoteNames:
@@ -147,21 +147,21 @@ class NoteNames:
         `beside`, where one is given. A file that is called like a link goes first."""
         link = split_link(name)
         if not link.name and link.anchor and beside in self._exact.by_path:
-            return _resolved(name, link.anchor, "path", (beside,))
+            return _judge_paths(name, link.anchor, "path", (beside,))
         for names in (self._exact, self._loose):
-            for spelled, anchor in ((name, ""), (link.name, link.anchor)):
-                if found := names.find(spelled, beside):
-                    how, paths = found
+            for spelling, anchor in ((name, ""), (link.name, link.anchor)):
+                if match := names.find(spelling, beside):
+                    how, paths = match
                     # Under another spelling it is not the path that was said.
                     is_said = names is self._exact or how == "alias"
-                    return _resolved(name, anchor, how if is_said else "stem", paths)
+                    return _judge_paths(name, anchor, how if is_said else "stem", paths)
         warning = f"{name!r} is not in the workspace; it is left out"
         return ResolvedName(name=name, anchor=link.anchor, warning=warning)
 
     def split(self, names: str) -> tuple[str, ...]:
         """The names in a list with commas between them; known names may hold commas."""
         pieces = names.split(", ")
-        found: list[str] = []
+        parts: list[str] = []
         at = 0
         while at < len(pieces):
             step = 1
@@ -169,9 +169,9 @@ class NoteNames:
                 if self._knows(", ".join(pieces[at : at + ahead])):
                     step = ahead
                     break
-            found.append(", ".join(pieces[at : at + step]))
+            parts.append(", ".join(pieces[at : at + step]))
             at += step
-        return tuple(name for name in found if name.strip())
+        return tuple(name for name in parts if name.strip())
 
     @cached_property
     def _most_commas(self) -> int:
@@ -182,32 +182,33 @@ class NoteNames:
         return name in self._exact.by_path or _stem(name) in self._exact.by_stem
 
 
-def _resolved(
+def _judge_paths(
     name: str,
     anchor: str,
     how: Literal["path", "relative", "stem", "alias"],
-    found: tuple[str, ...],
+    paths: tuple[str, ...],
 ) -> ResolvedName:
-    if len(found) > 1:
-        listed = ", ".join(map(repr, found[:_MOST_LISTED]))
-        if len(found) > _MOST_LISTED:
-            listed += f" and {len(found) - _MOST_LISTED:,} more"
-        warning = f"{name!r} may mean any of {listed}; it is left out: give its path"
+    if len(paths) > 1:
+        listing = ", ".join(map(repr, paths[:_MOST_LISTED]))
+        if len(paths) > _MOST_LISTED:
+            listing += f" and {len(paths) - _MOST_LISTED:,} more"
+        warning = f"{name!r} may mean any of {listing}; it is left out: give its path"
         return ResolvedName(
-            name=name, how="ambiguous", matches=found, anchor=anchor, warning=warning
+            name=name, how="ambiguous", matches=paths, anchor=anchor, warning=warning
         )
     warning = ""
-    if how == "stem" and not _is_bare(name, found[0]):
-        warning = f"{name!r} is not there under that path; {found[0]!r} is taken for it"
+    if how == "stem" and not _is_bare(name, paths[0]):
+        warning = f"{name!r} is not there under that path; {paths[0]!r} is taken for it"
     return ResolvedName(
-        name=name, path=found[0], how=how, matches=found, anchor=anchor, warning=warning
+        name=name, path=paths[0], how=how, matches=paths, anchor=anchor, warning=warning
     )
 
 
 def _is_bare(name: str, path: str) -> bool:
     """Whether a name says no more than the stem of a path."""
     return any(
-        "/" not in each and _stem(each) == _stem(path) for each in (name, split_link(name).name)
+        "/" not in spelling and _stem(spelling) == _stem(path)
+        for spelling in (name, split_link(name).name)
     )
 
 
@@ -225,16 +226,16 @@ def _join(beside: str, name: str) -> str | None:
 
 
 def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    grouped: dict[str, tuple[str, ...] | list[str]] = {}
+    groups: dict[str, tuple[str, ...] | list[str]] = {}
     for key, path in pairs:
-        same = grouped.setdefault(key, (path,))
+        same = groups.setdefault(key, (path,))
         if same[-1] == path:
             continue
         if isinstance(same, list):
             same.append(path)
         else:
-            grouped[key] = [*same, path]
-    return {key: tuple(same) for key, same in grouped.items()}
+            groups[key] = [*same, path]
+    return {key: tuple(same) for key, same in groups.items()}
 
 
 def _stem(path: str) -> str:

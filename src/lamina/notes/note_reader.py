@@ -69,7 +69,7 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
         queries=_find_queries(lines, outline.blocks) if outline.blocks else (),
         properties=properties,
         passages=cut_passages(title, head, lines, first_line, outline.headings, outline.blocks),
-        problems=_shown((*undecodable, *problems)),
+        problems=_limit_problems((*undecodable, *problems)),
     )
 
 
@@ -81,9 +81,9 @@ def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
     except UnicodeDecodeError as error:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         line = data.count(b"\n", 0, error.start) + 1
-        spelled = data[error.start : error.end].hex(" ")
-        said = f"line {line}: the byte {spelled} is not UTF-8; it and others are shown as U+FFFD"
-        return text, (said,)
+        digits = data[error.start : error.end].hex(" ")
+        problem = f"line {line}: the byte {digits} is not UTF-8; it and others are shown as U+FFFD"
+        return text, (problem,)
 
 
 def _read_head(head: str | None, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -97,7 +97,7 @@ def _read_head(head: str | None, text: str) -> tuple[dict[str, Any], tuple[str, 
     return {}, ()
 
 
-def _shown(problems: tuple[str, ...]) -> tuple[str, ...]:
+def _limit_problems(problems: tuple[str, ...]) -> tuple[str, ...]:
     if len(problems) <= _MOST_PROBLEMS:
         return problems
     return (*problems[:_MOST_PROBLEMS], f"and {len(problems) - _MOST_PROBLEMS:,} more problems")
@@ -105,33 +105,33 @@ def _shown(problems: tuple[str, ...]) -> tuple[str, ...]:
 
 def _find_aliases(properties: dict[str, Any]) -> tuple[str, ...]:
     names: list[str] = []
-    for value in _values_of(properties, ("aliases", "alias")):
+    for value in _find_values(properties, ("aliases", "alias")):
         names += value.split(",") if isinstance(value, str) else map(str, value)
     return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
 
 
 def _find_tags(properties: dict[str, Any]) -> Iterator[str]:
-    for value in _values_of(properties, ("tags", "tag")):
+    for value in _find_values(properties, ("tags", "tag")):
         tags = _SEPARATORS.split(value) if isinstance(value, str) else map(str, value)
         for tag in tags:
-            if kept := tag.strip().removeprefix("#").strip("/ "):
-                yield kept
+            if name := tag.strip().removeprefix("#").strip("/ "):
+                yield name
 
 
-def _values_of(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str | list[str]]:
+def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str | list[str]]:
     """A text, or the texts of a list; numbers are names, too."""
     for key, value in properties.items():
         if key.lower() not in keys or value is None:
             continue
         if isinstance(value, list):
-            yield [str(each) for each in value if isinstance(each, str | int | float)]
+            yield [str(member) for member in value if isinstance(member, str | int | float)]
         elif isinstance(value, str | int | float):
             yield str(value)
 
 
 def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
     """The tags, links and embeds of the text."""
-    has_tags = next(_inline_tags(body), None) is not None
+    has_tags = next(_find_inline_tags(body), None) is not None
     # A single character is found far faster than two, and many notes have none.
     has_brackets = "]" in body
     has_wikilinks = has_brackets and "[[" in body
@@ -139,43 +139,43 @@ def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]
     has_links = has_links and (NOTE_SUFFIX in body or NOTE_SUFFIX in body.lower())
     if not (has_tags or has_wikilinks or has_links):
         return [], (), ()
-    masked = body
+    plain_text = body
     if "`" in body or ("~" in body and "~~~" in body):
-        masked, _ = mask_code(body)
-    links: list[tuple[int, str]] = list(_find_links(masked, body)) if has_links else []
+        plain_text, _ = mask_code(body)
+    links: list[tuple[int, str]] = list(_find_links(plain_text, body)) if has_links else []
     embeds: list[str] = []
     if has_wikilinks:
-        for start, target in _find_wikilinks(masked, body):
+        for start, target in _find_wikilinks(plain_text, body):
             if not start or body[start - 1] != "!":
                 links.append((start, target))
             elif not target.partition("#")[0].lower().endswith(PICTURE_SUFFIXES):
                 embeds.append(target)
     if has_tags and has_wikilinks and _TAG_IN_LINK.search(body):
-        masked = _WIKILINK.sub(_blank_out, masked)
-    tags = list(_inline_tags(masked)) if has_tags else []
+        plain_text = _WIKILINK.sub(_blank_out, plain_text)
+    tags = list(_find_inline_tags(plain_text)) if has_tags else []
     links.sort(key=lambda link: link[0])
     return tags, tuple(dict.fromkeys([link for _, link in links])), tuple(dict.fromkeys(embeds))
 
 
-def _find_wikilinks(masked: str, body: str) -> Iterator[tuple[int, str]]:
+def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
     """Where links with double brackets stand, and their targets without labels."""
-    for found in _WIKILINK.finditer(masked):
-        target = body[found.start(1) : found.end(1)].partition("|")[0].removesuffix("\\").strip()
+    for match in _WIKILINK.finditer(plain_text):
+        target = body[match.start(1) : match.end(1)].partition("|")[0].removesuffix("\\").strip()
         # Code in a link is only its spelling, but one that is all code is none.
-        if target and not found[1].startswith("\0"):
-            yield found.start(), target
+        if target and not match[1].startswith("\0"):
+            yield match.start(), target
 
 
-def _blank_out(found: re.Match[str]) -> str:
-    return "\0" * (found.end() - found.start())
+def _blank_out(match: re.Match[str]) -> str:
+    return "\0" * (match.end() - match.start())
 
 
-def _inline_tags(masked: str) -> Iterator[str]:
-    for found in _TAG.finditer(masked):
-        start = found.start()
-        if start and not masked[start - 1].isspace():
+def _find_inline_tags(plain_text: str) -> Iterator[str]:
+    for match in _TAG.finditer(plain_text):
+        start = match.start()
+        if start and not plain_text[start - 1].isspace():
             continue
-        tag = found[1].strip("/")
+        tag = match[1].strip("/")
         if not tag.replace("/", "").isdigit() and any(map(_says_something, tag)):
             yield tag
 
@@ -184,20 +184,20 @@ def _says_something(character: str) -> bool:
     return character.isalnum() or not character.isascii()
 
 
-def _find_links(masked: str, body: str) -> Iterator[tuple[int, str]]:
+def _find_links(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
     """Where Markdown links to notes stand, and their targets, decoded."""
-    for found in _LINK.finditer(masked):
-        at = found.start()
-        if found.lastindex:
-            start, end = found.span(found.lastindex)
-        elif inside := find_destination(masked, at + 1):
+    for match in _LINK.finditer(plain_text):
+        at = match.start()
+        if match.lastindex:
+            start, end = match.span(match.lastindex)
+        elif inside := find_destination(plain_text, at + 1):
             start, end, _ = inside
         else:
             continue
         target = body[start:end].strip()
         if NOTE_SUFFIX not in target.lower():
             continue
-        target = target if found.lastindex == 1 else decode_target(target)
+        target = target if match.lastindex == 1 else decode_target(target)
         path, mark, anchor = target.partition("#")
         if path.lower().endswith(NOTE_SUFFIX) and not _SCHEME.match(path):
             yield at, path + mark + unquote(anchor)

@@ -62,10 +62,10 @@ def read_outline(lines: list[str]) -> Outline:
         if ("`" in line or "~" in line) and (fence := find_fence(line)):
             begin = at
         elif "#" in line:
-            if found := _ATX.match(line):
-                text = line[found.end() :].strip()
+            if match := _ATX.match(line):
+                text = line[match.end() :].strip()
                 text = _CLOSING.sub("", text).rstrip() if text.endswith("#") else text
-                headings.append(Heading(at, at + 1, len(found[1]), text))
+                headings.append(Heading(at, at + 1, len(match[1]), text))
         elif line[0] in "=- " and at and _UNDERLINE.match(line) and _is_text(lines, at - 1):
             # A block or heading that ends just above is not underlined.
             above = max(headings[-1].end if headings else 0, blocks[-1].end if blocks else 0)

@@ -58,7 +58,7 @@ def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> st
     has_names = _begins_line(passage.part) and _is_rule(lines[0])
     names = _names_before(passage, lines) if has_names else ""
     place = _find_place(_shorten(note_title, _LONGEST_TITLE), passage.heading)
-    return _searched(place, names, stored_text(passage, lines))
+    return _join_text(place, names, stored_text(passage, lines))
 
 
 def stored_text(passage: Passage, lines: Sequence[str]) -> str:
@@ -95,13 +95,13 @@ def cut_passages(
     passages: list[Passage] = []
     names = _find_names(head) if head else ""
     cutter = _Cutter(lines, blocks)
-    shown = _shorten(title, _LONGEST_TITLE)
+    short_title = _shorten(title, _LONGEST_TITLE)
     for heading, anchor, start, end in _sections(lines, headings):
-        place = _find_place(shown, heading)
+        place = _find_place(short_title, heading)
         for begin, stop, part in cutter.cut(start, end):
-            stored = lines[begin][slice(*part)] if part else "\n".join(lines[begin:stop])
-            searched = _searched(place, names if _begins_line(part) else "", stored)
-            digest = hashlib.sha256(searched.encode("utf-8", "replace")).digest()
+            text = lines[begin][slice(*part)] if part else "\n".join(lines[begin:stop])
+            search_text = _join_text(place, names if _begins_line(part) else "", text)
+            digest = hashlib.sha256(search_text.encode("utf-8", "replace")).digest()
             first, last = begin + first_line, stop + first_line - 1
             passages.append(Passage(first, last, heading, anchor, digest, part))
             names = ""
@@ -117,44 +117,44 @@ def _find_place(title: str, heading: str) -> tuple[str, ...]:
     return (title, *(trail if len(trail) < 4 else (trail[0], *trail[-2:])))
 
 
-def _searched(place: tuple[str, ...], names: str, stored: str) -> str:
-    text = stored.strip()
+def _join_text(place: tuple[str, ...], names: str, own_text: str) -> str:
+    text = own_text.strip()
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     # A heading is in the place already, unless its line says more.
-    while text.startswith("#") and (found := _HEADING_LINE.match(text)):
-        if found[1].rstrip() not in place:
+    while text.startswith("#") and (match := _HEADING_LINE.match(text)):
+        if match[1].rstrip() not in place:
             break
-        text = text[found.end() :].lstrip()
+        text = text[match.end() :].lstrip()
     return "\n".join(filter(None, (_TRAIL_JOINT.join(place), names, text)))
 
 
 def _find_names(head: str) -> str:
     """The lines of a head that say what else a note is called and what it is about."""
-    found: list[str] = []
+    lines: list[str] = []
     size, is_inside = 0, False
     for line in head.split("\n"):
         if not line[:1].isspace() and not line.startswith("- "):
             is_inside = bool(_NAMES.match(line))
-        if is_inside and (kept := line.strip()):
-            found.append(kept)
-            size += len(kept)
+        if is_inside and (text := line.strip()):
+            lines.append(text)
+            size += len(text)
             if size > _LONGEST_NAMES:
                 break
-    return "\n".join(found)[:_LONGEST_NAMES].rstrip()
+    return "\n".join(lines)[:_LONGEST_NAMES].rstrip()
 
 
 def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[str, str, int, int]]:
     """The trail, the anchor and the lines of every stretch under one heading. A heading with
     nothing under it goes with what follows."""
     trail: list[tuple[int, str]] = []
-    begin, filled, anchor = 0, 0, ""
+    begin, first_text, anchor = 0, 0, ""
     for at in range(len(headings) + 1):
         heading = headings[at] if at < len(headings) else None
         end = heading.line if heading else len(lines)
         is_last = heading is None and begin < len(lines)
         if (
-            _has_text(lines, filled, end)
+            _has_text(lines, first_text, end)
             or (is_last and _has_text(lines, begin, end))
             or end - begin + sum(map(len, lines[begin:end])) > _LEAD_IN
         ):
@@ -163,10 +163,10 @@ def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[s
         if heading:
             while trail and trail[-1][0] >= heading.level:
                 trail.pop()
-            spelled = heading.text[: 4 * _LONGEST_HEADING]
-            if shown := _shorten(_plain(spelled) or spelled, _LONGEST_HEADING):
-                trail.append((heading.level, shown))
-            anchor, filled = heading.text[:_LONGEST_ANCHOR], heading.end
+            spelling = heading.text[: 4 * _LONGEST_HEADING]
+            if short := _shorten(_plain(spelling) or spelling, _LONGEST_HEADING):
+                trail.append((heading.level, short))
+            anchor, first_text = heading.text[:_LONGEST_ANCHOR], heading.end
 
 
 class _Cutter:
@@ -181,22 +181,22 @@ class _Cutter:
         self._code = bytearray(len(lines))
         for block in blocks:
             self._code[block.line + 1 : block.end] = b"\1" * (block.end - block.line - 1)
-        self._kept: list[tuple[int, int]] = []
+        self._stretches: list[tuple[int, int]] = []
 
     def cut(self, begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
         """Stretches from a line to before another, and where they are parts of one line, which."""
-        kept = [(begin, end)]
+        stretches = [(begin, end)]
         if sum(self._sizes[begin:end]) > LONGEST_PASSAGE:
-            kept = self._kept = []
+            stretches = self._stretches = []
             self._pack(begin, end, 0)
         lines = self._lines
-        for start, stop in kept:
+        for start, stop in stretches:
             while start < stop and not lines[start].strip():
                 start += 1
             while start < stop and not lines[stop - 1].strip():
                 stop -= 1
             if stop - start == 1 and self._sizes[start] > LONGEST_PASSAGE + _SHORT_REST:
-                yield from ((start, stop, part) for part in _parts(lines[start]))
+                yield from ((start, stop, part) for part in _find_parts(lines[start]))
             elif start < stop:
                 yield start, stop, None
 
@@ -208,9 +208,9 @@ class _Cutter:
             if size and size + more > LONGEST_PASSAGE:
                 leads_in = self._leads_in(last, unit)
                 if not leads_in or size > _LEAD_IN:
-                    cut = last if leads_in else unit
-                    self._keep(start, cut)
-                    start, size = cut, sum(self._sizes[cut:unit])
+                    edge = last if leads_in else unit
+                    self._keep(start, edge)
+                    start, size = edge, sum(self._sizes[edge:unit])
             if more <= LONGEST_PASSAGE:
                 size += more
             elif level < _SMALLEST_UNIT:
@@ -225,13 +225,13 @@ class _Cutter:
 
     def _keep(self, start: int, end: int) -> None:
         size = sum(self._sizes[start:end])
-        if self._kept and size <= _SHORT_REST:
-            before = self._kept[-1]
+        if self._stretches and size <= _SHORT_REST:
+            before = self._stretches[-1]
             if size + sum(self._sizes[slice(*before)]) <= LONGEST_PASSAGE + _SHORT_REST:
-                self._kept[-1] = (before[0], end)
+                self._stretches[-1] = (before[0], end)
                 return
         if start < end:
-            self._kept.append((start, end))
+            self._stretches.append((start, end))
 
     def _leads_in(self, start: int, end: int) -> bool:
         """Whether lines say what follows: a heading, or a sentence that ends with a colon."""
@@ -244,7 +244,7 @@ class _Cutter:
         """Paragraphs and blocks; then outermost items, and code apart from what is around it; then
         any item, and paragraphs of code; then lines."""
         if level == 1:
-            items = {at: len(found[1]) for at in range(begin, end) if (found := self._item(at))}
+            items = {at: len(item[1]) for at in range(begin, end) if (item := self._item(at))}
             least = min(items.values(), default=0)
             items = {at: indent for at, indent in items.items() if indent == least}
         start = begin
@@ -265,7 +265,7 @@ class _Cutter:
         return None if self._code[at] else _ITEM.match(self._lines[at])
 
 
-def _parts(line: str) -> Iterator[tuple[int, int]]:
+def _find_parts(line: str) -> Iterator[tuple[int, int]]:
     """Where a line that is too long is cut: behind a sentence, else between words."""
     longest = max(1, LONGEST_PASSAGE * len(line) // _size(line))
     begin = 0
@@ -273,7 +273,7 @@ def _parts(line: str) -> Iterator[tuple[int, int]]:
         end = len(line)
         if end - begin > longest + longest * _SHORT_REST // LONGEST_PASSAGE:
             middle, latest = begin + longest // 2, begin + longest
-            sentences = [found.end() for found in _SENTENCE_END.finditer(line, middle, latest)]
+            sentences = [match.end() for match in _SENTENCE_END.finditer(line, middle, latest)]
             space = line.rfind(" ", middle, latest) + 1
             end = sentences[-1] if sentences else space or latest
         if line[begin:end].strip():

@@ -40,10 +40,10 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 def read_reference(text: str) -> Reference:
     """What `text` means; a path, if it is of no other form."""
-    said = text.strip()
-    if _URL.match(said):
-        return Reference(kind="url", name=canonical_url(said))
-    kind, colon, rest = said.partition(":")
+    reference = text.strip()
+    if _URL.match(reference):
+        return Reference(kind="url", name=canonical_url(reference))
+    kind, colon, rest = reference.partition(":")
     if colon and rest:
         if kind == "url":
             return Reference(kind="url", name=canonical_url(rest))
@@ -51,19 +51,19 @@ def read_reference(text: str) -> Reference:
             return Reference(kind="tag", name=rest.removeprefix("#"))
         if kind == "folder":
             return Reference(kind="folder", name=rest.strip("/"))
-        if kind == "query" and (found := _QUERY.fullmatch(rest)):
-            return Reference(kind="query", name=found["path"], digest=found["digest"])
+        if kind == "query" and (match := _QUERY.fullmatch(rest)):
+            return Reference(kind="query", name=match["path"], digest=match["digest"])
         if kind == "selection" and (lines := _read_lines(rest)):
             return lines
         if kind in _PATH_KINDS:
             return Reference(kind="path", name=rest)
-    if said.startswith("#") and len(said) > 1 and not re.search(r"\s", said):
-        return Reference(kind="tag", name=said[1:])
-    if lines := _read_lines(said):
+    if reference.startswith("#") and len(reference) > 1 and not re.search(r"\s", reference):
+        return Reference(kind="tag", name=reference[1:])
+    if lines := _read_lines(reference):
         return lines
-    if len(said) > 1 and said.endswith("/"):
-        return Reference(kind="folder", name=said.rstrip("/"))
-    return _read_path(said)
+    if len(reference) > 1 and reference.endswith("/"):
+        return Reference(kind="folder", name=reference.rstrip("/"))
+    return _read_path(reference)
 
 
 def is_url(text: str) -> bool:
@@ -71,27 +71,27 @@ def is_url(text: str) -> bool:
     return read_reference(text).kind == "url"
 
 
-def _read_lines(said: str) -> Reference | None:
-    found = _LINES.fullmatch(said)
-    if not found:
+def _read_lines(reference: str) -> Reference | None:
+    match = _LINES.fullmatch(reference)
+    if not match:
         return None
-    start = int(found["start"])
-    end = int(found["end"] or start)
+    start = int(match["start"])
+    end = int(match["end"] or start)
     first, last = min(start, end), max(start, end)
-    return Reference(kind="lines", name=_bare(found["path"]), start=first, end=last)
+    return Reference(kind="lines", name=_bare(match["path"]), start=first, end=last)
 
 
-def _read_path(said: str) -> Reference:
+def _read_path(reference: str) -> Reference:
     """A path or the name of a note. What follows a `#` is a heading, or part of the name: only who
     knows the names can tell, so a bare one keeps it."""
-    link = _bare(said)
-    if link == said:
-        return Reference(kind="path", name=said)
+    link = _bare(reference)
+    if link == reference:
+        return Reference(kind="path", name=reference)
     name, _, anchor = link.partition("#")
     return Reference(kind="path", name=name.strip(), anchor=anchor.strip())
 
 
-def _bare(said: str) -> str:
+def _bare(reference: str) -> str:
     """A link without its brackets and label."""
-    found = _LINK.fullmatch(said)
-    return found[1].partition("|")[0].strip() if found else said
+    match = _LINK.fullmatch(reference)
+    return match[1].partition("|")[0].strip() if match else reference

@@ -17,25 +17,25 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\r?")
 def find_section(text: str, anchor: str) -> tuple[int, int] | None:
     """The first and last line of what `anchor` names: `Setup`, `Setup#Linux` (one below the other)
     or `^mark`; None if there is no such part."""
-    masked = mask_code(text)[0].split("\n")
+    plain_lines = mask_code(text)[0].split("\n")
     if anchor.startswith("^"):
-        return _find_block(masked, anchor[1:])
-    headings = _find_headings(text.split("\n"), masked)
-    wanted = [_folded(part) for part in anchor.split("#") if part.strip()]
+        return _find_block(plain_lines, anchor[1:])
+    headings = _find_headings(text.split("\n"), plain_lines)
+    names = [_fold(part) for part in anchor.split("#") if part.strip()]
     trail: list[tuple[int, str]] = []
     for place, (line, level, title) in enumerate(headings):
-        trail = [each for each in trail if each[0] < level] + [(level, _folded(title))]
-        if wanted and _ends_with([name for _, name in trail], wanted):
+        trail = [step for step in trail if step[0] < level] + [(level, _fold(title))]
+        if names and _ends_with([name for _, name in trail], names):
             after = (start for start, rank, _ in headings[place + 1 :] if rank <= level)
-            last = next(after, len(masked) + 1) - 1
-            return line, _without_blank_end(masked, line, last)
+            last = next(after, len(plain_lines) + 1) - 1
+            return line, _without_blank_end(plain_lines, line, last)
     return None
 
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
     """What headings are called in links: as they read, and as web pages spell them."""
-    folded = [_folded(heading) for heading in headings]
-    return frozenset(folded) | {_slug(each) for each in folded}
+    folded = [_fold(heading) for heading in headings]
+    return frozenset(folded) | {_make_slug(name) for name in folded}
 
 
 def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
@@ -43,39 +43,39 @@ def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
     last = anchor.rpartition("#")[2].strip()
     if not last or last.startswith("^"):
         return True
-    return _folded(last) in names or _slug(_folded(last)) in names
+    return _fold(last) in names or _make_slug(_fold(last)) in names
 
 
-def _slug(folded: str) -> str:
+def _make_slug(folded: str) -> str:
     return re.sub(r"[\W_]+", "-", folded).strip("-")
 
 
-def _find_headings(lines: list[str], masked: list[str]) -> list[tuple[int, int, str]]:
+def _find_headings(lines: list[str], plain_lines: list[str]) -> list[tuple[int, int, str]]:
     """Headings by line, level and text."""
-    found = []
-    for number, line in enumerate(masked, 1):
+    headings = []
+    for number, line in enumerate(plain_lines, 1):
         if match := _HEADING.fullmatch(line):
             # Code in a heading is part of what it says.
             own = _HEADING.fullmatch(lines[number - 1])
-            found.append((number, len(match[1]), (own or match)[2] or ""))
+            headings.append((number, len(match[1]), (own or match)[2] or ""))
         elif (
             number > 1
             and (under := _UNDERLINE.fullmatch(line))
-            and masked[number - 2].strip()
-            and not _HEADING.fullmatch(masked[number - 2])
+            and plain_lines[number - 2].strip()
+            and not _HEADING.fullmatch(plain_lines[number - 2])
         ):
             title = lines[number - 2].strip()
-            found.append((number - 1, 1 if under[1].startswith("=") else 2, title))
-    return found
+            headings.append((number - 1, 1 if under[1].startswith("=") else 2, title))
+    return headings
 
 
-def _find_block(masked: list[str], mark: str) -> tuple[int, int] | None:
+def _find_block(plain_lines: list[str], mark: str) -> tuple[int, int] | None:
     """The paragraph that ends with `^mark`."""
     end = re.compile(rf"(?:^|.*\s)\^{re.escape(mark)}\s*", re.IGNORECASE)
-    for number, line in enumerate(masked, 1):
+    for number, line in enumerate(plain_lines, 1):
         if end.fullmatch(line):
             start = number
-            while start > 1 and masked[start - 2].strip():
+            while start > 1 and plain_lines[start - 2].strip():
                 start -= 1
             return start, number
     return None
@@ -87,16 +87,16 @@ def _without_blank_end(lines: list[str], first: int, last: int) -> int:
     return last
 
 
-def _ends_with(trail: list[str], wanted: list[str]) -> bool:
+def _ends_with(trail: list[str], names: list[str]) -> bool:
     """Whether the innermost heading is the last one wanted, below the others in their order."""
-    if trail[-1] != wanted[-1]:
+    if trail[-1] != names[-1]:
         return False
     rest = iter(trail[:-1])
-    return all(any(each == name for each in rest) for name in wanted[:-1])
+    return all(any(step == name for step in rest) for name in names[:-1])
 
 
-def _folded(heading: str) -> str:
+def _fold(heading: str) -> str:
     """A heading as links spell it: without marks of emphasis, case and odd blanks."""
-    shown = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
-    plain = re.sub(r"[`*_]|\[\[|\]\]", "", shown)
+    text = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
+    plain = re.sub(r"[`*_]|\[\[|\]\]", "", text)
     return " ".join(re.sub(r"[:#|^\\]+", " ", plain).split()).casefold()

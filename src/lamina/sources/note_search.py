@@ -89,7 +89,7 @@ class WorkspaceSearch:
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
-            warnings = self._news((*self._source.told(), *_unreadable(shelf.catalogue)))
+            warnings = self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
             warnings += self._news_of(corpus)
             return NoteSearchResult(
                 searched=len(shelf.catalogue.notes), warnings=warnings, late=corpus.late
@@ -104,7 +104,7 @@ class WorkspaceSearch:
 
         shelf = await self._take_up()
         notes = shelf.catalogue.notes
-        warnings = self._news((*self._source.told(), *_unreadable(shelf.catalogue)))
+        warnings = self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
         allowed, searched = _mask(notes, wanted.scope)
         if not searched:
             told = f"no note is {_say_scope(wanted.scope)}" if notes else "there are no notes here"

@@ -54,7 +54,7 @@ class _Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pending: ReviewedDefinition | None = None
 
 
-class _Book(Struct, kw_only=True):
+class _ApprovalsFile(Struct, kw_only=True):
     version: int = _VERSION
     tools: dict[ItemId, _Record] = {}
 
@@ -95,7 +95,7 @@ class Approvals:
                     # Somebody else may have written since.
                     book = self._read()
                     book.tools |= {
-                        tool.id: _recorded(book.tools.get(tool.id), tool) for tool in tools
+                        tool.id: _record(book.tools.get(tool.id), tool) for tool in tools
                     }
                     self._write(book)
         except UsageError as error:
@@ -105,12 +105,11 @@ class Approvals:
             return Toolset(
                 withheld=(WithheldTool(what="approvals", reason="invalid", detail=detail),)
             )
-        agreed = [book.tools[tool.id].approved.digest == tool.digest for tool in tools]
-        changed = [tool for tool, same in zip(tools, agreed, strict=True) if not same]
-        return Toolset(
-            tools=tuple(tool for tool, same in zip(tools, agreed, strict=True) if same),
-            withheld=tuple(_withhold(tool, book.tools[tool.id]) for tool in changed),
-        )
+        records = {tool.id: book.tools[tool.id] for tool in tools}
+        same = [tool for tool in tools if records[tool.id].approved.digest == tool.digest]
+        others = [tool for tool in tools if records[tool.id].approved.digest != tool.digest]
+        withheld = tuple(_withhold(tool, records[tool.id]) for tool in others)
+        return Toolset(tools=tuple(same), withheld=withheld)
 
     def _changes(self) -> tuple[ToolChange, ...]:
         return tuple(
@@ -128,13 +127,13 @@ class Approvals:
     def _approve(self, tool: str, digest: str | None) -> None:
         with self._locked():
             book = self._read()
-            known = {tool.name: id for id, tool in book.tools.items()}
-            id = known.get(tool, ItemId(tool))
+            ids = {tool.name: id for id, tool in book.tools.items()}
+            id = ids.get(tool, ItemId(tool))
             record = book.tools.get(id)
             if record is None:
                 raise UsageError(
                     f"no tool {tool!r} was ever offered here; known are "
-                    f"{', '.join(sorted(known)) or 'none'}"
+                    f"{', '.join(sorted(ids)) or 'none'}"
                 )
             if record.pending is None:
                 return  # what it says is what was approved
@@ -146,11 +145,11 @@ class Approvals:
             book.tools[id] = replace(record, approved=record.pending, pending=None)
             self._write(book)
 
-    def _read(self) -> _Book:
+    def _read(self) -> _ApprovalsFile:
         try:
-            book = msgspec.json.decode(self.path.read_bytes(), type=_Book)
+            book = msgspec.json.decode(self.path.read_bytes(), type=_ApprovalsFile)
         except FileNotFoundError:
-            return _Book()
+            return _ApprovalsFile()
         except OSError as error:
             raise UsageError(
                 f"the approvals in {str(self.path)!r} cannot be read: {error.strerror or error}; "
@@ -168,7 +167,7 @@ class Approvals:
             )
         return book
 
-    def _write(self, book: _Book) -> None:
+    def _write(self, book: _ApprovalsFile) -> None:
         """All of it or nothing: the new file takes the old one's name when it is on the disk."""
         data = msgspec.json.format(msgspec.json.encode(book, order="sorted"), indent=1) + b"\n"
         try:
@@ -231,7 +230,7 @@ else:
         return True
 
 
-def _defined(tool: OfferedTool) -> ReviewedDefinition:
+def _define(tool: OfferedTool) -> ReviewedDefinition:
     return ReviewedDefinition(
         digest=tool.digest,
         description=tool.definition.description,
@@ -239,15 +238,15 @@ def _defined(tool: OfferedTool) -> ReviewedDefinition:
     )
 
 
-def _recorded(record: _Record | None, tool: OfferedTool) -> _Record:
+def _record(record: _Record | None, tool: OfferedTool) -> _Record:
     if record is None:
-        return _Record(name=tool.definition.name, label=tool.label, approved=_defined(tool))
-    changed = record.approved.digest != tool.digest
-    return replace(record, pending=_defined(tool) if changed else None)
+        return _Record(name=tool.definition.name, label=tool.label, approved=_define(tool))
+    is_changed = record.approved.digest != tool.digest
+    return replace(record, pending=_define(tool) if is_changed else None)
 
 
 def _differs(record: _Record | None, tool: OfferedTool) -> bool:
-    return record != _recorded(record, tool)
+    return record != _record(record, tool)
 
 
 def _withhold(tool: OfferedTool, record: _Record) -> WithheldTool:

@@ -25,7 +25,7 @@ def parameter_texts(doc: str | None) -> dict[str, str]:
     start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
     if start is None:
         return {}
-    found: dict[str, list[str]] = {}
+    words_by_name: dict[str, list[str]] = {}
     name, depth = "", 0
     for line in lines[start + 1 :]:
         indent = len(line) - len(line.lstrip())
@@ -35,7 +35,7 @@ def parameter_texts(doc: str | None) -> dict[str, str]:
         match = _PARAMETER.fullmatch(line.strip()) if indent == depth else None
         if match:
             name = match[1]
-            found[name] = [match[2]]
+            words_by_name[name] = [match[2]]
         elif name and line.strip():
-            found[name].append(line.strip())
-    return {each: " ".join(words).strip() for each, words in found.items()}
+            words_by_name[name].append(line.strip())
+    return {name: " ".join(words).strip() for name, words in words_by_name.items()}

@@ -16,7 +16,14 @@ import msgspec
 from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText, UsageError
 from lamina.tools.docstrings import first_paragraph
-from lamina.tools.limits import CALL_SECONDS, MOST_CHARACTERS, cut_text, say_seconds
+from lamina.tools.limits import (
+    CALL_SECONDS,
+    MOST_CHARACTERS,
+    NO_RESULT,
+    cut_text,
+    fail,
+    say_seconds,
+)
 from lamina.tools.names import MOST_LETTERS, is_exposable
 from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.tools.parameters import Parameters, read_parameters
@@ -26,7 +33,6 @@ from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, Wit
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NO_RESULT = "(no result)"
 # Threads of functions that were given up still run; they must not use up everybody's threads.
 _MOST_THREADS = 40
 
@@ -46,42 +52,42 @@ class FunctionTool(Generic[P, R]):
         timeout: float = CALL_SECONDS,
         max_characters: int = MOST_CHARACTERS,
     ) -> None:
-        said: str = name or getattr(function, "__name__", "") or type(function).__name__
-        if not is_exposable(said):
+        own_name: str = name or getattr(function, "__name__", "") or type(function).__name__
+        if not is_exposable(own_name):
             raise UsageError(
-                f"{said!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
+                f"{own_name!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
                 f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
             )
         if permission not in ("required", "free"):
             raise UsageError(
-                f"tool {said!r}: permission is 'required' or 'free', not {permission!r}"
+                f"tool {own_name!r}: permission is 'required' or 'free', not {permission!r}"
             )
         if include not in get_args(Include):
             raise UsageError(
-                f"tool {said!r}: include is 'always', 'manual' or 'agent', not {include!r}"
+                f"tool {own_name!r}: include is 'always', 'manual' or 'agent', not {include!r}"
             )
         if not timeout > 0:
             raise UsageError(
-                f"tool {said!r}: timeout is a number of seconds above 0, not {timeout!r}"
+                f"tool {own_name!r}: timeout is a number of seconds above 0, not {timeout!r}"
             )
-        self.__name__ = said
+        self.__name__ = own_name
         self.function = function
-        self.name = said
+        self.name = own_name
         self.timeout = timeout
         self.max_characters = max_characters
-        self._parameters: Parameters = read_parameters(function, said)
+        self._parameters: Parameters = read_parameters(function, own_name)
         doc = inspect.getdoc(function)
-        offered = offer_tool(
+        offer = offer_tool(
             NO_SERVER,
-            said,
+            own_name,
             first_paragraph(doc) if description is None else description,
             self._parameters.schema,
             permission,
             include,
         )
-        if isinstance(offered, WithheldTool):
-            raise UsageError(f"tool {said!r}: {offered.detail}")
-        self.offered: OfferedTool = offered
+        if isinstance(offer, WithheldTool):
+            raise UsageError(f"tool {own_name!r}: {offer.detail}")
+        self.offered: OfferedTool = offer
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -92,17 +98,17 @@ class FunctionTool(Generic[P, R]):
     ) -> ToolOutput:
         """Calls the function with arguments as a model gave them."""
         try:
-            given = self._parameters.convert(arguments)
+            values = self._parameters.convert(arguments)
         except msgspec.ValidationError as error:
-            return _failed(f"Wrong arguments for {self.name!r}: {error}")
+            return fail(f"Wrong arguments for {self.name!r}: {error}")
         with anyio.move_on_after(self.timeout) as scope:
             try:
-                result = await self._invoke(given, threads)
+                result = await self._invoke(values, threads)
             # What a tool does wrong is its result, whatever it is; `sys.exit()` in it, too.
             except (Exception, SystemExit) as error:  # noqa: BLE001
-                return _failed(cut_text(_say_error(error), self.max_characters))
+                return fail(cut_text(_say_error(error), self.max_characters))
         if scope.cancelled_caught:
-            return _failed(
+            return fail(
                 f"{self.name!r} timed out after {say_seconds(self.timeout)}"
                 + ("" if self._is_async else "; it may still be running")
             )
@@ -118,13 +124,13 @@ class FunctionTool(Generic[P, R]):
         )
 
     async def _invoke(
-        self, given: Mapping[str, Any], threads: anyio.CapacityLimiter | None
+        self, values: Mapping[str, Any], threads: anyio.CapacityLimiter | None
     ) -> object:
         function: Callable[..., Any] = self.function
         if self._is_async:
-            return await function(**given)
+            return await function(**values)
         result = await anyio.to_thread.run_sync(
-            functools.partial(function, **given), abandon_on_cancel=True, limiter=threads
+            functools.partial(function, **values), abandon_on_cancel=True, limiter=threads
         )
         # A plain function may hand on what an async one gave it.
         return await result if isinstance(result, Awaitable) else result
@@ -170,28 +176,24 @@ class FunctionTools:
             for function in functions
         ]
         self._tools: dict[str, FunctionTool[..., Any]] = {}
-        for each in tools:
-            if each.name in self._tools:
+        for tool in tools:
+            if tool.name in self._tools:
                 raise UsageError(
-                    f"two functions are both called {each.name!r}; give one of them another name "
+                    f"two functions are both called {tool.name!r}; give one of them another name "
                     f"with tool(name=...)"
                 )
-            self._tools[each.name] = each
+            self._tools[tool.name] = tool
         self._threads: anyio.CapacityLimiter | None = None
 
     async def toolset(self) -> Toolset:
-        return Toolset(tools=tuple(each.offered for each in self._tools.values()))
+        return Toolset(tools=tuple(tool.offered for tool in self._tools.values()))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name not in self._tools:
-            return _failed(f"There is no function {name!r}")
+            return fail(f"There is no function {name!r}")
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         return await self._tools[name].run(arguments, self._threads)
-
-
-def _failed(text: str) -> ToolOutput:
-    return ToolOutput(text=mend_text(text), is_error=True)
 
 
 def _output(name: str, result: object, limit: int) -> ToolOutput:
@@ -201,14 +203,14 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
         case None:
             return ToolOutput(text=NO_RESULT)
         case bytes() | bytearray() | memoryview():
-            return _failed(
+            return fail(
                 f"{name!r} gave {len(result):,} bytes, which are no text; it has to return text "
                 f"or what JSON can carry"
             )
     try:
         return ToolOutput(text=cut_text(canonical_bytes(result).decode(), limit))
     except (TypeError, ValueError, OverflowError, RecursionError, InvalidText) as error:
-        return _failed(
+        return fail(
             f"{name!r} gave a {type(result).__name__}, which JSON cannot carry ({error}); it has "
             f"to return text or what JSON can carry"
         )
@@ -218,5 +220,5 @@ def _say_error(error: BaseException) -> str:
     """Type and message; of a group, of what is in it."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_say_error(exception) for exception in error.exceptions)
-    said = str(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = str(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

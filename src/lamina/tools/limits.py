@@ -1,9 +1,13 @@
-"""How long a tool may take and how much it may say.
+"""How long a tool may take, how much it may say, and its output where there is no result.
 
 Law: what is cut says so, and how much it was."""
 
+from lamina.codec import mend_text
+from lamina.values.tool import ToolOutput
+
 MOST_CHARACTERS = 100_000
 CALL_SECONDS = 60.0
+NO_RESULT = "(no result)"
 
 
 def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
@@ -21,3 +25,7 @@ def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
 
 def say_seconds(seconds: float) -> str:
     return f"{seconds:g} s"
+
+
+def fail(problem: str) -> ToolOutput:
+    return ToolOutput(text=mend_text(problem), is_error=True)

@@ -21,9 +21,9 @@ def is_exposable(name: str) -> bool:
 def exposed_name(server: str, tool: str) -> str:
     """The name a model is told. A clean pair can be read back: its first `__` ends the server.
     Any other gets a digest, and has no `__` in it, so that it cannot pass for a clean one."""
-    joined = f"{server}__{tool}"
-    if _is_clean(server, tool) and len(joined) <= MOST_LETTERS:
-        return joined
+    pair = f"{server}__{tool}"
+    if _is_clean(server, tool) and len(pair) <= MOST_LETTERS:
+        return pair
     words = re.sub(r"[^A-Za-z0-9-]+", "_", f"{server}_{tool}").strip("_")
     head = words[: MOST_LETTERS - _DIGEST_LETTERS - 1].rstrip("_") or "tool"
     return f"{head}_{digest_texts((server, tool))[:_DIGEST_LETTERS]}"

@@ -40,8 +40,8 @@ def offer_tool(
         problem = f"its arguments are to be an object, not {parameters.get('type')!r}"
     if problem is None:
         try:
-            offered = _offer(server, mend_text(name), mend_text(description), parameters)
-            return replace(offered, permission=permission, include=include)
+            tool = _offer(server, mend_text(name), mend_text(description), parameters)
+            return replace(tool, permission=permission, include=include)
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
             problem = str(error)
     return WithheldTool(
@@ -53,10 +53,10 @@ def offer_tool(
 
 
 def _offer(server: str, name: str, description: str, parameters: dict[str, Any]) -> OfferedTool:
-    exposed = exposed_name(server, name) if server else name
+    full_name = exposed_name(server, name) if server else name
     return OfferedTool(
         id=tool_id(server, name),
-        definition=ToolDefinition(name=exposed, description=description, parameters=parameters),
+        definition=ToolDefinition(name=full_name, description=description, parameters=parameters),
         # Of what the tool says of itself, not of what it is called towards a model.
         digest=digest_value([server, name, description, parameters]),
         label=label_of(server, name),

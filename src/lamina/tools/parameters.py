@@ -32,12 +32,12 @@ class Parameters:
         Raises:
             msgspec.ValidationError: they are not such arguments.
         """
-        given = dict(arguments)
+        values = dict(arguments)
         try:
-            value = msgspec.convert(given, self._shape, str_keys=True)
+            value = msgspec.convert(values, self._shape, str_keys=True)
         except msgspec.ValidationError:
             try:
-                value = msgspec.convert(given, self._shape, str_keys=True, strict=False)
+                value = msgspec.convert(values, self._shape, str_keys=True, strict=False)
             except msgspec.ValidationError:
                 value = None
             if value is None:
@@ -54,29 +54,29 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
     """
     try:
         signature = inspect.signature(function)
-        hints = get_type_hints(_annotated(function), include_extras=True)
+        hints = get_type_hints(_find_annotated(function), include_extras=True)
     except (NameError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"tool {name!r}: its signature cannot be read: {error}") from error
-    filled = function.keywords if isinstance(function, partial) else {}
-    wanted = [
-        parameter for parameter in signature.parameters.values() if parameter.name not in filled
+    defaults = function.keywords if isinstance(function, partial) else {}
+    parameters = [
+        parameter for parameter in signature.parameters.values() if parameter.name not in defaults
     ]
     texts = parameter_texts(inspect.getdoc(function))
     fields: list[Any] = []
-    for parameter in wanted:
+    for parameter in parameters:
         kind = _kind(parameter, hints, name)
         if parameter.default is inspect.Parameter.empty:
             fields.append((parameter.name, kind))
         else:
             # The function knows its default best: one that can change must not be copied here.
             fields.append((parameter.name, kind | UnsetType, UNSET))
-        for text in _own_texts(kind)[:1]:
+        for text in _find_texts(kind)[:1]:
             texts[parameter.name] = text
     shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-    return Parameters(_schema(shape, wanted, texts), shape)
+    return Parameters(_schema(shape, parameters, texts), shape)
 
 
-def _annotated(function: Any) -> Any:
+def _find_annotated(function: Any) -> Any:
     """What holds the annotations: of an object that can be called, its `__call__`."""
     while isinstance(function, partial):
         function = function.func
@@ -115,7 +115,7 @@ def _plain(kind: Any) -> str:
     return kind.__qualname__ if isinstance(kind, type) else str(kind)
 
 
-def _own_texts(kind: Any) -> list[str]:
+def _find_texts(kind: Any) -> list[str]:
     """What `Annotated[..., "description"]` says."""
     if get_origin(kind) is not Annotated:
         return []
@@ -123,15 +123,15 @@ def _own_texts(kind: Any) -> list[str]:
 
 
 def _schema(
-    shape: type[Struct], wanted: list[inspect.Parameter], texts: Mapping[str, str]
+    shape: type[Struct], parameters: list[inspect.Parameter], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     (root,), parts = msgspec.json.schema_components([shape], ref_template=_REFERENCE + "{name}")
     own = parts.pop(root["$ref"].removeprefix(_REFERENCE))
-    kept: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {
-        name: _inline(each, parts, kept) for name, each in own["properties"].items()
+        name: _inline(part, parts, definitions) for name, part in own["properties"].items()
     }
-    for parameter in wanted:
+    for parameter in parameters:
         about = properties[parameter.name]
         if text := texts.get(parameter.name):
             about.setdefault("description", text)
@@ -140,10 +140,10 @@ def _schema(
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     if own.get("required"):
         schema["required"] = own["required"]
-    return schema | ({"$defs": kept} if kept else {})
+    return schema | ({"$defs": definitions} if definitions else {})
 
 
-def _inline(value: Any, parts: Mapping[str, Any], kept: dict[str, Any]) -> Any:
+def _inline(value: Any, parts: Mapping[str, Any], definitions: dict[str, Any]) -> Any:
     """The schema with the parts it refers to put in their places: not every provider follows
     references. Parts that hold themselves stay references."""
     match value:
@@ -151,41 +151,41 @@ def _inline(value: Any, parts: Mapping[str, Any], kept: dict[str, Any]) -> Any:
             name = ref.removeprefix(_REFERENCE)
             if name not in parts:
                 return dict(value)
-            rest = {key: each for key, each in value.items() if key != "$ref"}
+            rest = {key: part for key, part in value.items() if key != "$ref"}
             if _holds_itself(name, parts):
-                if name not in kept:
-                    kept[name] = {}
-                    kept[name] = _inline(parts[name], parts, kept)
+                if name not in definitions:
+                    definitions[name] = {}
+                    definitions[name] = _inline(parts[name], parts, definitions)
                 return {"$ref": ref, **rest}
-            return _inline(parts[name], parts, kept) | rest
+            return _inline(parts[name], parts, definitions) | rest
         case dict():
-            return {key: _inline(each, parts, kept) for key, each in value.items()}
+            return {key: _inline(part, parts, definitions) for key, part in value.items()}
         case list():
-            return [_inline(each, parts, kept) for each in value]
+            return [_inline(part, parts, definitions) for part in value]
         case _:
             return value
 
 
 def _holds_itself(name: str, parts: Mapping[str, Any]) -> bool:
-    seen: set[str] = set()
-    left = [name]
-    while left:
-        for each in _named(parts.get(left.pop(), {})):
-            if each == name:
+    names: set[str] = set()
+    todo = [name]
+    while todo:
+        for inner in _find_names(parts.get(todo.pop(), {})):
+            if inner == name:
                 return True
-            if each not in seen:
-                seen.add(each)
-                left.append(each)
+            if inner not in names:
+                names.add(inner)
+                todo.append(inner)
     return False
 
 
-def _named(value: Any) -> list[str]:
+def _find_names(value: Any) -> list[str]:
     match value:
         case {"$ref": str(ref)}:
             return [ref.removeprefix(_REFERENCE)]
         case dict():
-            return [name for each in value.values() for name in _named(each)]
+            return [name for part in value.values() for name in _find_names(part)]
         case list():
-            return [name for each in value for name in _named(each)]
+            return [name for part in value for name in _find_names(part)]
         case _:
             return []

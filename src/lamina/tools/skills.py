@@ -14,7 +14,7 @@ from typing import Any
 import anyio.to_thread
 
 from lamina.codec import mend_text
-from lamina.tools.limits import MOST_CHARACTERS, cut_text
+from lamina.tools.limits import MOST_CHARACTERS, cut_text, fail
 from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.values.agent import Skill
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
@@ -28,7 +28,7 @@ _DESCRIPTION = (
 )
 
 
-class _Refused(Exception):
+class _FileRefused(Exception):
     """Why a file is not given."""
 
 
@@ -44,20 +44,20 @@ class SkillTools:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name != READ_SKILL_FILE:
-            return _failed(f"There is no tool {name!r} of skills")
+            return fail(f"There is no tool {name!r} of skills")
         skill, path = arguments.get("skill"), arguments.get("path")
         if not isinstance(skill, str) or not isinstance(path, str):
-            return _failed("'skill' and 'path' have to be texts")
+            return fail("'skill' and 'path' have to be texts")
         if skill not in self._folders:
             near = get_close_matches(skill, self._folders, n=1)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self._folders)}"
-            return _failed(f"There is no skill {skill!r}; {known}")
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self._folders)}"
+            return fail(f"There is no skill {skill!r}; {hint}")
         try:
             text = await anyio.to_thread.run_sync(_read, self._folders[skill], path)
-        except _Refused as refused:
-            return _failed(f"{path!r} of the skill {skill!r} {refused}")
+        except _FileRefused as refused:
+            return fail(f"{path!r} of the skill {skill!r} {refused}")
         except OSError as error:
-            return _failed(f"{path!r} of the skill {skill!r} cannot be read: {error.strerror}")
+            return fail(f"{path!r} of the skill {skill!r} cannot be read: {error.strerror}")
         return ToolOutput(text=cut_text(mend_text(text), MOST_CHARACTERS))
 
     def _offered(self) -> OfferedTool:
@@ -70,66 +70,62 @@ class SkillTools:
             "required": ["skill", "path"],
             "additionalProperties": False,
         }
-        offered = offer_tool(NO_SERVER, READ_SKILL_FILE, _DESCRIPTION, schema, "free")
-        assert isinstance(offered, OfferedTool)
-        return offered
+        tool = offer_tool(NO_SERVER, READ_SKILL_FILE, _DESCRIPTION, schema, "free")
+        assert isinstance(tool, OfferedTool)
+        return tool
 
 
 def _read(folder: Path, path: str) -> str:
-    wanted = _inside(folder, path)
-    if wanted.is_dir():
-        return _list(folder, wanted)
+    target = _resolve_path(folder, path)
+    if target.is_dir():
+        return _list_folder(folder, target)
     # The last part is not followed either way: it was no link when it was looked at.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(wanted, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+    with os.fdopen(os.open(target, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise _Refused("is not a file")
+            raise _FileRefused("is not a file")
         if status.st_size > MOST_BYTES:
             limit = f"{MOST_BYTES // 1_000_000} MB"
-            raise _Refused(f"has {status.st_size:,} bytes, over the limit of {limit}")
+            raise _FileRefused(f"has {status.st_size:,} bytes, over the limit of {limit}")
         data = file.read(MOST_BYTES)
     if b"\0" in data:
-        raise _Refused("is not text")
+        raise _FileRefused("is not text")
     return data.decode("utf-8-sig", "replace")
 
 
-def _inside(folder: Path, path: str) -> Path:
+def _resolve_path(folder: Path, path: str) -> Path:
     """The file that a path leads to, every link followed, if that is inside."""
-    said = PurePosixPath(path.replace("\\", "/"))
-    has_drive = ":" in (said.parts[0] if said.parts else "")
-    if said.is_absolute() or ".." in said.parts or "\0" in path or has_drive:
-        raise _Refused("is no path inside of its folder")
+    relative = PurePosixPath(path.replace("\\", "/"))
+    has_drive = ":" in (relative.parts[0] if relative.parts else "")
+    if relative.is_absolute() or ".." in relative.parts or "\0" in path or has_drive:
+        raise _FileRefused("is no path inside of its folder")
     root = os.path.realpath(folder)
-    found = Path(os.path.realpath(os.path.join(root, said)))
-    if not found.is_relative_to(root):
-        raise _Refused("leads out of its folder and is not read")
-    if not found.exists():
-        near = get_close_matches(str(said), _files(Path(root)), n=1)
+    target = Path(os.path.realpath(os.path.join(root, relative)))
+    if not target.is_relative_to(root):
+        raise _FileRefused("leads out of its folder and is not read")
+    if not target.exists():
+        near = get_close_matches(str(relative), _list_files(Path(root)), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; the path '.' lists what there is"
-        raise _Refused(f"does not exist{hint}")
-    return found
+        raise _FileRefused(f"does not exist{hint}")
+    return target
 
 
-def _files(folder: Path) -> list[str]:
-    found: list[str] = []
+def _list_files(folder: Path) -> list[str]:
+    paths: list[str] = []
     for place, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         for name in sorted(names):
-            if len(found) > _MOST_LISTED:
-                return found
+            if len(paths) > _MOST_LISTED:
+                return paths
             if not name.startswith("."):
-                found.append((Path(place) / name).relative_to(folder).as_posix())
-    return found
+                paths.append((Path(place) / name).relative_to(folder).as_posix())
+    return paths
 
 
-def _list(folder: Path, wanted: Path) -> str:
-    files = _files(wanted)
-    inside = wanted.relative_to(os.path.realpath(folder))
-    shown = [(PurePosixPath(inside.as_posix()) / file).as_posix() for file in files[:_MOST_LISTED]]
+def _list_folder(folder: Path, target: Path) -> str:
+    files = _list_files(target)
+    inside = target.relative_to(os.path.realpath(folder))
+    paths = [(PurePosixPath(inside.as_posix()) / file).as_posix() for file in files[:_MOST_LISTED]]
     more = ["…"] if len(files) > _MOST_LISTED else []
-    return "\n".join((*shown, *more)) or "(no files)"
-
-
-def _failed(text: str) -> ToolOutput:
-    return ToolOutput(text=mend_text(text), is_error=True)
+    return "\n".join((*paths, *more)) or "(no files)"

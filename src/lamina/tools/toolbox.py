@@ -55,29 +55,24 @@ class Toolbox:
         """
         if self._stack is None and any(map(_has_to_be_opened, self._hosts)):
             raise UsageError("this toolbox is not open; use `async with` around it")
-        found: dict[int, Toolset] = {}
+        by_host: dict[int, Toolset] = {}
 
         async def ask(at: int, host: ToolHost) -> None:
-            found[at] = await host.toolset()
+            by_host[at] = await host.toolset()
 
         async with anyio.create_task_group() as tasks:
             for at, host in enumerate(self._hosts):
                 tasks.start_soon(ask, at, host)
-        sets = [found[at] for at in range(len(self._hosts))]
-        problems = {
-            id(tool): problem
-            for each in sets
-            for tool in each.tools
-            if (problem := self._check(tool))
-        }
-        usable = [tool for each in sets for tool in each.tools if id(tool) not in problems]
-        whole = without_duplicates(usable)
-        kept = {id(tool) for tool in whole.tools}
+        toolsets = [by_host[at] for at in range(len(self._hosts))]
+        tools = [tool for toolset in toolsets for tool in toolset.tools]
+        problems = {id(tool): problem for tool in tools if (problem := self._check(tool))}
+        whole = without_duplicates(tool for tool in tools if id(tool) not in problems)
+        usable_ids = {id(tool) for tool in whole.tools}
         self._homes = {
             tool.definition.name: host
-            for host, each in zip(self._hosts, sets, strict=True)
-            for tool in each.tools
-            if id(tool) in kept
+            for host, toolset in zip(self._hosts, toolsets, strict=True)
+            for tool in toolset.tools
+            if id(tool) in usable_ids
         }
         invalid = [
             WithheldTool(
@@ -85,12 +80,11 @@ class Toolbox:
                 reason="invalid",
                 detail=f"the schema of its arguments cannot be used: {problems[id(tool)]}",
             )
-            for each in sets
-            for tool in each.tools
+            for tool in tools
             if id(tool) in problems
         ]
-        reported = [held for each in sets for held in each.withheld]
-        return Toolset(tools=whole.tools, withheld=(*reported, *invalid, *whole.withheld))
+        withheld = [tool for toolset in toolsets for tool in toolset.withheld]
+        return Toolset(tools=whole.tools, withheld=(*withheld, *invalid, *whole.withheld))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name not in self._homes:

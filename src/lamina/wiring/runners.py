@@ -187,7 +187,7 @@ async def offer_files(session: Session) -> ToolHost:
     """
     from lamina.tools.functions import FunctionTools
     from lamina.wiring.file_tools import FILES_PART, file_tools
-    from lamina.workspace.file_actions.actions import WORKSPACE_PERSONA
+    from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
     from lamina.workspace.folder import FolderWorkspace
 
     workspace = session.workspace

@@ -38,7 +38,7 @@ def open_workspace(root: str | os.PathLike[str]) -> FolderWorkspace:
     Raises:
         UsageError: it is not a folder.
     """
-    return FolderWorkspace(root, kept_in=workspace_folder(root) / NOTES_FILE)
+    return FolderWorkspace(root, cache=workspace_folder(root) / NOTES_FILE)
 
 
 def memory_file() -> MemoryFile:

@@ -66,7 +66,7 @@ class FolderScan(NamedTuple):
 
 class NoteCatalogue:
     """The notes below `root`. What is known is kept in `file` from one process to the next, where
-    one is given. `watcher` is started once there are more than `always_walked` notes, so that it
+    one is given. `watcher` is started once there are more than `most_walked` notes, so that it
     pays. Safe to use from several threads."""
 
     def __init__(
@@ -75,89 +75,87 @@ class NoteCatalogue:
         file: Path | None = None,
         *,
         watcher: FolderWatcher | None = None,
-        always_walked: int = MOST_WALKED_NOTES,
+        most_walked: int = MOST_WALKED_NOTES,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._root = root
         self._file = None if file is None else CatalogueFile(file)
         self._watcher = watcher
         self._is_watching = False
-        self._always_walked = always_walked
+        self._most_walked = most_walked
         self._now = now
         self._lock = RLock()
         self._known: dict[str, KnownNote] | None = None
         # Young when they were read, or changed by ourselves: read again, whatever the stamp says.
-        self._doubted: set[str] = set()
+        self._doubts: set[str] = set()
         # Files that could not be read, and why; tried again each time.
-        self._refused: dict[str, str] = {}
+        self._refusals: dict[str, str] = {}
         self._catalogue = Catalogue()
         # Something changed since the catalogue was made; also if somebody stopped us half way.
         self._is_stale = True
-        self._shelf: tuple[Catalogue, NoteNames] | None = None
+        self._names: tuple[Catalogue, NoteNames] | None = None
         # When all files were looked at the last time.
-        self._walked: int | None = None
+        self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
 
     # -- what callers do ---------------------------------------------------------------------------
 
     def refresh(self, progress: Progress | None = None) -> Catalogue:
-        """All notes as they are now; `progress` is told of files that have to be read."""
+        """All notes as they are now; `progress` is called for files that have to be read."""
         with self._lock:
-            known = self._open()
+            notes = self._open()
             # Before anything is looked at: what is written from now on is young.
             now = self._now()
-            changed, walked = self._changed(now), self._walked
-            # What the watcher told is told once: whoever fails from here on has to walk.
-            self._walked = None
+            paths, last_walk = self._find_changes(now), self._last_walk
+            # The watcher names a change once: whoever fails from here on has to walk.
+            self._last_walk = None
             try:
-                lookout = self._walk(known) if changed is None else self._look_at(known, changed)
+                scan = self._walk(notes) if paths is None else self._look_at(notes, paths)
             except PathRefused as refusal:
                 return self._without_folder(refusal)
-            self._drop(known, lookout)
-            self._read_all(known, lookout.suspects, now, progress)
+            self._drop(notes, scan)
+            self._read_all(notes, scan.suspects, now, progress)
             if self._is_stale:
-                self._catalogue = self._listed(known)
+                self._catalogue = self._list_notes(notes)
                 self._is_stale = False
-            self._walked = now if changed is None else walked
+            self._last_walk = now if paths is None else last_walk
             return self._catalogue
 
     def mark(self, path: str) -> None:
         """`path` was changed by ourselves: it is read again, whatever its stamp says."""
         # Behind no lock: whoever changes a file does not wait for others to be read. A path is
         # taken off before its file is read, so a mark that comes later stays.
-        self._doubted.add(path)
+        self._doubts.add(path)
 
     def texts(
-        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
+        self, passages: Sequence[tuple[str, Passage]], *, searched: bool = False
     ) -> tuple[str | None, ...]:
         """The text of passages, each with the path of its note: as the note holds it, or as it is
         `searched`. None where the note is not as it was."""
-        found: list[str | None] = [None] * len(wanted)
+        results: list[str | None] = [None] * len(passages)
         places: dict[str, list[int]] = {}
-        for place, (path, _) in enumerate(wanted):
+        for place, (path, _) in enumerate(passages):
             places.setdefault(path, []).append(place)
         # One note after the other: no more than one is in memory.
         for path, inside in places.items():
             title, lines = self._title(path), self._lines(path)
             for place in inside:
-                found[place] = _cut(title, wanted[place][1], lines, searched=searched)
-        return tuple(found)
+                results[place] = _cut(title, passages[place][1], lines, searched=searched)
+        return tuple(results)
 
     def names(self, catalogue: Catalogue) -> NoteNames:
-        """By what the notes of a catalogue can be called; made once for each."""
-        shelf = self._shelf
-        if shelf is None or shelf[0] is not catalogue:
+        """The names by which the notes of a catalogue can be called; made once for each."""
+        latest = self._names
+        if latest is None or latest[0] is not catalogue:
             aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
-            shelf = self._shelf = (
-                catalogue,
-                NoteNames((note.path for note in catalogue.notes), aliases),
-            )
-        return shelf[1]
+            names = NoteNames((note.path for note in catalogue.notes), aliases)
+            latest = self._names = (catalogue, names)
+        return latest[1]
 
-    def notes(self) -> tuple[str, ...]:
+    def take_warnings(self) -> tuple[str, ...]:
         """What went wrong with keeping and watching since this was last asked; nothing is lost."""
-        told = self._file.notes() if self._file else ()
-        return told + (self._watcher.notes() if self._watcher else ())
+        warnings = self._file.take_warnings() if self._file else ()
+        return warnings + (self._watcher.take_warnings() if self._watcher else ())
 
     def close(self) -> None:
         """Gives back what it holds of the system; it can be used again."""
@@ -179,47 +177,47 @@ class NoteCatalogue:
         return decode_note(data)[0].split("\n")
 
     def _title(self, path: str) -> str:
-        known = (self._known or {}).get(path)
-        return known.note.title if known else ""
+        entry = (self._known or {}).get(path)
+        return entry.note.title if entry else ""
 
     # -- looking -----------------------------------------------------------------------------------
 
     def _open(self) -> dict[str, KnownNote]:
         if self._known is None:
             self._known = self._file.load() if self._file else {}
-            self._doubted |= {path for path, note in self._known.items() if not note.settled}
+            self._doubts |= {path for path, note in self._known.items() if not note.settled}
         return self._known
 
-    def _changed(self, now: int) -> set[str] | None:
+    def _find_changes(self, now: int) -> set[str] | None:
         """The paths to look at; None for all."""
-        if self._watcher is None or len(self._known or ()) <= self._always_walked:
+        if self._watcher is None or len(self._known or ()) <= self._most_walked:
             return None
         if not self._is_watching:
             # Once: where it cannot be watched, it is not tried again and again.
             self._watcher.start()
             self._is_watching = True
-        changed = self._watcher.take()
-        is_fresh = self._walked is not None and 0 <= now - self._walked < WALK_INTERVAL_NS
-        if changed is None or not is_fresh or not all(map(is_sayable, changed)):
+        paths = self._watcher.take()
+        is_fresh = self._last_walk is not None and 0 <= now - self._last_walk < WALK_INTERVAL_NS
+        if paths is None or not is_fresh or not all(map(is_sayable, paths)):
             return None
-        return changed | self._doubted | self._refused.keys()
+        return paths | self._doubts | self._refusals.keys()
 
-    def _walk(self, known: dict[str, KnownNote]) -> FolderScan:
+    def _walk(self, notes: dict[str, KnownNote]) -> FolderScan:
         """Looks at all files."""
-        suspects, unread, gone = list[SeenFile](), list[str](), {*known, *self._refused}
+        suspects, unread, gone = list[SeenFile](), list[str](), {*notes, *self._refusals}
         for path, status in self._root.walk(unread=unread):
             if not _is_note(path):
                 continue
             gone.discard(path)
-            stamp, old = _stamp(status), known.get(path)
-            if old is None or old.stamp != stamp or path in self._doubted:
+            stamp, old = _stamp(status), notes.get(path)
+            if old is None or old.stamp != stamp or path in self._doubts:
                 suspects.append(SeenFile(path, stamp, status))
         return FolderScan(suspects, gone, tuple(unread))
 
-    def _look_at(self, known: dict[str, KnownNote], changed: Iterable[str]) -> FolderScan:
+    def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
         """Looks at these files alone."""
         suspects, gone = list[SeenFile](), set[str]()
-        for path in sorted(filter(_is_note, changed)):
+        for path in sorted(filter(_is_note, paths)):
             try:
                 status = self._root.stat(path)
                 is_file = stat.S_ISREG(status.st_mode)
@@ -228,105 +226,105 @@ class NoteCatalogue:
             if not is_file:
                 gone.add(path)
                 continue
-            stamp, old = _stamp(status), known.get(path)
-            if old is None or old.stamp != stamp or path in self._doubted:
+            stamp, old = _stamp(status), notes.get(path)
+            if old is None or old.stamp != stamp or path in self._doubts:
                 suspects.append(SeenFile(path, stamp, status))
         return FolderScan(suspects, gone, self._unread)
 
     def _without_folder(self, refusal: PathRefused) -> Catalogue:
         """The folder itself cannot be read, as on a disk that was taken out. What is known of it
         is not forgotten: it may come back."""
-        told = (f"{self._root.path}: {refusal.detail}",)
-        if self._catalogue != Catalogue(unreadable=told):
-            self._catalogue = Catalogue(unreadable=told)
+        problems = (f"{self._root.path}: {refusal.detail}",)
+        if self._catalogue != Catalogue(unreadable=problems):
+            self._catalogue = Catalogue(unreadable=problems)
         self._is_stale = True
         return self._catalogue
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _drop(self, known: dict[str, KnownNote], lookout: FolderScan) -> None:
+    def _drop(self, notes: dict[str, KnownNote], scan: FolderScan) -> None:
         """Forgets what is not there any more."""
-        lost = [path for path in lookout.gone if known.pop(path, None)]
-        told = [path for path in lookout.gone if self._refused.pop(path, None)]
-        self._doubted -= lookout.gone
-        if lost or told or lookout.unread != self._unread:
-            self._unread = lookout.unread
+        lost_notes = [path for path in scan.gone if notes.pop(path, None)]
+        lost_refusals = [path for path in scan.gone if self._refusals.pop(path, None)]
+        self._doubts -= scan.gone
+        if lost_notes or lost_refusals or scan.unread != self._unread:
+            self._unread = scan.unread
             self._is_stale = True
-        if lost and self._file:
-            self._file.keep((), lost)
+        if lost_notes and self._file:
+            self._file.keep((), lost_notes)
 
     def _read_all(
         self,
-        known: dict[str, KnownNote],
+        notes: dict[str, KnownNote],
         suspects: Sequence[SeenFile],
         now: int,
         progress: Progress | None,
     ) -> None:
-        read: list[tuple[str, KnownNote]] = []
-        for number, looked in enumerate(suspects):
+        batch: list[tuple[str, KnownNote]] = []
+        for number, file in enumerate(suspects):
             if progress and number % PROGRESS_STEP == 0:
                 progress(number, len(suspects))
-            self._doubted.discard(looked.path)
-            old = known.get(looked.path)
+            self._doubts.discard(file.path)
+            old = notes.get(file.path)
             try:
-                new = self._read(looked, old, now)
+                new = self._read(file, old, now)
             except PathRefused as refusal:
-                self._refuse(known, looked.path, refusal)
+                self._refuse(notes, file.path, refusal)
                 continue
-            known[looked.path] = new
+            notes[file.path] = new
             if not new.settled:
-                self._doubted.add(looked.path)
-            if self._refused.pop(looked.path, None) or old is None or old.note is not new.note:
+                self._doubts.add(file.path)
+            if self._refusals.pop(file.path, None) or old is None or old.note is not new.note:
                 self._is_stale = True
             if new != old:
-                read.append((looked.path, new))
-            if len(read) >= SAVE_BATCH:
-                self._keep(read)
-                read = []
-        self._keep(read)
+                batch.append((file.path, new))
+            if len(batch) >= SAVE_BATCH:
+                self._keep(batch)
+                batch = []
+        self._keep(batch)
         if progress and suspects:
             progress(len(suspects), len(suspects))
 
-    def _read(self, looked: SeenFile, old: KnownNote | None, now: int) -> KnownNote:
-        if looked.status.st_size > MAX_FILE_BYTES:
+    def _read(self, file: SeenFile, old: KnownNote | None, now: int) -> KnownNote:
+        if file.status.st_size > MAX_FILE_BYTES:
             # Not read up to the limit each time, only to be refused.
-            size = say_too_large(looked.status.st_size, MAX_FILE_BYTES)
-            raise PathRefused("unreadable", f"{looked.path} has {size}")
-        data, _ = self._root.read(looked.path)
+            size = say_too_large(file.status.st_size, MAX_FILE_BYTES)
+            raise PathRefused("unreadable", f"{file.path} has {size}")
+        data, _ = self._root.read(file.path)
         if b"\0" in data[:TEXT_BEGINNING]:
-            raise PathRefused("unreadable", f"{looked.path} is not text")
+            raise PathRefused("unreadable", f"{file.path} is not text")
         # The status from before it was read: a write in between shows as another stamp.
-        status = looked.status
+        status = file.status
         times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
         if old is not None and old.note.digest == hashlib.sha256(data).hexdigest():
             is_same = (old.note.ctime, old.note.mtime) == (status.st_ctime, status.st_mtime)
             note = old.note if is_same else replace(old.note, **times)
         else:
-            note = read_note(looked.path, data, **times)
-        return KnownNote(looked.stamp, _is_settled(status, now), note)
+            note = read_note(file.path, data, **times)
+        return KnownNote(file.stamp, _is_settled(status, now), note)
 
-    def _refuse(self, known: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
+    def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
         """Nothing is kept of a note that cannot be read; one that just went away is no matter."""
-        lost = known.pop(path, None)
-        if lost and self._file:
+        old = notes.pop(path, None)
+        if old and self._file:
             self._file.keep((), (path,))
-        told = None if refusal.reason == "missing" else refusal.detail
-        if lost or self._refused.get(path) != told:
+        detail = None if refusal.reason == "missing" else refusal.detail
+        if old or self._refusals.get(path) != detail:
             self._is_stale = True
-        if told is None:
-            self._refused.pop(path, None)
+        if detail is None:
+            self._refusals.pop(path, None)
         else:
-            self._refused[path] = told
+            self._refusals[path] = detail
 
-    def _keep(self, read: list[tuple[str, KnownNote]]) -> None:
+    def _keep(self, batch: list[tuple[str, KnownNote]]) -> None:
         if self._file:
-            self._file.keep(read, ())
+            self._file.keep(batch, ())
 
-    def _listed(self, known: dict[str, KnownNote]) -> Catalogue:
-        refused = (detail for _, detail in sorted(self._refused.items()))
+    def _list_notes(self, notes: dict[str, KnownNote]) -> Catalogue:
+        refusals = (detail for _, detail in sorted(self._refusals.items()))
         return Catalogue(
-            notes=tuple(known[path].note for path in sorted(known)),
-            unreadable=(*self._unread, *refused),
+            notes=tuple(notes[path].note for path in sorted(notes)),
+            unreadable=(*self._unread, *refusals),
         )
 
 
@@ -354,5 +352,5 @@ def _stamp(status: os.stat_result) -> bytes:
 def _is_settled(status: os.stat_result, now: int) -> bool:
     """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nobody can
     set otherwise; on Windows that is when the file was made."""
-    written = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
-    return written < now - (TICK if written % SECOND else COARSE_TICK)
+    write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
+    return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)

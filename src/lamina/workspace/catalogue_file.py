@@ -59,7 +59,7 @@ class CatalogueFile:
         self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
         # Once the disk failed it is left alone: what is lost is time, in the next process.
         self._usable = True
-        self._notes: list[str] = []
+        self._warnings: list[str] = []
 
     # -- what callers do ---------------------------------------------------------------------------
 
@@ -70,25 +70,25 @@ class CatalogueFile:
         with _collecting_later():
             return self._try(_read, nothing, "read")
 
-    def keep(self, known: Iterable[tuple[str, KnownNote]], gone: Iterable[str]) -> None:
+    def keep(self, notes: Iterable[tuple[str, KnownNote]], lost_paths: Iterable[str]) -> None:
         """Keeps notes and forgets those that are `gone`, all of it or nothing."""
-        rows = [row for path, note in known for row in _row(path, note)]
-        forgotten = [(path,) for path in gone if _is_text(path)]
-        if not rows and not forgotten:
+        rows = [row for path, note in notes for row in _row(path, note)]
+        lost_rows = [(path,) for path in lost_paths if _is_text(path)]
+        if not rows and not lost_rows:
             return
 
         def write(file: sqlite3.Connection) -> None:
             with transaction(file):
-                file.executemany("DELETE FROM notes WHERE path = ?", forgotten)
+                file.executemany("DELETE FROM notes WHERE path = ?", lost_rows)
                 file.executemany(f"REPLACE INTO notes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
         self._try(write, None, "written")
 
-    def notes(self) -> tuple[str, ...]:
+    def take_warnings(self) -> tuple[str, ...]:
         """What went wrong with the file since this was last asked."""
         with self._lock:
-            notes, self._notes = tuple(self._notes), []
-            return notes
+            warnings, self._warnings = tuple(self._warnings), []
+            return warnings
 
     def close(self) -> None:
         with self._lock:
@@ -96,19 +96,19 @@ class CatalogueFile:
 
     # -- the file ----------------------------------------------------------------------------------
 
-    def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, done: str) -> T:
+    def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, deed: str) -> T:
         with self._lock:
             if not self._usable:
                 return otherwise
             try:
                 self._cache.close_if_deleted()
-                return self._cache.attempt(act, self._notes.append)
+                return self._cache.attempt(act, self._warnings.append)
             except CACHE_ERRORS as error:
                 self._cache.close()
                 # Another process that is just there may be gone the next time.
                 self._usable = is_busy(error)
-                self._notes.append(
-                    f"the catalogue {self.path} cannot be {done} ({error}); notes are held in "
+                self._warnings.append(
+                    f"the catalogue {self.path} cannot be {deed} ({error}); notes are held in "
                     "memory only, and read again in the next process"
                 )
                 return otherwise
@@ -117,17 +117,17 @@ class CatalogueFile:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _row(path: str, known: KnownNote) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
+def _row(path: str, entry: KnownNote) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
     """A row of the table; none for a note that cannot be written down, which is read again."""
     # Properties may hold numbers beyond 64 bits, and names of files what is no text.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
-        note = msgspec.msgpack.encode(known.note)
-        checksum = _checksum(path.encode(), known.stamp, known.settled, note)
-        yield path, known.stamp, known.settled, READER_VERSION, note, checksum
+        note = msgspec.msgpack.encode(entry.note)
+        checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
+        yield path, entry.stamp, entry.settled, READER_VERSION, note, checksum
 
 
 def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
-    known: dict[str, KnownNote] = {}
+    notes: dict[str, KnownNote] = {}
     decode = msgspec.msgpack.Decoder(Note).decode
     # As they stand, one after the other.
     for path, stamp, settled, reader, note, checksum in file.execute(
@@ -139,9 +139,9 @@ def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
         if _checksum(path, stamp, settled, note) != checksum:
             continue
         with suppress(msgspec.MsgspecError):
-            read = decode(note)
-            known[read.path] = KnownNote(stamp, bool(settled), read)
-    return known
+            decoded_note = decode(note)
+            notes[decoded_note.path] = KnownNote(stamp, bool(settled), decoded_note)
+    return notes
 
 
 @contextmanager

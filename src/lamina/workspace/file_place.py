@@ -18,14 +18,9 @@ from typing import NamedTuple
 
 # What file systems say that have no hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-_MAKE = (
-    os.O_WRONLY
-    | os.O_CREAT
-    | os.O_EXCL
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
+# Flags that not every system has.
+SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"))
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
 
 
 class FilePlace(NamedTuple):
@@ -184,9 +179,9 @@ def _fill(handle: int, data: bytes, old: os.stat_result | None) -> None:
 
 
 def _write_all(handle: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(handle, left) :]
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _discard(draft: FilePlace) -> None:

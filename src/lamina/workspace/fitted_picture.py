@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 # What providers take, and what is made into one of those.
-_TAKEN = {
+_SENT_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
-PICTURE_TYPES = _TAKEN | {
+PICTURE_TYPES = _SENT_TYPES | {
     ".bmp": "image/bmp",
     ".tif": "image/tiff",
     ".tiff": "image/tiff",
@@ -85,20 +85,20 @@ class FittedPicture(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def fit_picture(data: bytes, named: str = "") -> FittedPicture:
+def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
     """`data` as a picture that providers take: as it is, or converted, or scaled down. `named` is
     the media type that its name promises.
 
     Raises:
-        Refused: it is no picture, or one that cannot be converted.
+        PathRefused: it is no picture, or one that cannot be converted.
     """
     kind = kind_of_picture(data)
     width, height = picture_size(data)
     is_small = len(data) <= MAX_PICTURE_BYTES and max(width, height) <= MAX_SIDE
-    if kind in _TAKEN.values() and is_small:
+    if kind in _SENT_TYPES.values() and is_small:
         return FittedPicture(picture=_describe(data, kind, width, height), data=data)
     if kind not in _FORMATS:
-        raise PathRefused("unreadable", _why_not(kind, named))
+        raise PathRefused("unreadable", _explain_refusal(kind, expected_type))
     return _make(data, kind, is_small)
 
 
@@ -161,14 +161,14 @@ def _describe(data: bytes, kind: str, width: int, height: int) -> Picture:
     return Picture(digest=digest, media_type=kind, width=width, height=height)
 
 
-def _why_not(kind: str, named: str) -> str:
+def _explain_refusal(kind: str, expected_type: str) -> str:
     match kind:
         case "image/svg+xml":
             return "it is an SVG drawing, which cannot be converted; export it as PNG"
         case "image/heic":
             return "it is a HEIC photo, which cannot be converted; export it as JPEG or PNG"
         case _:
-            return f"its bytes are not {named or 'a picture of a kind that is known'}"
+            return f"its bytes are not {expected_type or 'a picture of a kind that is known'}"
 
 
 def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
@@ -202,25 +202,23 @@ def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
 def _encode(image: "Image", kind: str, before: tuple[int, int], *, scale: bool) -> FittedPicture:
     from PIL import Image, ImageOps
 
-    shown = ImageOps.exif_transpose(image)
-    has_alpha = shown.has_transparency_data
-    shown = shown.convert("RGBA" if has_alpha else "L" if shown.mode in ("1", "L") else "RGB")
+    copy = ImageOps.exif_transpose(image)
+    has_alpha = copy.has_transparency_data
+    copy = copy.convert("RGBA" if has_alpha else "L" if copy.mode in ("1", "L") else "RGB")
     if scale:
-        shown.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
+        copy.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
     is_photo = kind in _PHOTOS and not has_alpha and image.mode not in ("1", "P")
-    data = _save(shown, "JPEG" if is_photo else "PNG")
+    data = _save(copy, "JPEG" if is_photo else "PNG")
     note = ""
     if len(data) > MAX_PICTURE_BYTES:
-        shown.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
-        data = _save(_on_white(shown), "JPEG")
+        copy.thumbnail((SCALED_SIDE, SCALED_SIDE), Image.Resampling.LANCZOS)
+        data = _save(_on_white(copy), "JPEG")
         note = "sent as JPEG, as it is too large otherwise"
     if len(data) > MAX_PICTURE_BYTES:
         raise PathRefused("unreadable", f"it has {say_too_large(len(data), MAX_PICTURE_BYTES)}")
-    if shown.width * shown.height < before[0] * before[1]:
-        note = (
-            f"scaled down from {before[0]:,} x {before[1]:,} to {shown.width:,} x {shown.height:,}"
-        )
-    picture = _describe(data, kind_of_picture(data), shown.width, shown.height)
+    if copy.width * copy.height < before[0] * before[1]:
+        note = f"scaled down from {before[0]:,} x {before[1]:,} to {copy.width:,} x {copy.height:,}"
+    picture = _describe(data, kind_of_picture(data), copy.width, copy.height)
     return FittedPicture(picture=picture, data=data, note=note)
 
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class FolderWorkspace:
-    """The folder at `root`. What is known of its notes is kept in the file `kept_in`, if one is
+    """The folder at `root`. What is known of its notes is kept in the file `cache`, if one is
     given; they are looked at when something asks for more than a plain path."""
 
     def __init__(
-        self, root: str | os.PathLike[str], *, kept_in: Path | None = None, watch: bool = True
+        self, root: str | os.PathLike[str], *, cache: Path | None = None, watch: bool = True
     ) -> None:
         self.root = Root(root)
-        self._kept_in = kept_in
+        self._cache = cache
         self._watches = watch
         self._gatherer = Gatherer(
             self.root, lambda: self._notes.refresh(), lambda catalogue: self._notes.names(catalogue)
@@ -45,7 +45,7 @@ class FolderWorkspace:
         from lamina.workspace.folder_watcher import FolderWatcher
 
         watcher = FolderWatcher(self.root.path) if self._watches else None
-        return NoteCatalogue(self.root, self._kept_in, watcher=watcher)
+        return NoteCatalogue(self.root, self._cache, watcher=watcher)
 
     @property
     def name(self) -> str:
@@ -64,14 +64,14 @@ class FolderWorkspace:
         """Every file in the workspace by its path; hidden ones and links are left out."""
 
         def walk() -> tuple[str, ...]:
-            return tuple(sorted(each.path for each in self.root.walk()))
+            return tuple(sorted(entry.path for entry in self.root.walk()))
 
         return await anyio.to_thread.run_sync(walk)
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         """The item that `reference` names, without what comes along with it."""
-        gathered = await self.gather(reference, shape, embed_depth=0)
-        return gathered.readings[0] if gathered.readings else gathered.left_out[0]
+        items = await self.gather(reference, shape, embed_depth=0)
+        return items.readings[0] if items.readings else items.left_out[0]
 
     async def gather(
         self,
@@ -82,14 +82,14 @@ class FolderWorkspace:
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
         """The item that `reference` names, and what comes along with it."""
-        gathered = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
-        if shape != "active" or not gathered.readings:
-            return gathered
-        main, *others = gathered.readings
+        items = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
+        if shape != "active" or not items.readings:
+            return items
+        main, *others = items.readings
         if main.item.kind != "note":
-            return gathered
-        shown = await self._with_pictures(main, fetch_picture)
-        return replace(gathered, readings=(shown, *others))
+            return items
+        with_pictures = await self._with_pictures(main, fetch_picture)
+        return replace(items, readings=(with_pictures, *others))
 
     async def find_moved(self, item: Item) -> str | None:
         """Where a note is now that is not where `item` was read."""
@@ -105,9 +105,9 @@ class FolderWorkspace:
         """The text of passages, each with the path of its note; None where it is not as it was."""
         return await anyio.to_thread.run_sync(partial(self._notes.texts, wanted, searched=searched))
 
-    def told(self) -> Sequence[str]:
+    def take_warnings(self) -> Sequence[str]:
         """What went wrong with keeping what is known of notes, or with watching them; once."""
-        return self._notes.notes() if "_notes" in self.__dict__ else ()
+        return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
 
     def mark(self, path: str) -> None:
         """`path` was changed by ourselves: it is looked at again."""
@@ -123,11 +123,11 @@ class FolderWorkspace:
         def read(place: PurePosixPath, limit: int) -> bytes:
             return self.root.read(clean_path(str(place)), limit)[0]
 
-        found = await gather_pictures(
+        gathering = await gather_pictures(
             path, main.item.content, read, fetch, find=self._gatherer.find_picture
         )
         return LoadedItem(
-            item=replace(main.item, pictures=found.pictures, version=""),
-            blobs=found.blobs,
-            warnings=main.warnings + found.warnings,
+            item=replace(main.item, pictures=gathering.pictures, version=""),
+            blobs=gathering.blobs,
+            warnings=main.warnings + gathering.warnings,
         )

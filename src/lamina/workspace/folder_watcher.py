@@ -54,47 +54,39 @@ class FolderWatcher:
         self._lock = Lock()
         self._queue: int | None = None
         self._folders: dict[int, str] = {}
-        self._marked: set[str] = set()
-        self._started = False
-        self._notes: list[str] = []
+        self._is_started = False
+        self._warnings: list[str] = []
 
     def start(self) -> None:
         """From here on changes are noticed. What was before is not known: the first `take` after
         it says so."""
         with self._lock:
-            self._started = True
+            self._is_started = True
 
     def stop(self) -> None:
         """Gives back what watching holds; from here on nothing is known."""
         with self._lock:
-            self._started = False
+            self._is_started = False
             self._forget()
-            self._marked.clear()
 
     def take(self) -> set[str] | None:
         """The paths of files that may have changed since the last time; None if that is not known,
         and all have to be looked at."""
         with self._lock:
-            if not self._started:
+            if not self._is_started:
                 return None
-            marked, self._marked = self._marked, set()
-            changed = self._drain() if self._queue is not None else None
-            if changed is None:
+            paths = self._drain() if self._queue is not None else None
+            if paths is None:
                 # Watched first, looked at then: what happens in between is in the queue.
                 self._watch()
                 return None
-            return changed | marked
+            return paths
 
-    def mark(self, path: str) -> None:
-        """`path` was changed by ourselves."""
-        with self._lock:
-            self._marked.add(path)
-
-    def notes(self) -> tuple[str, ...]:
+    def take_warnings(self) -> tuple[str, ...]:
         """Why it does not watch, once."""
         with self._lock:
-            notes, self._notes = tuple(self._notes), []
-            return notes
+            warnings, self._warnings = tuple(self._warnings), []
+            return warnings
 
     def __del__(self) -> None:
         if (queue := getattr(self, "_queue", None)) is not None:
@@ -106,15 +98,15 @@ class FolderWatcher:
     def _drain(self) -> set[str] | None:
         """What the queue holds; None if that is not all, or paths can no longer be told."""
         assert self._queue is not None
-        changed: set[str] = set()
+        paths: set[str] = set()
         while True:
             try:
                 data = os.read(self._queue, BUFFER)
             except BlockingIOError:
-                return changed
+                return paths
             except OSError:
                 return None
-            for watch, mask, name in _events(data):
+            for watch, mask, name in _read_events(data):
                 if mask & UNCERTAIN:
                     return None
                 if is_hidden_name(name):
@@ -122,21 +114,21 @@ class FolderWatcher:
                 if mask & ISDIR and mask & FOLDERS:
                     return None
                 if name and (folder := self._folders.get(watch)) is not None:
-                    changed.add(folder + name)
+                    paths.add(folder + name)
 
     def _watch(self) -> None:
         """Begins anew with all folders there are."""
         self._forget()
         try:
-            if strange := shared_disk_kind(self._root):
-                raise OSError(0, f"it is on a disk of kind {strange}, whose changes may go unseen")
+            if kind := shared_disk_kind(self._root):
+                raise OSError(0, f"it is on a disk of kind {kind}, whose changes may go unseen")
             self._queue = _new_queue()
             self._add(os.open(self._root, OPEN_FLAGS), "")
         except OSError as error:
             self._forget()
             # Tried once: what is wrong with it now will be so the next time.
-            self._started = False
-            self._notes.append(
+            self._is_started = False
+            self._warnings.append(
                 f"{self._root} is not watched ({_reason(error)}); all of its files are looked at "
                 "each time instead"
             )
@@ -180,7 +172,7 @@ class FolderWatcher:
         self._folders = {}
 
 
-def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
+def _read_events(data: bytes) -> Iterator[tuple[int, int, str]]:
     at = 0
     while at < len(data):
         watch, mask, _, length = EVENT.unpack_from(data, at)
@@ -200,7 +192,7 @@ def _libc() -> ctypes.CDLL:
 def _new_queue() -> int:
     queue: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if queue < 0:
-        raise _failed()
+        raise _last_error()
     return queue
 
 
@@ -209,11 +201,11 @@ def _add_watch(queue: int, handle: int) -> int:
     place = f"/proc/self/fd/{handle}".encode()
     watch: int = _libc().inotify_add_watch(queue, place, WATCHED | UNCERTAIN | ONLYDIR)
     if watch < 0:
-        raise _failed()
+        raise _last_error()
     return watch
 
 
-def _failed() -> OSError:
+def _last_error() -> OSError:
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 
@@ -241,7 +233,7 @@ def shared_mount_kind(place: str, mounts: str) -> str:
     holding, below = ("", ""), []
     for line in mounts.splitlines():
         front, _, back = line.partition(" - ")
-        point, kind = _unescaped(front.split(" ")[4]), back.split(" ")[0]
+        point, kind = _unescape(front.split(" ")[4]), back.split(" ")[0]
         if _is_inside(place, point):
             # The innermost one, and of several on the same point the last.
             if len(point) >= len(holding[0]):
@@ -255,7 +247,7 @@ def _is_inside(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
-def _unescaped(point: str) -> str:
+def _unescape(point: str) -> str:
     for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
         point = point.replace(f"\\{code}", character)
     return point

@@ -71,39 +71,39 @@ class Gatherer:
             if reason == "ambiguous" and reference.startswith("folder:"):
                 # An item by its id is this one or none, whatever else has its name.
                 reason = "missing"
-            left = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
-            return GatheredItems(left_out=(left,))
+            omission = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
+            return GatheredItems(left_out=(omission,))
 
     def _gather(self, reference: str, embed_depth: int) -> GatheredItems:
         if self._is(stat.S_ISREG, reference):
             # What is called like this goes before anything that it could mean otherwise.
             return self._read(FileLocation(path=str(clean_path(reference))), embed_depth)
-        meant = read_reference(reference)
-        match meant.kind:
+        target = read_reference(reference)
+        match target.kind:
             case "tag":
-                return self._tag(meant.name)
+                return self._tag(target.name)
             case "folder":
-                return self._folder(meant.name)
+                return self._folder(target.name)
             case "lines":
-                return self._lines(self._locate(meant.name), meant.start, meant.end)
+                return self._lines(self._locate(target.name), target.start, target.end)
             case "query":
-                return self._one_query(self._locate(meant.name).path, meant.digest)
+                return self._one_query(self._locate(target.name).path, target.digest)
             case "url":
-                raise PathRefused("refused", f"{meant.name} is not in the workspace")
+                raise PathRefused("refused", f"{target.name} is not in the workspace")
             case "path":
-                bare = meant.name == reference.strip()
-                return self._path(meant, embed_depth, bare=bare)
+                bare = target.name == reference.strip()
+                return self._path(target, embed_depth, bare=bare)
 
     # -- finding ---------------------------------------------------------------------------------
 
-    def _path(self, meant: Reference, embed_depth: int, *, bare: bool) -> GatheredItems:
+    def _path(self, target: Reference, embed_depth: int, *, bare: bool) -> GatheredItems:
         # A link means a note, also where a folder has its name.
-        if bare and self._is(stat.S_ISDIR, meant.name):
-            return self._folder(meant.name)
-        found = self._locate(meant.name, anchor=meant.anchor)
-        if found.anchor:
-            return self._section(found)
-        return self._read(found, embed_depth)
+        if bare and self._is(stat.S_ISDIR, target.name):
+            return self._folder(target.name)
+        location = self._locate(target.name, anchor=target.anchor)
+        if location.anchor:
+            return self._section(location)
+        return self._read(location, embed_depth)
 
     def _is(self, kind: Callable[[int], bool], path: str) -> bool:
         """Whether there is something of that kind under just this path; a person may name what is
@@ -117,7 +117,7 @@ class Gatherer:
         """The one file that a name means.
 
         Raises:
-            Refused: there is none, or more than one.
+            PathRefused: there is none, or more than one.
         """
         is_folder = not beside and self._is(stat.S_ISDIR, name)
         if not beside:
@@ -125,22 +125,22 @@ class Gatherer:
             if not is_folder and self._root.exists(path, hidden=True):
                 # Also what is there and may not be opened: reading says why.
                 return FileLocation(path=str(path), anchor=anchor)
-        found = self._names(self._look()).resolve(name, beside=beside or None)
-        if found.path is None and not found.matches:
+        match = self._names(self._look()).resolve(name, beside=beside or None)
+        if match.path is None and not match.matches:
             # Files that are no notes are known by their names only when somebody asks for one.
-            others = NoteNames(each.path for each in self._root.walk())
-            found = others.resolve(name, beside=beside or None)
-        if found.path is not None:
-            warnings = (found.warning,) if found.warning else ()
-            return FileLocation(path=found.path, anchor=anchor or found.anchor, warnings=warnings)
-        if found.matches:
-            listed = _listed(found.matches)
+            others = NoteNames(file.path for file in self._root.walk())
+            match = others.resolve(name, beside=beside or None)
+        if match.path is not None:
+            warnings = (match.warning,) if match.warning else ()
+            return FileLocation(path=match.path, anchor=anchor or match.anchor, warnings=warnings)
+        if match.matches:
+            names = _list_names(match.matches)
             # With its ending it is a path, at which there is nothing.
-            if name.endswith(PurePosixPath(found.matches[0]).suffix):
+            if name.endswith(PurePosixPath(match.matches[0]).suffix):
                 raise PathRefused(
-                    "missing", f"{name!r} is not there; there are {listed}: give its path"
+                    "missing", f"{name!r} is not there; there are {names}: give its path"
                 )
-            raise PathRefused("ambiguous", f"{name!r} may mean any of {listed}: give its path")
+            raise PathRefused("ambiguous", f"{name!r} may mean any of {names}: give its path")
         if is_folder:
             raise PathRefused("missing", f"{name} is a folder, and no note has that name")
         raise PathRefused("missing", f"{name} does not exist in the workspace")
@@ -154,98 +154,98 @@ class Gatherer:
         if len(same) == 1:
             return same[0]
         path = key_of(item.id)
-        found = self._names(catalogue).resolve(PurePosixPath(path).stem)
-        return found.path if found.path != path else None
+        match = self._names(catalogue).resolve(PurePosixPath(path).stem)
+        return match.path if match.path != path else None
 
     def find_picture(self, name: str) -> str | None:
         """The one picture of that name, wherever it lies."""
-        pictures = (each.path for each in self._root.walk() if kind_of_file(each.path) == "image")
+        pictures = (file.path for file in self._root.walk() if kind_of_file(file.path) == "image")
         return NoteNames(pictures).resolve(PurePosixPath(name).name).path
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read(self, found: FileLocation, embed_depth: int) -> GatheredItems:
-        main = read_item(self._root, found.path, hidden=True)
-        told = replace(main, warnings=(*found.warnings, *main.warnings))
-        gathered = GatheredItems(readings=(told,))
+    def _read(self, location: FileLocation, embed_depth: int) -> GatheredItems:
+        main = read_item(self._root, location.path, hidden=True)
+        reading = replace(main, warnings=(*location.warnings, *main.warnings))
+        items = GatheredItems(readings=(reading,))
         if main.item.kind != "note":
-            return gathered
-        return _joined([gathered, *self._along(found.path, main.item, embed_depth)])
+            return items
+        return _join([items, *self._along(location.path, main.item, embed_depth)])
 
     def _along(self, path: str, item: Item, embed_depth: int) -> list[GatheredItems]:
         """What comes along with a note: the results of its queries, what it embeds, and what comes
         along with that. Level by level, so that the shortest way to a note counts."""
         along: list[GatheredItems] = []
-        seen = {path}
+        paths = {path}
         level = [(path, item)]
         while level:
             deeper: list[tuple[str, Item]] = []
-            for place, each in level:
-                note = _read_along(place, each)
+            for place, inner in level:
+                note = _read_marks(place, inner)
                 along += [self._query(place, query) for query in note.queries]
                 for name in note.embeds if embed_depth > 0 else ():
-                    brought = self._embedded(name, place, seen)
-                    along.append(brought)
-                    items = (reading.item for reading in brought.readings)
-                    deeper += [(key_of(found.id), found) for found in items if found.kind == "note"]
+                    items = self._embedded(name, place, paths)
+                    along.append(items)
+                    parts = (reading.item for reading in items.readings)
+                    deeper += [(key_of(other.id), other) for other in parts if other.kind == "note"]
             level = deeper
             embed_depth -= 1
         return along
 
-    def _embedded(self, name: str, path: str, seen: set[str]) -> GatheredItems:
+    def _embedded(self, name: str, path: str, paths: set[str]) -> GatheredItems:
         """A note, or a section of one, that `path` embeds."""
         source = item_id("note", path)
         try:
-            found = self._locate(name, beside=path)
-            if found.anchor and found.path == path:
+            location = self._locate(name, beside=path)
+            if location.anchor and location.path == path:
                 # A part of the note itself, which is there as a whole.
                 return GatheredItems()
-            if found.anchor and kind_of_file(found.path) == "note":
-                return _brought(self._section(found), "embed", source)
-            if found.path in seen:
+            if location.anchor and kind_of_file(location.path) == "note":
+                return _with_source(self._section(location), "embed", source)
+            if location.path in paths:
                 return GatheredItems()
-            seen.add(found.path)
-            reading = read_item(self._root, found.path)
+            paths.add(location.path)
+            reading = read_item(self._root, location.path)
         except PathRefused as refusal:
             detail = f"{path} embeds {name!r}: {refusal.detail}"
             what = item_id("note", name)
-            left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=source)
-            return GatheredItems(left_out=(left,))
-        return _brought(GatheredItems(readings=(reading,)), "embed", source)
+            omission = LeftOut(what=what, reason=refusal.reason, detail=detail, source=source)
+            return GatheredItems(left_out=(omission,))
+        return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
-    def _lines(self, found: FileLocation, start: int, end: int) -> GatheredItems:
-        whole = read_item(self._root, found.path, hidden=True)
+    def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
+        whole = read_item(self._root, place.path, hidden=True)
         if whole.item.kind not in ("note", "file"):
-            raise PathRefused("unreadable", f"{found.path} has no lines")
+            raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
         if start > len(lines):
             raise PathRefused(
-                "missing", f"{found.path} has {len(lines):,} lines; {start} is not there"
+                "missing", f"{place.path} has {len(lines):,} lines; {start} is not there"
             )
         last = min(end, len(lines))
-        told = () if last == end else (f"{found.path} has {last:,} lines: it ends before {end}",)
+        cut = () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
         item = replace(
             whole.item,
-            id=selection_id(found.path, start, last),
-            title=PurePosixPath(found.path).stem,
+            id=selection_id(place.path, start, last),
+            title=PurePosixPath(place.path).stem,
             content="\n".join(lines[start - 1 : last]),
             version="",
         )
-        warnings = (*found.warnings, *whole.warnings, *told)
+        warnings = (*place.warnings, *whole.warnings, *cut)
         return GatheredItems(readings=(LoadedItem(item=item, warnings=warnings),))
 
-    def _section(self, found: FileLocation) -> GatheredItems:
+    def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""
-        whole = read_item(self._root, found.path, hidden=True)
-        section = find_section(whole.item.content, found.anchor)
+        whole = read_item(self._root, location.path, hidden=True)
+        section = find_section(whole.item.content, location.anchor)
         if section is None:
-            raise PathRefused("missing", f"{found.path} has no heading {found.anchor!r}")
-        return self._lines(found, *section)
+            raise PathRefused("missing", f"{location.path} has no heading {location.anchor!r}")
+        return self._lines(location, *section)
 
     def _folder(self, name: str) -> GatheredItems:
         """A folder as a list of what is in it, with its notes and texts."""
         folder = self._find_folder(name)
-        paths = [each.path for each in self._root.walk(folder)]
+        paths = [file.path for file in self._root.walk(folder)]
         return self._group(item_id("folder", folder), "folder", paths, folder)
 
     def _find_folder(self, name: str) -> str:
@@ -255,11 +255,11 @@ class Gatherer:
             return str(path)
         if self._root.exists(path, hidden=True):
             raise PathRefused("refused", f"{path} is no folder")
-        found = NoteNames(self._root.folders()).resolve(name)
-        if found.path is not None:
-            return found.path
-        if found.matches:
-            raise PathRefused("ambiguous", f"{name!r} may mean any of {_listed(found.matches)}")
+        match = NoteNames(self._root.folders()).resolve(name)
+        if match.path is not None:
+            return match.path
+        if match.matches:
+            raise PathRefused("ambiguous", f"{name!r} may mean any of {_list_names(match.matches)}")
         raise PathRefused("missing", f"there is no folder {name} in the workspace")
 
     def _tag(self, tag: str) -> GatheredItems:
@@ -283,8 +283,8 @@ class Gatherer:
             except PathRefused as refusal:
                 detail = f"{path} of {title}: {refusal.detail}"
                 what = item_id(kind_of_file(path), path)
-                left = LeftOut(what=what, reason=refusal.reason, detail=detail, source=item)
-                left_out.append(left)
+                omission = LeftOut(what=what, reason=refusal.reason, detail=detail, source=item)
+                left_out.append(omission)
             else:
                 readings.append(replace(reading, origin=kind, source=item))
         return GatheredItems(
@@ -306,8 +306,8 @@ class Gatherer:
             text = self._queries.text(query, self._look().notes, path)
         except QueryError as error:
             detail = f"a query of {path} is wrong: {error}"
-            left = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
-            return GatheredItems(left_out=(left,))
+            omission = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
+            return GatheredItems(left_out=(omission,))
         result = Item(id=item, title=_first_line(query), content=text, workspace=self._root.id)
         return GatheredItems(readings=(LoadedItem(item=result, origin="query", source=source),))
 
@@ -321,15 +321,15 @@ class Gatherer:
 
 def _id_of(reference: str) -> ItemId:
     """The id that a reference would have had, as far as its form tells."""
-    said = reference.encode("utf-8", "backslashreplace").decode()
-    meant = read_reference(said)
-    if meant.kind in ("tag", "folder"):
-        return item_id(meant.kind, meant.name)
-    if meant.kind == "lines":
-        return selection_id(meant.name, meant.start, meant.end)
-    kind = kind_of_file(meant.name) if meant.kind == "path" else "note"
+    text = reference.encode("utf-8", "backslashreplace").decode()
+    target = read_reference(text)
+    if target.kind in ("tag", "folder"):
+        return item_id(target.kind, target.name)
+    if target.kind == "lines":
+        return selection_id(target.name, target.start, target.end)
+    kind = kind_of_file(target.name) if target.kind == "path" else "note"
     # A name without an ending is that of a note.
-    return item_id(kind if PurePosixPath(meant.name).suffix else "note", said)
+    return item_id(kind if PurePosixPath(target.name).suffix else "note", text)
 
 
 def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
@@ -345,13 +345,13 @@ def _first_line(text: str) -> str:
     return " ".join(text.strip().split("\n", 1)[0].split())[:80]
 
 
-def _listed(matches: Sequence[str]) -> str:
-    listed = ", ".join(map(repr, matches[:MOST_MATCHES]))
+def _list_names(matches: Sequence[str]) -> str:
+    names = ", ".join(map(repr, matches[:MOST_MATCHES]))
     more = len(matches) - MOST_MATCHES
-    return f"{listed} and {more:,} more" if more > 0 else listed
+    return f"{names} and {more:,} more" if more > 0 else names
 
 
-def _joined(parts: Sequence[GatheredItems]) -> GatheredItems:
+def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
     return GatheredItems(
         readings=tuple(reading for part in parts for reading in part.readings),
         left_out=tuple(omission for part in parts for omission in part.left_out),
@@ -359,13 +359,13 @@ def _joined(parts: Sequence[GatheredItems]) -> GatheredItems:
     )
 
 
-def _brought(gathered: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
+def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
     """What came along with something."""
-    brought = (replace(reading, origin=origin, source=source) for reading in gathered.readings)
-    return replace(gathered, readings=tuple(brought))
+    readings = (replace(reading, origin=origin, source=source) for reading in items.readings)
+    return replace(items, readings=tuple(readings))
 
 
-def _read_along(path: str, item: Item) -> Note:
+def _read_marks(path: str, item: Item) -> Note:
     """A note, as far as something may come along with it; most have nothing of the kind."""
     if any(mark in item.content for mark in ("![[", "```", "~~~")):
         return read_note(path, item.content.encode())

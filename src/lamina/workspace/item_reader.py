@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from lamina.values.item import Item, ItemKind, LoadedItem, item_id
-from lamina.workspace.note_pictures import PICTURE_TYPES, picture_of
-from lamina.workspace.paths import MEBIBYTE, PathRefused
+from lamina.workspace.fitted_picture import PICTURE_TYPES, fit_picture
+from lamina.workspace.paths import PathRefused
 from lamina.workspace.root import Root
 
 NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
 PDF_SUFFIX = ".pdf"
-MAX_BYTES = 20 * MEBIBYTE
 
 
 def kind_of_file(path: str) -> ItemKind:
@@ -31,10 +30,10 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
     """The file at `path`; a `hidden` one if a person named it.
 
     Raises:
-        Refused: it is not there, may not be opened, or cannot be read.
+        PathRefused: it is not there, may not be opened, or cannot be read.
     """
     kind = kind_of_file(path)
-    data, status = root.read(path, MAX_BYTES, hidden=hidden)
+    data, status = root.read(path, hidden=hidden)
     match kind:
         case "image":
             return _read_picture(root, path, data, status)
@@ -45,34 +44,34 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
 
 
 def _read_picture(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
-    picture, data = picture_of(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
+    fitted = fit_picture(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
     item = Item(
         id=item_id("image", path),
         content="",
-        pictures=(picture,),
+        pictures=(fitted.picture,),
         ctime=format_time(status.st_ctime),
         mtime=format_time(status.st_mtime),
         workspace=root.id,
     )
-    return LoadedItem(item=item, blobs=(data,))
+    return LoadedItem(item=item, blobs=(fitted.data,))
 
 
 def _read_pdf(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
     from lamina.workspace.pdf import read_pdf
 
     try:
-        found = read_pdf(data)
+        pdf = read_pdf(data)
     except PathRefused as refusal:
         raise PathRefused(refusal.reason, f"{path}: {refusal.detail}") from None
     item = Item(
         id=item_id("pdf", path),
-        title=found.title,
-        content=found.text,
+        title=pdf.title,
+        content=pdf.text,
         ctime=format_time(status.st_ctime),
         mtime=format_time(status.st_mtime),
         workspace=root.id,
     )
-    return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in found.warnings))
+    return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in pdf.warnings))
 
 
 def _read_text(

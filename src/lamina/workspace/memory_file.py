@@ -45,7 +45,7 @@ class MemoryFile:
         """
         return (await self._bytes()).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
-    async def remembered(self) -> tuple[MemoryLine, ...]:
+    async def lines(self) -> tuple[MemoryLine, ...]:
         """What is remembered, line by line."""
         lines = [line for line in (await self.read()).split("\n") if line.strip()]
         return tuple(MemoryLine(number, _bare(line)) for number, line in enumerate(lines, 1))
@@ -59,7 +59,7 @@ class MemoryFile:
         line = _bare(" ".join(mend_text(text).split()))
         if not line:
             raise UsageError("there is nothing to remember: say what")
-        if any(each.text == line for each in await self.remembered()):
+        if any(memory.text == line for memory in await self.lines()):
             return False
         before = await self._bytes()
         end = "\r\n" if "\r\n" in before else "\n"
@@ -76,11 +76,11 @@ class MemoryFile:
         lines = (await self._bytes()).split("\n")
         places = [place for place, line in enumerate(lines) if line.strip()]
         if not 1 <= number <= len(places):
-            held = f"it holds {len(places)}" if places else "nothing is remembered"
-            raise UsageError(f"there is no line {number} in {self.name}: {held}")
-        gone = lines.pop(places[number - 1])
+            state = f"it holds {len(places)}" if places else "nothing is remembered"
+            raise UsageError(f"there is no line {number} in {self.name}: {state}")
+        line_out = lines.pop(places[number - 1])
         await self._write("\n".join(lines))
-        return _bare(gone)
+        return _bare(line_out)
 
     async def _bytes(self) -> str:
         """The file as it is, line ends and all."""

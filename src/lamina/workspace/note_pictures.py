@@ -19,27 +19,12 @@ from lamina.text import PictureRef, find_pictures
 from lamina.values.item import Picture
 from lamina.values.web import FetchedResource, UnfetchedResource
 from lamina.workspace.fitted_picture import (
-    MAX_PICTURE_BYTES,
     MAX_SOURCE_BYTES,
     PICTURE_TYPES,
     FittedPicture,
     fit_picture,
-    picture_size,
 )
 from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
-
-__all__ = [
-    "MAX_PICTURE_BYTES",
-    "MAX_PICTURES",
-    "MEBIBYTE",
-    "PICTURE_TYPES",
-    "NotePictures",
-    "PathRefused",
-    "gather_pictures",
-    "picture_of",
-    "picture_size",
-    "say_too_large",
-]
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20
@@ -48,7 +33,7 @@ MAX_TRIED = 100
 _FETCHED_AT_ONCE = 4
 _SHOWN = 60
 
-# Reads a path of the workspace up to a size; raises Refused.
+# Reads a path of the workspace up to a size; raises `PathRefused`.
 ReadPicture = Callable[[PurePosixPath, int], bytes]
 # The one path of the workspace that ends in this name; None if there is none, or several.
 FindPicture = Callable[[str], str | None]
@@ -60,17 +45,6 @@ class NotePictures(Struct, frozen=True, kw_only=True):
     pictures: tuple[Picture, ...] = ()
     blobs: tuple[bytes, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-def picture_of(data: bytes, media_type: str = "") -> tuple[Picture, bytes]:
-    """A picture by its bytes, in a form that providers take: these bytes, or others made of them.
-    What its name promised (`media_type`) is only told where the bytes are something else.
-
-    Raises:
-        Refused: it is no picture, or one that cannot be converted.
-    """
-    fitted = fit_picture(data, media_type)
-    return fitted.picture, fitted.data
 
 
 async def gather_pictures(
@@ -85,10 +59,12 @@ async def gather_pictures(
     references = find_pictures(content)
     if not references:
         return NotePictures()
-    fetched = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
+    resources = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
 
     def collect() -> NotePictures:
-        return _collect(note, references, _Loader(note=note, read=read, find=find, fetched=fetched))
+        return _collect(
+            note, references, _Loader(note=note, read=read, find=find, resources=resources)
+        )
 
     return await anyio.to_thread.run_sync(collect)
 
@@ -98,43 +74,43 @@ async def _fetch_all(
 ) -> dict[str, FetchedResource | UnfetchedResource]:
     """What the first URLs of a note give, a few at a time."""
     urls = [reference.target for reference in references if reference.kind == "url"][:MAX_PICTURES]
-    fetched: dict[str, FetchedResource | UnfetchedResource] = {}
+    resources: dict[str, FetchedResource | UnfetchedResource] = {}
     limiter = anyio.CapacityLimiter(_FETCHED_AT_ONCE)
 
     async def fetch_one(url: str) -> None:
         async with limiter:
             address = f"https:{url}" if url.startswith("//") else url
-            fetched[url] = await fetch(address, MAX_SOURCE_BYTES)
+            resources[url] = await fetch(address, MAX_SOURCE_BYTES)
 
     async with anyio.create_task_group() as tasks:
         for url in urls:
             tasks.start_soon(fetch_one, url)
-    return fetched
+    return resources
 
 
 def _collect(
     note: PurePosixPath, references: tuple[PictureRef, ...], loader: "_Loader"
 ) -> NotePictures:
-    found: dict[str, FittedPicture] = {}
+    by_digest: dict[str, FittedPicture] = {}
     warnings = []
     for reference in references[:MAX_TRIED]:
         # What follows an address may be a key to it.
         target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
-        shown = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
+        label = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
         try:
-            fitted = loader.load(reference, found)
+            picture = loader.load(reference, by_digest)
         except PathRefused as refusal:
-            warnings.append(f"{note}: picture {shown!r} is left out: {refusal.detail}")
+            warnings.append(f"{note}: picture {label!r} is left out: {refusal.detail}")
         else:
-            if fitted.note and fitted.picture.digest not in found:
-                warnings.append(f"{note}: picture {shown!r} is {fitted.note}")
-            found.setdefault(fitted.picture.digest, fitted)
+            if picture.note and picture.picture.digest not in by_digest:
+                warnings.append(f"{note}: picture {label!r} is {picture.note}")
+            by_digest.setdefault(picture.picture.digest, picture)
     if len(references) > MAX_TRIED:
         more = len(references) - MAX_TRIED
         warnings.append(f"{note}: {more:,} more pictures are left out; {MAX_TRIED} were looked at")
     return NotePictures(
-        pictures=tuple(picture.picture for picture in found.values()),
-        blobs=tuple(picture.data for picture in found.values()),
+        pictures=tuple(fitted.picture for fitted in by_digest.values()),
+        blobs=tuple(fitted.data for fitted in by_digest.values()),
         warnings=tuple(warnings),
     )
 
@@ -145,25 +121,25 @@ class _Loader(Struct, frozen=True, kw_only=True):
     note: PurePosixPath
     read: ReadPicture
     find: FindPicture | None
-    fetched: Mapping[str, FetchedResource | UnfetchedResource]
+    resources: Mapping[str, FetchedResource | UnfetchedResource]
 
-    def load(self, reference: PictureRef, found: Mapping[str, FittedPicture]) -> FittedPicture:
+    def load(self, reference: PictureRef, by_digest: Mapping[str, FittedPicture]) -> FittedPicture:
         """A picture in the form in which it is sent, if it may join those that were found.
 
         Raises:
-            Refused: it cannot be had, or there are enough.
+            PathRefused: it cannot be had, or there are enough.
         """
-        if len(found) == MAX_PICTURES:
+        if len(by_digest) == MAX_PICTURES:
             raise PathRefused("refused", f"a note may bring {MAX_PICTURES} pictures")
         data = self._bytes(reference)
         if not data:
             raise PathRefused("unreadable", "it is empty")
-        fitted = fit_picture(data)
-        total = len(fitted.data) + sum(len(picture.data) for picture in found.values())
-        if fitted.picture.digest not in found and total > MAX_TOTAL_BYTES:
+        new = fit_picture(data)
+        total = len(new.data) + sum(len(picture.data) for picture in by_digest.values())
+        if new.picture.digest not in by_digest and total > MAX_TOTAL_BYTES:
             limit = MAX_TOTAL_BYTES // MEBIBYTE
             raise PathRefused("refused", f"the pictures of a note may have {limit} MB in all")
-        return fitted
+        return new
 
     def _bytes(self, reference: PictureRef) -> bytes:
         match reference.kind:
@@ -172,15 +148,15 @@ class _Loader(Struct, frozen=True, kw_only=True):
             case "data":
                 return _decode_data(reference.target)
             case "url":
-                return self._fetched(reference.target)
+                return self._find_resource(reference.target)
 
-    def _fetched(self, url: str) -> bytes:
-        match self.fetched.get(url):
+    def _find_resource(self, url: str) -> bytes:
+        match self.resources.get(url):
             case FetchedResource(data=data):
                 return data
             case UnfetchedResource(reason=reason, detail=detail):
                 raise PathRefused(reason, detail)
-            case _ if self.fetched:
+            case _ if self.resources:
                 raise PathRefused("refused", f"{MAX_PICTURES} pictures are fetched for a note")
             case _:
                 hint = "unless the setting `web` allows it"
@@ -203,10 +179,10 @@ class _Loader(Struct, frozen=True, kw_only=True):
                     raise
                 missing = refusal
         # A name with a folder says where it is meant to be; another one would be another picture.
-        found = self.find(target) if self.find and "/" not in target else None
-        if found is None:
+        path = self.find(target) if self.find and "/" not in target else None
+        if path is None:
             raise missing
-        return self.read(PurePosixPath(found), MAX_SOURCE_BYTES)
+        return self.read(PurePosixPath(path), MAX_SOURCE_BYTES)
 
 
 def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
@@ -233,9 +209,9 @@ def _decode_data(uri: str) -> bytes:
         raise PathRefused("unreadable", f"not one of {kinds}")
     data = unquote_to_bytes(body)
     if "base64" in parameters:
-        packed = b"".join(data.split()).rstrip(b"=")
+        digits = b"".join(data.split()).rstrip(b"=")
         try:
-            data = base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
+            data = base64.b64decode(digits + b"=" * (-len(digits) % 4), validate=True)
         except binascii.Error as error:
             raise PathRefused("unreadable", f"its base64 is broken: {error}") from None
     if len(data) > MAX_SOURCE_BYTES:

@@ -53,14 +53,14 @@ def clean_path(reference: str) -> PurePosixPath:
     """A reference as a path inside the workspace.
 
     Raises:
-        Refused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
+        PathRefused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
             character, or empty.
     """
     if not is_sayable(reference) or "\0" in reference:
         raise PathRefused("refused", f"{reference!r} is not a workspace path")
     if len(reference) > LONGEST_PATH:
-        shown = f"{reference[:60]}…"
-        raise PathRefused("refused", f"{shown!r} is longer than a workspace path may be")
+        beginning = f"{reference[:60]}…"
+        raise PathRefused("refused", f"{beginning!r} is longer than a workspace path may be")
     path = PurePosixPath(reference)
     parts = path.parts
     if len(parts) > MOST_PARTS:
@@ -81,7 +81,7 @@ def is_sayable(name: str) -> bool:
     and a separator elsewhere."""
     if name.isascii():
         return "\\" not in name
-    return "\\" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
+    return "\\" not in name and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:

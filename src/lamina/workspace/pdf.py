@@ -42,7 +42,7 @@ class PdfText(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class _Ended(Struct, frozen=True, kw_only=True):
+class _ChildOutput(Struct, frozen=True, kw_only=True):
     """How the other process ended, and what it said until then."""
 
     lines: tuple[dict[str, Any], ...]
@@ -60,25 +60,26 @@ def read_pdf(
     """The text of the PDF in `data`. Blocks: call it in a thread.
 
     Raises:
-        Refused: it is locked or damaged, has no text, or there is nothing to read it with.
+        PathRefused: it is locked or damaged, has no text, or there is nothing to read it with.
     """
-    ended = _run(data, most_pages, most_characters, most_seconds)
-    first = ended.lines[0] if ended.lines else {}
+    output = _run(data, most_pages, most_characters, most_seconds)
+    first = output.lines[0] if output.lines else {}
     if "pages" not in first:
-        raise PathRefused("unreadable", _why_not(first, ended, most_seconds))
-    read = [line for line in ended.lines if "page" in line]
-    texts = {line["page"]: _clean(line["text"]) for line in read}
+        raise PathRefused("unreadable", _explain_refusal(first, output, most_seconds))
+    pages = [line for line in output.lines if "page" in line]
+    texts = {line["page"]: _clean(line["text"]) for line in pages}
     if not any(text.strip() for text in texts.values()):
-        raise PathRefused("unreadable", _no_text(first["pages"], len(texts), ended, most_seconds))
+        detail = _say_no_text(first["pages"], len(texts), output, most_seconds)
+        raise PathRefused("unreadable", detail)
     return PdfText(
         title=" ".join(_clean(first["title"] or "").split())[:_MOST_TITLE],
         text="\n\n".join(f"--- page {number} ---\n{text}" for number, text in texts.items()),
         pages=first["pages"],
-        warnings=tuple(_warnings(ended, first["pages"], most_pages, most_characters, most_seconds)),
+        warnings=tuple(_warn(output, first["pages"], most_pages, most_characters, most_seconds)),
     )
 
 
-def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float) -> _Ended:
+def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float) -> _ChildOutput:
     spec = importlib.util.find_spec("pypdfium2")
     if spec is None or not spec.origin:
         hint = "pip install 'lamina[workspace]'"
@@ -89,15 +90,15 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
     command = [sys.executable, "-I", "-S", str(_CHILD), place, *map(str, limits)]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, input=data, capture_output=True, timeout=most_seconds, env=environment
         )
     except subprocess.TimeoutExpired as error:
-        return _Ended(lines=_lines(error.output or b""), timed_out=True)
+        return _ChildOutput(lines=_lines(error.output or b""), timed_out=True)
     except OSError as error:
         problem = f"no process to read it in could be started: {error.strerror}"
         raise PathRefused("unreadable", problem) from None
-    return _Ended(lines=_lines(done.stdout), crashed=done.returncode != 0)
+    return _ChildOutput(lines=_lines(process.stdout), crashed=process.returncode != 0)
 
 
 def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
@@ -112,42 +113,42 @@ def _clean(text: str) -> str:
     return "\n".join(f"\\{line}" if _LIKE_OURS.match(fold_text(line)) else line for line in lines)
 
 
-def _why_not(first: dict[str, Any], ended: _Ended, most_seconds: float) -> str:
+def _explain_refusal(first: dict[str, Any], output: _ChildOutput, most_seconds: float) -> str:
     if first.get("failed") == "locked":
         return "it is encrypted and asks for a password; attach a copy without one"
-    if ended.timed_out:
+    if output.timed_out:
         return f"it could not be read within {most_seconds:g} seconds"
-    if ended.crashed:
+    if output.crashed:
         return "it is damaged, or made to do harm: its reader crashed"
     return "it is damaged, or no PDF"
 
 
-def _no_text(pages: int, read: int, ended: _Ended, most_seconds: float) -> str:
-    if ended.timed_out:
+def _say_no_text(pages: int, count: int, output: _ChildOutput, most_seconds: float) -> str:
+    if output.timed_out:
         return f"it could not be read within {most_seconds:g} seconds"
-    if ended.crashed or not read:
+    if output.crashed or not count:
         return "it is damaged: none of its pages could be read"
     several = f"none of its {pages:,} pages has" if pages > 1 else "its page has no"
     return f"{several} text; it seems to be scanned"
 
 
-def _warnings(
-    ended: _Ended, pages: int, most_pages: int, most_characters: int, most_seconds: float
+def _warn(
+    output: _ChildOutput, pages: int, most_pages: int, most_characters: int, most_seconds: float
 ) -> list[str]:
-    read = [line for line in ended.lines if "page" in line]
-    last = read[-1]["page"]
+    lines = [line for line in output.lines if "page" in line]
+    last = lines[-1]["page"]
     warnings = []
-    damaged = [line["damaged"] for line in ended.lines if "damaged" in line]
-    if damaged:
-        shown = ", ".join(map(str, damaged[:5])) + (", ..." if len(damaged) > 5 else "")
-        warnings.append(f"pages that are damaged are left out: {shown}")
-    empty = sum(not line["text"].strip() for line in read)
+    numbers = [line["damaged"] for line in output.lines if "damaged" in line]
+    if numbers:
+        listing = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+        warnings.append(f"pages that are damaged are left out: {listing}")
+    empty = sum(not line["text"].strip() for line in lines)
     if empty:
         warnings.append(f"{empty:,} of {pages:,} pages have no text; they may be scanned")
-    if ended.timed_out or ended.crashed:
-        how = f"time ran out after {most_seconds:g} seconds" if ended.timed_out else "it crashed"
+    if output.timed_out or output.crashed:
+        how = f"time ran out after {most_seconds:g} seconds" if output.timed_out else "it crashed"
         warnings.append(f"read up to page {last:,} of {pages:,}: {how}")
-    elif any(line["cut"] for line in read) or (last < min(pages, most_pages) and not damaged):
+    elif any(line["cut"] for line in lines) or (last < min(pages, most_pages) and not numbers):
         warnings.append(f"read up to page {last:,} of {pages:,}: {most_characters:,} characters")
     elif pages > most_pages:
         warnings.append(f"only the first {most_pages:,} of {pages:,} pages are read")

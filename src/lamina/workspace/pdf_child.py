@@ -26,7 +26,7 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
         _say({"failed": "locked" if is_locked else "damaged"})
         return
     _say({"pages": count, "title": document.get_metadata_value("Title")})
-    left = most_characters
+    room = most_characters
     for index in range(min(count, most_pages)):
         try:
             page = document[index]
@@ -34,10 +34,10 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
         except pypdfium2.PdfiumError:
             _say({"damaged": index + 1})
             continue
-        _say({"page": index + 1, "text": text[:left], "cut": len(text) > left})
-        left -= len(text)
+        _say({"page": index + 1, "text": text[:room], "cut": len(text) > room})
+        room -= len(text)
         page.close()
-        if left <= 0:
+        if room <= 0:
             break
 
 

@@ -61,7 +61,7 @@ async def _show() -> str:
     from lamina.wiring.workspaces import memory_file
 
     file = memory_file()
-    held = await file.remembered()
+    held = await file.lines()
     if not held:
         return f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}\n"
     lines = [f"{line.number:>3}  {visible(line.text)}" for line in held]

@@ -2,34 +2,21 @@
 
     TABLE status, due AS "Due" FROM #project AND "work" WHERE status != "done" SORT due LIMIT 20
 
-docs/queries.md says all of it. Law: pure. The same query over the same notes is the same text, so
-that what was sent of it stays as it was until a note changes.
+docs/queries.md describes all of it. Law: pure. The same query over the same notes is the same text,
+so that what was sent of it stays as it was until a note changes.
 """
 
 import hashlib
 from collections.abc import Sequence
 
-from lamina.notes.query.evaluator import QueryResult, run_query
+from lamina.notes.query.evaluator import run_query
 from lamina.notes.query.parser import parse_query
 from lamina.notes.query.renderer import render_result
-from lamina.notes.query.syntax import ParsedQuery, spell_query
 from lamina.values.note import Note
-
-__all__ = (
-    "ParsedQuery",
-    "QueryCache",
-    "QueryResult",
-    "digest_notes",
-    "parse_query",
-    "render_query",
-    "render_result",
-    "run_query",
-    "spell_query",
-)
 
 
 def render_query(text: str, notes: Sequence[Note], at: str) -> str:
-    """What the query in the note `at` comes to, as Markdown.
+    """The result of the query in the note `at`, as Markdown.
 
     Raises:
         QueryError: it is not understood; with line and column.
@@ -50,36 +37,36 @@ class QueryCache:
     """Results of queries, as long as no note changes.
 
     A result is kept by the query's text, the path of the note it stands in and the notes'
-    fingerprint: any note can move a result, not just the one that holds the query. Notes that are
+    digest: any note can move a result, not just the one that holds the query. Notes that are
     the same tuple as last time are not looked at again. What was used longest ago goes first.
     Not for several threads at once."""
 
     def __init__(self, most_characters: int = 4_000_000) -> None:
         self._most = most_characters
-        self._held = 0
+        self._size = 0
         self._texts: dict[tuple[str, str, bytes], str] = {}
         self._notes: tuple[Note, ...] = ()
-        self._fingerprint = digest_notes(())
+        self._digest = digest_notes(())
 
     def text(self, query: str, notes: tuple[Note, ...], at: str) -> str:
-        """As `query_text`, but made once.
+        """As `render_query`, but made once.
 
         Raises:
             QueryError: it is not understood; with line and column.
         """
         if notes is not self._notes:
-            self._notes, self._fingerprint = notes, digest_notes(notes)
-        key = (query, at, self._fingerprint)
+            self._notes, self._digest = notes, digest_notes(notes)
+        key = (query, at, self._digest)
         text = self._texts.pop(key, None)
         if text is None:
             text = render_query(query, notes, at)
-            self._held += _size(key, text)
+            self._size += _count_characters(key, text)
         self._texts[key] = text
-        while self._held > self._most and self._texts:
+        while self._size > self._most and self._texts:
             oldest = next(iter(self._texts))
-            self._held -= _size(oldest, self._texts.pop(oldest))
+            self._size -= _count_characters(oldest, self._texts.pop(oldest))
         return text
 
 
-def _size(key: tuple[str, str, bytes], text: str) -> int:
+def _count_characters(key: tuple[str, str, bytes], text: str) -> int:
     return len(key[0]) + len(key[1]) + len(text)

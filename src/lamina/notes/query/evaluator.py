@@ -8,11 +8,10 @@ asked note by note, so the time is that of the notes.
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from operator import ge, gt, le, lt
-from typing import Any, Literal, assert_never
-
-from msgspec import Struct
+from typing import Any, assert_never
 
 from lamina.notes.names import NOTE_SUFFIX, NoteNames, is_in_folder, split_link, tag_matches
+from lamina.notes.query.result import QueryGroup, QueryResult, QueryRow
 from lamina.notes.query.syntax import (
     Comparison,
     Conjunction,
@@ -55,98 +54,73 @@ _Ask = Callable[[Note], Any]
 _Test = Callable[[Note], bool]
 
 
-class QueryRow(Struct, frozen=True):
-    """A note that the query means, and what is shown of it, column by column."""
-
-    path: str
-    cells: tuple[Any, ...]
-
-
-class QueryGroup(Struct, frozen=True, kw_only=True):
-    """Notes that have one value in common. `size` counts those that are not shown, too."""
-
-    key: Any = None
-    size: int
-    rows: tuple[QueryRow, ...]
-
-
-class QueryResult(Struct, frozen=True, kw_only=True):
-    """What a query came to. `heads` are the columns' names, without that of the group; without
-    GROUP BY all is one group. `fits` counts all notes that the query means."""
-
-    shape: Literal["list", "table"]
-    with_id: bool
-    heads: tuple[str, ...]
-    group_head: str | None = None
-    groups: tuple[QueryGroup, ...] = ()
-    fits: int = 0
-    warnings: tuple[str, ...] = ()
-
-
-def run_query(parsed: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryResult:
+def run_query(query: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryResult:
     """What the query means, if it stands in the note `at`."""
-    holding = _Holding(notes, at)
-    found: Iterable[Note] = sorted(notes, key=lambda note: note.path)
-    if parsed.source is not None:
-        found = filter(holding.source(parsed.source), found)
-    if parsed.where is not None:
-        asked = holding.ask(parsed.where)
-        found = (note for note in found if is_truthy(asked(note)))
-    ordered = list(found)
-    for sort_key in reversed(parsed.sort):
-        ordered = _sort(ordered, sort_key, holding)
-    grouped = _group(ordered, parsed, holding)
-    columns = tuple(holding.ask(column.shown) for column in parsed.columns)
+    context = _QueryContext(notes, at)
+    matches: Iterable[Note] = sorted(notes, key=lambda note: note.path)
+    if query.source is not None:
+        matches = filter(context.source(query.source), matches)
+    if query.where is not None:
+        condition = context.ask(query.where)
+        matches = (note for note in matches if is_truthy(condition(note)))
+    ordered_notes = list(matches)
+    for sort_key in reversed(query.sort):
+        ordered_notes = _sort(ordered_notes, sort_key, context)
+    groups = _group(ordered_notes, query, context)
+    columns = tuple(context.ask(column.shown) for column in query.columns)
     return QueryResult(
-        shape=parsed.shape,
-        with_id=parsed.with_id,
-        heads=tuple(column.head for column in parsed.columns),
-        group_head=None if parsed.group is None else parsed.group.head,
-        groups=_fill(grouped, columns, MOST_SHOWN if parsed.limit is None else parsed.limit),
-        fits=len(ordered),
-        warnings=tuple(dict.fromkeys(holding.warnings)),
+        shape=query.shape,
+        with_id=query.with_id,
+        heads=tuple(column.head for column in query.columns),
+        group_head=None if query.group is None else query.group.head,
+        groups=_fill(groups, columns, MOST_SHOWN if query.limit is None else query.limit),
+        fits=len(ordered_notes),
+        warnings=tuple(dict.fromkeys(context.warnings)),
     )
 
 
-def _sort(notes: list[Note], sort_key: SortKey, holding: "_Holding") -> list[Note]:
+def _sort(notes: list[Note], sort_key: SortKey, context: "_QueryContext") -> list[Note]:
     """Ordered by one key, else as they were; null comes last in both directions."""
-    keyed_by = holding.key(sort_key.by)
-    keyed = [(keyed_by(note), note) for note in notes]
-    some = [pair for pair in keyed if pair[0] != NULL_KEY]
+    key_of_note = context.key(sort_key.by)
+    pairs = [(key_of_note(note), note) for note in notes]
+    some = [pair for pair in pairs if pair[0] != NULL_KEY]
     # A reversed sort keeps equal ones in their order, too.
     some.sort(key=lambda pair: pair[0], reverse=sort_key.descending)
-    return [note for _, note in some] + [note for key, note in keyed if key == NULL_KEY]
+    return [note for _, note in some] + [note for key, note in pairs if key == NULL_KEY]
 
 
 def _group(
-    notes: list[Note], parsed: ParsedQuery, holding: "_Holding"
+    notes: list[Note], query: ParsedQuery, context: "_QueryContext"
 ) -> list[tuple[Any, list[Note]]]:
     """Notes by what they have in common, with the value as the first of them spells it."""
-    if parsed.group is None:
+    if query.group is None:
         return [(None, notes)]
-    asked = holding.ask(parsed.group.shown)
+    ask = context.ask(query.group.shown)
     groups: dict[ValueKey, tuple[Any, list[Note]]] = {}
     for note in notes:
-        value = asked(note)
+        value = ask(note)
         groups.setdefault(key_of(value), (value, []))[1].append(note)
     return [groups[key] for key in sorted(groups, key=lambda key: (key == NULL_KEY, key))]
 
 
 def _fill(
-    grouped: list[tuple[Any, list[Note]]], columns: tuple[_Ask, ...], most: int
+    note_groups: list[tuple[Any, list[Note]]], columns: tuple[_Ask, ...], most: int
 ) -> tuple[QueryGroup, ...]:
     groups = []
-    for key, notes in grouped:
-        shown = notes[: max(most, 0)]
-        most -= len(shown)
-        if shown:
-            rows = tuple(QueryRow(note.path, tuple(ask(note) for ask in columns)) for note in shown)
+    for key, notes in note_groups:
+        shown_notes = notes[: max(most, 0)]
+        most -= len(shown_notes)
+        if shown_notes:
+            rows = tuple(
+                QueryRow(note.path, tuple(ask(note) for ask in columns)) for note in shown_notes
+            )
             groups.append(QueryGroup(key=key, size=len(notes), rows=rows))
     return tuple(groups)
 
 
-class _Holding:
-    """Where a query stands and what it is asked of; makes its parts into functions of a note."""
+class _QueryContext:
+    """The note a query stands in and the notes it is about; turns its parts into functions of a
+    note."""
 
     def __init__(self, notes: Sequence[Note], at: str) -> None:
         self._notes = notes
@@ -158,7 +132,7 @@ class _Holding:
         return next((note for note in self._notes if note.path == self._at), None)
 
     @cached_property
-    def _shelf(self) -> NoteNames:
+    def _names(self) -> NoteNames:
         aliases = {note.path: note.aliases for note in self._notes if note.aliases}
         return NoteNames((note.path for note in self._notes), aliases)
 
@@ -189,17 +163,19 @@ class _Holding:
 
     def _links_to(self, name: str) -> _Test:
         """By the note that a link means. A name that means none is looked for as it is spelled."""
-        resolved = self._shelf.resolve(name, beside=self._at) if name.strip() else None
-        path = self._at if resolved is None else resolved.path
+        resolution = self._names.resolve(name, beside=self._at) if name.strip() else None
+        path = self._at if resolution is None else resolution.path
         if path is None:
-            if resolved is not None and resolved.how == "ambiguous":
-                listed = ", ".join(resolved.matches[:5]) + (", …" * (len(resolved.matches) > 5))
-                self.warnings.append(
-                    f"[[{name}]] may mean any of {listed}; links spelled like it were taken"
+            if resolution is not None and resolution.how == "ambiguous":
+                listing = ", ".join(resolution.matches[:5]) + (
+                    ", …" * (len(resolution.matches) > 5)
                 )
-            spelled = _stems(name)
+                self.warnings.append(
+                    f"[[{name}]] may mean any of {listing}; links spelled like it were taken"
+                )
+            stems = _stems(name)
             return lambda note: any(
-                not spelled.isdisjoint(_stems(link)) for link in _links_near(note, spelled)
+                not stems.isdisjoint(_stems(link)) for link in _links_near(note, stems)
             )
         target = next((note for note in self._notes if note.path == path), None)
         # Only a link that holds the note's name or an alias of it can mean it; all others need no
@@ -209,7 +185,7 @@ class _Holding:
             *(fold_case(alias.strip()) for alias in (target.aliases if target else ())),
         }
         return lambda note: any(
-            self._shelf.resolve(link, beside=note.path).path == path
+            self._names.resolve(link, beside=note.path).path == path
             for link in _links_near(note, names)
         )
 
@@ -232,8 +208,8 @@ class _Holding:
             case Comparison():
                 return self._ask_comparison(expression)
             case Negation(part):
-                negated = self.ask(part)
-                return lambda note: not is_truthy(negated(note))
+                ask_part = self.ask(part)
+                return lambda note: not is_truthy(ask_part(note))
             case Conjunction(parts):
                 asks = tuple(map(self.ask, parts))
                 return lambda note: all(is_truthy(ask(note)) for ask in asks)
@@ -248,8 +224,8 @@ class _Holding:
         if isinstance(expression, Value):
             always = key_of(expression.value)
             return lambda _: always
-        asked = self.ask(expression)
-        return lambda note: key_of(asked(note))
+        ask = self.ask(expression)
+        return lambda note: key_of(ask(note))
 
     def _ask_field(self, field: Property | FileProperty) -> _Ask:
         ask = (
@@ -260,22 +236,22 @@ class _Holding:
         always = None if self._this is None else ask(self._this)
         return lambda _: always
 
-    def _ask_comparison(self, compared: Comparison) -> _Ask:
-        left, right = self.key(compared.left), self.key(compared.right)
-        match compared.operator:
+    def _ask_comparison(self, comparison: Comparison) -> _Ask:
+        left, right = self.key(comparison.left), self.key(comparison.right)
+        match comparison.operator:
             case "=":
                 return lambda note: left(note) == right(note)
             case "!=":
                 return lambda note: left(note) != right(note)
             case "in":
-                member, whole = self.ask(compared.left), self.ask(compared.right)
+                member, whole = self.ask(comparison.left), self.ask(comparison.right)
                 return lambda note: _contains(whole(note), member(note))
             case operator:
                 order = {"<": lt, "<=": le, ">": gt, ">=": ge}[operator]
 
         def compare(note: Note) -> bool:
-            one, other = left(note), right(note)
-            return same_kind(one, other) and order(one, other)
+            first, second = left(note), right(note)
+            return same_kind(first, second) and order(first, second)
 
         return compare
 
@@ -309,8 +285,8 @@ def _follow(value: Any, steps: tuple[tuple[str, str], ...]) -> Any:
             value = find_property(value, name, folded)
         elif isinstance(value, list | tuple):
             objects = (member for member in value if isinstance(member, dict))
-            found = (find_property(member, name, folded) for member in objects)
-            value = tuple(each for each in found if each is not None)
+            values = (find_property(member, name, folded) for member in objects)
+            value = tuple(inner for inner in values if inner is not None)
         else:
             return None
     return value
@@ -327,8 +303,8 @@ def _links_near(note: Note, names: set[str]) -> Iterable[str]:
 def _stems(link: str) -> set[str]:
     """The last part of a link's target, with `#` as part of the name and without."""
     return {
-        fold_case(spelled).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
-        for spelled in (link, split_link(link).name)
+        fold_case(spelling).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
+        for spelling in (link, split_link(link).name)
     }
 
 
@@ -340,8 +316,8 @@ def _contains(whole: Any, part: Any) -> bool:
         case str():
             return isinstance(part, str) and normalize_text(part) in normalize_text(whole)
         case list() | tuple() | dict():
-            wanted = key_of(part)
-            return any(key_of(member) == wanted for member in whole)
+            key = key_of(part)
+            return any(key_of(member) == key for member in whole)
     return False
 
 
@@ -355,7 +331,7 @@ def _fold_texts(value: Any, change: Callable[[str], str]) -> Any:
         case str():
             return change(value)
         case list() | tuple() | dict():
-            return tuple(change(each) if isinstance(each, str) else each for each in value)
+            return tuple(change(member) if isinstance(member, str) else member for member in value)
     return value
 
 

@@ -1,4 +1,4 @@
-"""What a query came to as Markdown: a list or a table.
+"""The result of a query as Markdown: a list or a table.
 
 Laws: the same result is the same text. A value stays in its cell, whatever it holds: on one line,
 its bars escaped, cut where it is very long. What is cut or not shown is said.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from lamina.notes.query.evaluator import QueryResult
+from lamina.notes.query.result import QueryResult
 from lamina.notes.query.value_order import MOST_DEEP
 
 # Characters of a cell; what is longer is cut.
@@ -24,15 +24,15 @@ _BAR = re.compile(r"(?<!\\)(\\*+)\|")
 
 def render_result(result: QueryResult) -> str:
     """The result as a Markdown list or table, with a line for what is not shown."""
-    said = [f"({_one_line(warning)})" for warning in result.warnings]
-    shown = sum(len(group.rows) for group in result.groups)
+    remarks = [f"({_one_line(warning)})" for warning in result.warnings]
+    count = sum(len(group.rows) for group in result.groups)
     if result.fits == 0:
-        return "\n\n".join([NONE_FIT, *said])
-    if left := result.fits - shown:
-        notes = "note fits" if left == 1 else "notes fit"
-        said.insert(0, f"({left:,} more {notes} this query; LIMIT says how many are shown.)")
+        return "\n\n".join([NONE_FIT, *remarks])
+    if rest := result.fits - count:
+        notes = "note fits" if rest == 1 else "notes fit"
+        remarks.insert(0, f"({rest:,} more {notes} this query; LIMIT says how many are shown.)")
     lines = _table(result) if result.shape == "table" else _list(result)
-    return "\n\n".join(["\n".join(lines), *said])
+    return "\n\n".join(["\n".join(lines), *remarks])
 
 
 def _table(result: QueryResult) -> Iterator[str]:
@@ -58,9 +58,9 @@ def _list(result: QueryResult) -> Iterator[str]:
         if result.group_head is not None:
             yield f"- {show_value(group.key) or _NO_KEY} ({group.size:,})"
         for row in group.rows:
-            shown = [show_value(row.path)] * result.with_id
-            shown += filter(None, map(show_value, row.cells))
-            yield f"{indent}- {': '.join(shown) or _NO_KEY}"
+            parts = [show_value(row.path)] * result.with_id
+            parts += filter(None, map(show_value, row.cells))
+            yield f"{indent}- {': '.join(parts) or _NO_KEY}"
 
 
 def _escape_bars(cell: str) -> str:
@@ -99,9 +99,9 @@ def _show(value: Any, deep: int) -> str:
         case float():
             return "" if value != value else repr(value)
         case list() | tuple() if deep < MOST_DEEP:
-            return _show_several((_show(each, deep + 1) for each in value), len(value), "[]", deep)
+            return _show_several((_show(part, deep + 1) for part in value), len(value), "[]", deep)
         case dict() if deep < MOST_DEEP:
-            pairs = (f"{name}: {_show(each, deep + 1)}" for name, each in value.items())
+            pairs = (f"{name}: {_show(member, deep + 1)}" for name, member in value.items())
             return _show_several(pairs, len(value), "{}", deep)
     return "…"
 
@@ -113,15 +113,15 @@ def _show_integer(value: int) -> str:
 
 def _show_several(parts: Iterable[str], size: int, brackets: str, deep: int) -> str:
     """Parts with commas between them, as many as a cell takes; in brackets if inside another."""
-    shown: list[str] = []
+    texts: list[str] = []
     # Room for how many more there are, so that this is not cut off itself.
     room = MOST_IN_CELL - 40
     for part in parts:
-        shown.append(part if len(part) <= room else part[: max(room, 0)] + "…")
+        texts.append(part if len(part) <= room else part[: max(room, 0)] + "…")
         room -= len(part) + 2
         if room <= 0:
             break
-    listed = ", ".join(shown)
-    if size > len(shown):
-        listed += f" and {size - len(shown):,} more"
-    return f"{brackets[0]}{listed}{brackets[1]}" if deep else listed
+    listing = ", ".join(texts)
+    if size > len(texts):
+        listing += f" and {size - len(texts):,} more"
+    return f"{brackets[0]}{listing}{brackets[1]}" if deep else listing

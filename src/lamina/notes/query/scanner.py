@@ -60,13 +60,13 @@ class Token(Struct, frozen=True):
     """A word of a query. `value` is what it says: a text without quotes, a word in lower case."""
 
     kind: TokenKind
-    spelled: str
+    spelling: str
     value: str
     start: int
 
     @property
     def end(self) -> int:
-        return self.start + len(self.spelled)
+        return self.start + len(self.spelling)
 
 
 def is_word(text: str) -> bool:
@@ -86,15 +86,15 @@ class Scanner:
         self.text = text
         self.at = 0
         # What was looked at last, and how: a token is asked for several times before it is taken.
-        self._looked = (-1, False)
+        self._last_look = (-1, False)
         self._token = Token("end", "", "", 0)
 
     def look(self, *, in_source: bool = False) -> Token:
         """The next token, which stays where it is. `in_source`: tags and links are tokens, too."""
-        if self._looked != (self.at, in_source):
+        if self._last_look != (self.at, in_source):
             self.at = _match(_BLANK, self.text, self.at).end()
             self._token = self._read(self.at, in_source)
-            self._looked = (self.at, in_source)
+            self._last_look = (self.at, in_source)
         return self._token
 
     def _read(self, start: int, in_source: bool) -> Token:
@@ -102,22 +102,22 @@ class Scanner:
             return Token("end", "", "", start)
         if in_source and (special := self._look_for_source(start)):
             return special
-        found = _TOKEN.match(self.text, start)
-        if found is None:
+        match = _TOKEN.match(self.text, start)
+        if match is None:
             raise self.problem(self._say_odd(start), start)
-        spelled = found[0]
-        match found.lastgroup:
+        spelling = match[0]
+        match match.lastgroup:
             case "day":
-                raise self.problem(f"a date is written date({spelled})", start)
+                raise self.problem(f"a date is written date({spelling})", start)
             case "elsewhere":
-                raise self.problem(f"{spelled} is written {_ELSEWHERE[spelled]} here", start)
+                raise self.problem(f"{spelling} is written {_ELSEWHERE[spelling]} here", start)
             case "number":
-                return Token("number", spelled, spelled, start)
+                return Token("number", spelling, spelling, start)
             case "word":
-                return Token("word", spelled, spelled.lower(), start)
+                return Token("word", spelling, spelling.lower(), start)
             case "text":
-                return Token("text", spelled, self._unescape(spelled, start), start)
-        return Token("sign", spelled, spelled, start)
+                return Token("text", spelling, self._unescape(spelling, start), start)
+        return Token("sign", spelling, spelling, start)
 
     def take(self, *, in_source: bool = False) -> Token:
         token = self.look(in_source=in_source)
@@ -156,13 +156,13 @@ class Scanner:
         return QueryError(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1, problem)
 
     def unexpected(self, expected: str, token: Token) -> QueryError:
-        found = repr(shorten(token.spelled)) if token.kind != "end" else "the end of the query"
-        return self.problem(f"expected {expected}, found {found}", token.start)
+        what = repr(shorten(token.spelling)) if token.kind != "end" else "the end of the query"
+        return self.problem(f"expected {expected}, found {what}", token.start)
 
     def _look_for_source(self, start: int) -> Token | None:
         for kind, pattern in (("tag", _TAG), ("link", _LINK)):
-            if found := pattern.match(self.text, start):
-                return Token("tag" if kind == "tag" else "link", found[0], found[1], start)
+            if match := pattern.match(self.text, start):
+                return Token("tag" if kind == "tag" else "link", match[0], match[1], start)
         if self.text[start] == "-":
             return Token("sign", "-", "-", start)
         if self.text[start] == "#":
@@ -171,14 +171,14 @@ class Scanner:
             raise self.problem("this link is not closed by ]] on its line", start)
         return None
 
-    def _unescape(self, spelled: str, start: int) -> str:
-        def replace(found: re.Match[str]) -> str:
-            if found[1] not in _ESCAPED:
-                at = start + 1 + found.start()
-                raise self.problem(rf"{found[0]!r} in a text is not known; \", \\ and \n are", at)
-            return _ESCAPED[found[1]]
+    def _unescape(self, spelling: str, start: int) -> str:
+        def replace(match: re.Match[str]) -> str:
+            if match[1] not in _ESCAPED:
+                at = start + 1 + match.start()
+                raise self.problem(rf"{match[0]!r} in a text is not known; \", \\ and \n are", at)
+            return _ESCAPED[match[1]]
 
-        return _ESCAPE.sub(replace, spelled[1:-1])
+        return _ESCAPE.sub(replace, spelling[1:-1])
 
     def _say_odd(self, start: int) -> str:
         odd = self.text[start]
@@ -193,6 +193,6 @@ def shorten(text: str, most: int = 40) -> str:
 
 
 def _match(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
-    found = pattern.match(text, at)
-    assert found is not None  # the pattern takes nothing, too
-    return found
+    match = pattern.match(text, at)
+    assert match is not None  # the pattern takes nothing, too
+    return match

@@ -29,50 +29,50 @@ ARGUMENT_COUNTS: dict[FunctionName, int] = {
 }  # fmt: skip
 
 
-class Value(Struct, frozen=True, tag=True):
+class Value(Struct, frozen=True):
     value: Constant
 
 
-class ListLiteral(Struct, frozen=True, tag=True):
+class ListLiteral(Struct, frozen=True):
     """A list that is written down: `["draft", "done"]`."""
 
     members: "tuple[Expression, ...]"
 
 
-class Property(Struct, frozen=True, tag=True):
+class Property(Struct, frozen=True):
     """A property by its names from the outside in; `of_this`: of the note that holds the query."""
 
     names: tuple[str, ...]
     of_this: bool = False
 
 
-class FileProperty(Struct, frozen=True, tag=True):
+class FileProperty(Struct, frozen=True):
     field: FileField
     of_this: bool = False
 
 
-class QueryCall(Struct, frozen=True, tag=True):
+class QueryCall(Struct, frozen=True):
     function: FunctionName
     arguments: "tuple[Expression, ...]"
 
 
-class Comparison(Struct, frozen=True, tag=True):
+class Comparison(Struct, frozen=True):
     operator: Operator
     left: "Expression"
     right: "Expression"
 
 
-class Negation(Struct, frozen=True, tag=True):
+class Negation(Struct, frozen=True):
     part: "Expression"
 
 
-class Conjunction(Struct, frozen=True, tag=True):
+class Conjunction(Struct, frozen=True):
     """Parts with `and` between them."""
 
     parts: "tuple[Expression, ...]"
 
 
-class Disjunction(Struct, frozen=True, tag=True):
+class Disjunction(Struct, frozen=True):
     """Parts with `or` between them."""
 
     parts: "tuple[Expression, ...]"
@@ -91,29 +91,29 @@ Expression: TypeAlias = (
 )
 
 
-class TagSource(Struct, frozen=True, tag=True):
+class TagSource(Struct, frozen=True):
     tag: str
 
 
-class FolderSource(Struct, frozen=True, tag=True):
+class FolderSource(Struct, frozen=True):
     folder: str
 
 
-class LinkSource(Struct, frozen=True, tag=True):
+class LinkSource(Struct, frozen=True):
     """Empty: to the note that holds the query."""
 
     name: str
 
 
-class SourceNegation(Struct, frozen=True, tag=True):
+class SourceNegation(Struct, frozen=True):
     part: "QuerySource"
 
 
-class SourceConjunction(Struct, frozen=True, tag=True):
+class SourceConjunction(Struct, frozen=True):
     parts: "tuple[QuerySource, ...]"
 
 
-class SourceDisjunction(Struct, frozen=True, tag=True):
+class SourceDisjunction(Struct, frozen=True):
     parts: "tuple[QuerySource, ...]"
 
 
@@ -231,18 +231,18 @@ def _spell_constant(value: Constant) -> str:
 
 
 def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    content = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{content}"'
 
 
 def _spell_property(field: Property) -> str:
     first, *inner = field.names
     if field.of_this:
         # `this.file` is something else.
-        spelled = "this" + _spell_step(first, plain=first.lower() != "file")
+        spelling = "this" + _spell_step(first, plain=first.lower() != "file")
     else:
-        spelled = first if is_name(first) else "row" + _spell_step(first)
-    return spelled + "".join(map(_spell_step, inner))
+        spelling = first if is_name(first) else "row" + _spell_step(first)
+    return spelling + "".join(map(_spell_step, inner))
 
 
 def _spell_step(name: str, plain: bool = True) -> str:

@@ -47,9 +47,9 @@ def key_of(value: Any, deep: int = 0) -> ValueKey:
     return NULL_KEY
 
 
-def same_kind(one: ValueKey, other: ValueKey) -> bool:
+def same_kind(first: ValueKey, second: ValueKey) -> bool:
     """Whether two values can be said to come before one another. Null never can."""
-    return bool(one[0] == other[0] != _NULL)
+    return bool(first[0] == second[0] != _NULL)
 
 
 def is_truthy(value: Any) -> bool:
@@ -91,6 +91,4 @@ def find_property(properties: dict[str, Any], name: str, folded: str) -> Any:
     """A property by its name, else by its name in other case; null if there is none."""
     if name in properties:
         return properties[name]
-    return next(
-        (value for each, value in properties.items() if fold_case(str(each)) == folded), None
-    )
+    return next((value for key, value in properties.items() if fold_case(str(key)) == folded), None)

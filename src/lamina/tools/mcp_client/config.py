@@ -156,12 +156,12 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
 
 def _place(data: bytes, problem: str) -> str:
     """The problem with its line, where the decoder says a byte."""
-    found = re.search(r"\(byte (\d+)\)", problem)
-    if not found:
+    position = re.search(r"\(byte (\d+)\)", problem)
+    if not position:
         return problem
-    before = data[: int(found[1])]
+    before = data[: int(position[1])]
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-    return f"{problem[: found.start()].strip()} at line {line}, column {column}"
+    return f"{problem[: position.start()].strip()} at line {line}, column {column}"
 
 
 def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> ServerConfig | None:
@@ -185,7 +185,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         name=name,
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
-        env={key: fill(each, f"env.{key}") for key, each in (entry.env or {}).items()},
+        env={key: fill(variable, f"env.{key}") for key, variable in (entry.env or {}).items()},
         # As seen from the file: where Lamina was started says nothing about it.
         cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
         url=fill(entry.url or "", "url"),
@@ -215,20 +215,20 @@ def _check_entry(entry: _Entry) -> None:
 
 
 def _fill(text: str, field: str, environ: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        named = _NAMED.fullmatch(found[1])
-        if named is None:
+    def value(match: re.Match[str]) -> str:
+        variable = _NAMED.fullmatch(match[1])
+        if variable is None:
             raise UsageError(
-                f"{found[0]} in {field!r} is nothing that Lamina knows; write the value itself, or "
+                f"{match[0]} in {field!r} is nothing that Lamina knows; write the value itself, or "
                 f"${{NAME}} for a variable of the environment"
             )
-        name, otherwise = named.groups()
-        known = environ.get(name, otherwise)
-        if known is None:
+        name, otherwise = variable.groups()
+        filling = environ.get(name, otherwise)
+        if filling is None:
             raise UsageError(
                 f"the variable {name} that {field!r} asks for is not set; export {name}=..., or "
                 f"write ${{{name}:-}} if it may be empty"
             )
-        return known
+        return filling
 
     return _VARIABLE.sub(value, text)

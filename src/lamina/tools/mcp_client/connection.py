@@ -7,9 +7,10 @@ they said, even while what did not answer is still being taken down.
 
 import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
@@ -20,10 +21,10 @@ from lamina.tools.limits import say_seconds
 from lamina.tools.mcp_client.config import ServerConfig
 from lamina.tools.mcp_client.endpoint import Endpoint
 from lamina.tools.mcp_client.process import ServerProcess
-from lamina.tools.mcp_client.transport_watch import watch_end
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage
+    from mcp.client._transport import TransportStreams
     from mcp_types import CallToolResult, Tool
 
 MOST_TOOLS = 1000
@@ -63,11 +64,11 @@ class Connection:
     @property
     def problem(self) -> str:
         """Why it is not open, with what the server said at last."""
-        said = self._problem or (
+        reason = self._problem or (
             "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
         )
         words = self._place.last_words
-        return f"{said} ({words})" if words else said
+        return f"{reason} ({words})" if words else reason
 
     @property
     def last_words(self) -> str:
@@ -152,12 +153,12 @@ class Connection:
         command = self.config.command
         if isinstance(error, FileNotFoundError) and command and error.filename == command:
             return f"there is no command {command!r}; install it, or give its whole path"
-        said = str(error).strip()
+        message = str(error).strip()
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
             return "it broke off before it answered"
-        if isinstance(error, OSError | MCPError) and said:
-            return said
-        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        if isinstance(error, OSError | MCPError) and message:
+            return message
+        return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator["Client"]:
@@ -167,7 +168,7 @@ class Connection:
         from mcp_types import Implementation
 
         async with Client(
-            watch_end(self._place.connect(), self._over),
+            _watch_end(self._place.connect(), self._over),
             message_handler=self._hear,
             client_info=Implementation(name="lamina", version=version("lamina")),
             # We know when a list is stale, and ask only then.
@@ -212,3 +213,56 @@ def _load_sdk() -> None:
         ) from error
     # Without a handler Python prints the SDK's warnings to the terminal.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+
+@asynccontextmanager
+async def _watch_end(
+    transport: AbstractAsyncContextManager["TransportStreams"], over: anyio.Event
+) -> AsyncIterator["TransportStreams"]:
+    """The transport; `over` is set when no more messages will come."""
+    async with transport as (inbox, outbox):
+        yield _WatchedStream(inbox, over), outbox
+
+
+class _WatchedStream:
+    """A stream of incoming messages that tells when the other side has gone, also while nobody is
+    waiting for it. Messages pass through as they are."""
+
+    def __init__(self, inner: Any, over: anyio.Event) -> None:
+        self._inner = inner
+        self._over = over
+
+    @property
+    def last_context(self) -> Any:
+        """The SDK asks for it."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        try:
+            return await self._inner.receive()
+        except anyio.EndOfStream:
+            self._over.set()
+            raise
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

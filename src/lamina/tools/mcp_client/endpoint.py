@@ -33,19 +33,19 @@ class Endpoint:
     def forgot_us(self) -> bool:
         """Whether it has just refused a request before looking into it, as a server does that was
         started anew and knows nothing of our session: 404 by the protocol, 400 by many."""
-        return self._refused in (400, 404)
+        return self._status in (400, 404)
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
-        self._refused = 0
+        self._status = 0
 
     @property
     def last_words(self) -> str:
         """With which status it refused us last, if it did."""
-        if not self._refused:
+        if not self._status:
             return ""
-        advice = _ADVICE.get(self._refused)
-        return f"it answers HTTP {self._refused}" + (f"; {advice}" if advice else "")
+        advice = _ADVICE.get(self._status)
+        return f"it answers HTTP {self._status}" + (f"; {advice}" if advice else "")
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["TransportStreams"]:
@@ -66,4 +66,4 @@ class Endpoint:
             yield streams
 
     async def _note(self, response: "httpx2.Response") -> None:
-        self._refused = response.status_code if response.status_code >= 400 else 0
+        self._status = response.status_code if response.status_code >= 400 else 0

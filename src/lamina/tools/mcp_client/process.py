@@ -56,13 +56,13 @@ class ServerProcess:
     def last_words(self) -> str:
         """How it ended, if it has, and the last line it wrote to stderr."""
         lines = self._words.decode("utf-8", "replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
+        written_lines = [line.strip() for line in lines if line.strip()]
         words = [self.fault] if self.fault else []
         code = self._process.returncode if self._process else None
         if code is not None and not self.fault:
             words.append(f"signal {-code}" if code < 0 else f"exit code {code}")
-        if said:
-            words.append(f"its last words: {said[-1][-_LONGEST_WORD:]!r}")
+        if written_lines:
+            words.append(f"its last words: {written_lines[-1][-_LONGEST_WORD:]!r}")
         return ", ".join(words)
 
     @asynccontextmanager
@@ -83,12 +83,12 @@ class ServerProcess:
                 start_new_session=True,
             )
         self._process = process
-        heard, inbox = anyio.create_memory_object_stream[Any](0)
-        outbox, said = anyio.create_memory_object_stream[Any](0)
-        flushed = anyio.Event()
+        incoming, inbox = anyio.create_memory_object_stream[Any](0)
+        outbox, outgoing = anyio.create_memory_object_stream[Any](0)
+        is_flushed = anyio.Event()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._listen, process, heard)
-            tasks.start_soon(self._speak, process, said, heard, flushed)
+            tasks.start_soon(self._listen, process, incoming)
+            tasks.start_soon(self._speak, process, outgoing, incoming, is_flushed)
             tasks.start_soon(self._keep_words, process)
             try:
                 yield inbox, outbox
@@ -98,19 +98,19 @@ class ServerProcess:
                     inbox.close()
                     outbox.close()
                     with anyio.move_on_after(_FLUSH_SECONDS):
-                        await flushed.wait()
+                        await is_flushed.wait()
                     await _take_down(process, self._grace)
-                    for stream in (heard, said):
+                    for stream in (incoming, outgoing):
                         stream.close()
                 tasks.cancel_scope.cancel()
 
     async def _listen(
-        self, process: anyio.abc.Process, heard: "MemoryObjectSendStream[SessionMessage]"
+        self, process: anyio.abc.Process, incoming: "MemoryObjectSendStream[SessionMessage]"
     ) -> None:
         assert process.stdout is not None
         try:
-            with heard, suppress(*_GONE):
-                await self._read_lines(process.stdout, heard)
+            with incoming, suppress(*_GONE):
+                await self._read_lines(process.stdout, incoming)
         finally:
             # A server that is stuck in writing does not see that it is asked to go.
             with anyio.move_on_after(3 * self._grace, shield=True), suppress(*_GONE):
@@ -118,17 +118,19 @@ class ServerProcess:
                     await process.stdout.receive()
 
     async def _read_lines(
-        self, stdout: anyio.abc.ByteReceiveStream, heard: "MemoryObjectSendStream[SessionMessage]"
+        self,
+        stdout: anyio.abc.ByteReceiveStream,
+        incoming: "MemoryObjectSendStream[SessionMessage]",
     ) -> None:
-        held: list[bytes] = []
+        parts: list[bytes] = []
         size = 0
         async for chunk in stdout:
             *lines, rest = chunk.split(b"\n")
             for line in lines:
                 # Joined once per line: to add each chunk to the last would copy it over and over.
-                await _deliver(b"".join((*held, line)), heard)
-                held, size = [], 0
-            held.append(rest)
+                await _deliver(b"".join((*parts, line)), incoming)
+                parts, size = [], 0
+            parts.append(rest)
             size += len(rest)
             if size > MOST_MESSAGE_BYTES:
                 self.fault = f"it sent a message of more than {MOST_MESSAGE_BYTES:,} bytes"
@@ -137,21 +139,21 @@ class ServerProcess:
     async def _speak(
         self,
         process: anyio.abc.Process,
-        said: "MemoryObjectReceiveStream[SessionMessage]",
-        heard: "MemoryObjectSendStream[SessionMessage]",
-        flushed: anyio.Event,
+        outgoing: "MemoryObjectReceiveStream[SessionMessage]",
+        incoming: "MemoryObjectSendStream[SessionMessage]",
+        is_flushed: anyio.Event,
     ) -> None:
         assert process.stdin is not None
         try:
-            with said:
-                async for message in said:
+            with outgoing:
+                async for message in outgoing:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(line.encode() + b"\n")
         except _GONE:
             # It hears nothing any more: whoever waits for an answer is told so.
-            heard.close()
+            incoming.close()
         finally:
-            flushed.set()
+            is_flushed.set()
 
     async def _keep_words(self, process: anyio.abc.Process) -> None:
         assert process.stderr is not None
@@ -160,7 +162,7 @@ class ServerProcess:
                 self._words = (self._words + chunk)[-_KEPT_WORDS:]
 
 
-async def _deliver(line: bytes, heard: "MemoryObjectSendStream[SessionMessage]") -> None:
+async def _deliver(line: bytes, incoming: "MemoryObjectSendStream[SessionMessage]") -> None:
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -168,7 +170,7 @@ async def _deliver(line: bytes, heard: "MemoryObjectSendStream[SessionMessage]")
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return  # a banner, a log line, bytes: no message of ours
-    await heard.send(SessionMessage(message))
+    await incoming.send(SessionMessage(message))
 
 
 async def _take_down(process: anyio.abc.Process, grace: float) -> None:
@@ -192,11 +194,11 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
     await anyio.lowlevel.checkpoint()
 
 
-async def _until(done: Callable[[], bool], seconds: float) -> None:
+async def _until(is_so: Callable[[], bool], seconds: float) -> None:
     """Looks until it is so, or for so long. `wait()` would wait for the pipes, too,
     which a grandchild may hold."""
     with anyio.move_on_after(seconds):
-        while not done():  # noqa: ASYNC110 - the kernel sets no event of ours
+        while not is_so():  # noqa: ASYNC110 - the kernel sets no event of ours
             await anyio.sleep(_POLL_SECONDS)
 
 

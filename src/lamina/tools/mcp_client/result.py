@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText
-from lamina.tools.limits import cut_text
+from lamina.tools.limits import NO_RESULT, cut_text
 from lamina.values.tool import ToolOutput
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
-NO_RESULT = "(no result)"
-
 
 def read_result(result: "CallToolResult", limit: int) -> ToolOutput:
     """The answer to a call; structured content only if there is no text, which says the same."""
-    parts = [_block(each) for each in result.content]
+    parts = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(
-        each.type == "text" and each.text for each in result.content
+        block.type == "text" and block.text for block in result.content
     ):
         parts.append(_structured(result.structured_content))
     # One block is not copied: it may be large.

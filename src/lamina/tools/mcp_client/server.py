@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText
-from lamina.tools.limits import cut_text, say_seconds
+from lamina.tools.limits import cut_text, fail, say_seconds
 from lamina.tools.mcp_client.config import ServerConfig
 from lamina.tools.mcp_client.connection import MOST_TOOLS, Connection
 from lamina.tools.mcp_client.result import read_result
@@ -55,7 +55,7 @@ class Server:
         self._was_reached = False
         self._failures = 0
         self._rest_until = 0.0
-        self._offered: tuple[object, Toolset] = (None, Toolset())
+        self._offer_cache: tuple[object, Toolset] = (None, Toolset())
 
     @property
     def pid(self) -> int | None:
@@ -74,22 +74,22 @@ class Server:
             # Whatever goes wrong here is the server's, and concerns it alone.
             except Exception as error:  # noqa: BLE001
                 connection.close()  # of no use any more; the next who asks opens another
-                return self._unreachable(f"its tools cannot be listed: {_words(error)}")
-        if self._offered[0] is not connection.tools:
-            self._offered = (connection.tools, self._offer(connection))
-        return self._offered[1]
+                return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
+        if self._offer_cache[0] is not connection.tools:
+            self._offer_cache = (connection.tools, self._offer(connection))
+        return self._offer_cache[1]
 
     async def call(self, tool: str, arguments: Mapping[str, Any], digest: str) -> ToolOutput:
         """Calls a tool that was offered with this digest."""
         try:
             canonical_bytes(arguments)
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
-            return _failed(f"These arguments cannot be sent: {error}")
+            return fail(f"These arguments cannot be sent: {error}")
         output = await self._call_once(tool, arguments, digest)
         # A server that forgot us has done nothing: it is asked once more, in a new session.
         if output is None:
             output = await self._call_once(tool, arguments, digest)
-        return output or _failed(f"The server {self.config.name!r} ends every session at once")
+        return output or fail(f"The server {self.config.name!r} ends every session at once")
 
     async def _call_once(
         self, tool: str, arguments: Mapping[str, Any], digest: str
@@ -98,9 +98,9 @@ class Server:
         name = self.config.name
         connection = await self._connected()
         if isinstance(connection, str):
-            return _failed(f"The server {name!r} cannot be reached: {connection}")
+            return fail(f"The server {name!r} cannot be reached: {connection}")
         if not self._still_offers(connection, digest):
-            return _failed(
+            return fail(
                 f"{tool!r} was not called: the server {name!r} was started again, and now "
                 f"describes it in other words or has it no more"
             )
@@ -112,7 +112,7 @@ class Server:
             # What a tool does wrong is its result, and the SDK raises in many ways.
             except Exception as error:  # noqa: BLE001
                 return await self._read_failure(connection, error)
-        return _failed(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
+        return fail(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
 
     def retry(self) -> None:
         """Forgets past failures: the next who asks has it tried at once."""
@@ -150,10 +150,10 @@ class Server:
         return self._connection
 
     async def _hold(self, connection: Connection) -> None:
-        started = anyio.current_time()
+        start = anyio.current_time()
         await connection.run()
         now = anyio.current_time()
-        if connection.was_open and now - started >= self._patience.longest:
+        if connection.was_open and now - start >= self._patience.longest:
             self._failures = 0  # it did its work for long; that it ended is no sign of a loop
         self._failures += 1
         # One that worked is missed at once; one that never did can wait.
@@ -171,14 +171,16 @@ class Server:
                 f"{problem}; it failed {self._failures} times in a row and is not started again. "
                 f"Mend it or disable it, and begin anew"
             )
-        left = self._rest_until - anyio.current_time()
-        if left > 0:
-            return f"{problem}; it is tried again in {max(1, round(left))} s"
+        pause = self._rest_until - anyio.current_time()
+        if pause > 0:
+            return f"{problem}; it is tried again in {max(1, round(pause))} s"
         return ""
 
     def _unreachable(self, problem: str) -> Toolset:
-        held = WithheldTool(what=self.config.name, reason="unreachable", detail=mend_text(problem))
-        return Toolset(withheld=(held,))
+        server = WithheldTool(
+            what=self.config.name, reason="unreachable", detail=mend_text(problem)
+        )
+        return Toolset(withheld=(server,))
 
     def _offer(self, connection: Connection) -> Toolset:
         config = self.config
@@ -187,7 +189,7 @@ class Server:
         for tool in connection.tools:
             if config.is_disabled(tool.name):
                 continue
-            made = offer_tool(
+            offer = offer_tool(
                 config.name,
                 tool.name,
                 tool.description or "",
@@ -195,33 +197,33 @@ class Server:
                 config.permission_of(tool.name),
                 config.include_of(tool.name),
             )
-            if isinstance(made, WithheldTool):
-                withheld.append(made)
+            if isinstance(offer, WithheldTool):
+                withheld.append(offer)
             else:
-                tools.append(replace(made, about=connection.about))
+                tools.append(replace(offer, about=connection.about))
         return Toolset(tools=tuple(tools), withheld=tuple(withheld))
 
     def _complaints(self, connection: Connection) -> list[WithheldTool]:
         """A tool that a person spoke of and the server does not have: it may be another one that
         they meant to forbid."""
         names = [tool.name for tool in connection.tools]
-        found = []
+        complaints = []
         for name in self.config.tools:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else "remove it"
                 detail = f"the configuration speaks of it, and the server has no such tool; {hint}"
                 label = label_of(self.config.name, name)
-                found.append(WithheldTool(what=label, reason="invalid", detail=detail))
+                complaints.append(WithheldTool(what=label, reason="invalid", detail=detail))
         if connection.has_more_tools:
             detail = f"it lists more than {MOST_TOOLS:,} tools; those after them are not offered"
-            found.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
-        return found
+            complaints.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
+        return complaints
 
     def _still_offers(self, connection: Connection, digest: str) -> bool:
-        if self._offered[0] is not connection.tools:
-            self._offered = (connection.tools, self._offer(connection))
-        return any(tool.digest == digest for tool in self._offered[1].tools)
+        if self._offer_cache[0] is not connection.tools:
+            self._offer_cache = (connection.tools, self._offer(connection))
+        return any(tool.digest == digest for tool in self._offer_cache[1].tools)
 
     async def _read_failure(self, connection: Connection, error: Exception) -> ToolOutput | None:
         from mcp import MCPError
@@ -232,28 +234,24 @@ class Server:
         if connection.forgot_us and str(error) in _REFUSALS:
             connection.close()
             return None
-        gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
-        if gone or code == CONNECTION_CLOSED or not connection.is_open:
+        is_gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
+        if is_gone or code == CONNECTION_CLOSED or not connection.is_open:
             connection.close()
             # Its last words come with its end.
             with anyio.move_on_after(_LAST_WORDS_SECONDS):
                 await connection.ended.wait()
-            return _failed(
+            return fail(
                 f"The server {self.config.name!r} broke off during the call: {connection.problem}. "
                 f"Whether the call took effect is not known; the server is tried again when it is "
                 f"next needed"
             )
         self._failures = 0
-        said = _words(error)
+        message = _describe_error(error)
         if str(error) in _REFUSALS:
-            said = f"{said} ({connection.last_words})"
-        return _failed(cut_text(said, self._max_characters))
+            message = f"{message} ({connection.last_words})"
+        return fail(cut_text(message, self._max_characters))
 
 
-def _words(error: BaseException) -> str:
-    said = str(error).strip()
-    return said or type(error).__name__
-
-
-def _failed(text: str) -> ToolOutput:
-    return ToolOutput(text=mend_text(text), is_error=True)
+def _describe_error(error: BaseException) -> str:
+    message = str(error).strip()
+    return message or type(error).__name__

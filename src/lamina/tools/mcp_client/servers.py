@@ -39,7 +39,7 @@ class McpServers:
         self._tasks: TaskGroup | None = None
         self._servers: dict[str, Server] = {}
         # By the name a model is told.
-        self._offered: dict[str, tuple[Server, OfferedTool]] = {}
+        self._offers: dict[str, tuple[Server, OfferedTool]] = {}
 
     async def __aenter__(self) -> Self:
         if self._tasks is not None:
@@ -59,7 +59,7 @@ class McpServers:
         trace: TracebackType | None,
     ) -> bool | None:
         tasks, self._tasks = self._tasks, None
-        self._offered = {}
+        self._offers = {}
         if tasks is None:
             return None
         tasks.cancel_scope.cancel()
@@ -72,8 +72,8 @@ class McpServers:
     @property
     def pids(self) -> dict[str, int]:
         """The processes of the servers that are running, by server."""
-        found = {name: server.pid for name, server in self._servers.items()}
-        return {name: pid for name, pid in found.items() if pid is not None}
+        servers = self._servers.items()
+        return {name: server.pid for name, server in servers if server.pid is not None}
 
     async def toolset(self) -> Toolset:
         """The tools of all servers, in the order of the configuration and of each server.
@@ -82,27 +82,27 @@ class McpServers:
             UsageError: the host is not open.
         """
         self._require_open()
-        found: dict[str, Toolset] = {}
+        by_server: dict[str, Toolset] = {}
 
         async def ask(name: str, server: Server) -> None:
-            found[name] = await server.tools()
+            by_server[name] = await server.tools()
 
         async with anyio.create_task_group() as tasks:
             for name, server in self._servers.items():
                 tasks.start_soon(ask, name, server)
-        listed = [found[name] for name in self._servers]
-        whole = without_duplicates(tool for each in listed for tool in each.tools)
-        reviewed = Toolset(tools=whole.tools)
+        toolsets = [by_server[name] for name in self._servers]
+        whole = without_duplicates(tool for toolset in toolsets for tool in toolset.tools)
+        review = Toolset(tools=whole.tools)
         if self._approvals is not None:
-            reviewed = await self._approvals.review(whole.tools)
-        home = {tool.id: name for name in self._servers for tool in found[name].tools}
-        self._offered = {
-            tool.definition.name: (self._servers[home[tool.id]], tool) for tool in reviewed.tools
+            review = await self._approvals.review(whole.tools)
+        home = {tool.id: name for name in self._servers for tool in by_server[name].tools}
+        self._offers = {
+            tool.definition.name: (self._servers[home[tool.id]], tool) for tool in review.tools
         }
-        unusable = [held for each in listed for held in each.withheld]
+        unusable = [tool for toolset in toolsets for tool in toolset.withheld]
         return Toolset(
-            tools=reviewed.tools,
-            withheld=(*self._config.problems, *unusable, *whole.withheld, *reviewed.withheld),
+            tools=review.tools,
+            withheld=(*self._config.problems, *unusable, *whole.withheld, *review.withheld),
         )
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
@@ -112,11 +112,11 @@ class McpServers:
             UsageError: the host is not open.
         """
         self._require_open()
-        if name not in self._offered:
+        if name not in self._offers:
             await self.toolset()
-        if name not in self._offered:
+        if name not in self._offers:
             return ToolOutput(text=f"No MCP server offers a tool {name!r}", is_error=True)
-        server, tool = self._offered[name]
+        server, tool = self._offers[name]
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 
     def retry(self, server: str) -> None:
@@ -126,8 +126,8 @@ class McpServers:
             UsageError: there is no such server.
         """
         if server not in self._servers:
-            known = ", ".join(map(repr, self._servers)) or "none"
-            raise UsageError(f"there is no server {server!r}; there are: {known}")
+            names = ", ".join(map(repr, self._servers)) or "none"
+            raise UsageError(f"there is no server {server!r}; there are: {names}")
         self._servers[server].retry()
 
     def _require_open(self) -> None:

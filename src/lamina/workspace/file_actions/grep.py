@@ -52,12 +52,12 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
     """Searches a folder, or one file.
 
     Raises:
-        Refused: there is no such file or folder.
+        PathRefused: there is no such file or folder.
         UsageError: what is searched for cannot be.
     """
     _check(search)
-    skipped: list[str] = []
-    texts = _texts(root, folder, glob, skipped)
+    problems: list[str] = []
+    texts = _texts(root, folder, glob, problems)
     finder: LineFinder
     if search.regex:
         finder = PatternFinder(
@@ -68,11 +68,11 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
     report = _Report(search)
     try:
         for batch in _batches(texts):
-            for each, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
-                report.add(each, places)
+            for file, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
+                report.add(file, places)
     finally:
         finder.close()
-    return report.told(skipped)
+    return report.text(problems)
 
 
 def _check(search: GrepSearch) -> None:
@@ -91,9 +91,9 @@ def _check(search: GrepSearch) -> None:
         )
 
 
-def _texts(root: Root, folder: str, glob: str, skipped: list[str]) -> Iterator[FileText]:
+def _texts(root: Root, folder: str, glob: str, problems: list[str]) -> Iterator[FileText]:
     if stat.S_ISDIR(root.stat(folder).st_mode):
-        paths: Iterable[str] = (each.path for each in root.walk(folder, skipped))
+        paths: Iterable[str] = (entry.path for entry in root.walk(folder, problems))
     else:
         paths = [str(clean_path(folder))]
     for path in paths:
@@ -102,12 +102,12 @@ def _texts(root: Root, folder: str, glob: str, skipped: list[str]) -> Iterator[F
         try:
             data, _ = root.read(path)
         except PathRefused as refusal:
-            skipped.append(refusal.detail)
+            problems.append(refusal.detail)
             continue
         if is_text(data):
             yield FileText(path, data.decode("utf-8", "replace").removeprefix("\ufeff"))
         else:
-            skipped.append(f"{path} is not text")
+            problems.append(f"{path} is not text")
 
 
 def _batches(texts: Iterator[FileText]) -> Iterator[list[FileText]]:
@@ -130,21 +130,21 @@ class _Report:
         self._search = search
         self._lines: list[str] = []
         self._room = MOST_CHARACTERS
-        self._files = self._matched = self._shown = self._total = 0
+        self._files = self._matches = self._shown_lines = self._total = 0
 
-    def add(self, found: FileText, places: LineMatches) -> None:
+    def add(self, file: FileText, places: LineMatches) -> None:
         self._files += 1
-        self._matched += bool(places)
+        self._matches += bool(places)
         self._total += len(places)
-        left = self._search.limit - self._shown
-        if not places or left <= 0 or self._room <= 0:
+        room = self._search.limit - self._shown_lines
+        if not places or room <= 0 or self._room <= 0:
             return
-        shown = places[:left]
-        lines = found.text.split("\n")
-        name = show_name(found.path)
-        columns = dict(shown)
+        hits = places[:room]
+        lines = file.text.split("\n")
+        name = show_name(file.path)
+        columns = dict(hits)
         last = -1
-        for number in _with_context([line for line, _ in shown], self._search.context, len(lines)):
+        for number in _with_context([line for line, _ in hits], self._search.context, len(lines)):
             if self._room <= 0:
                 return
             if self._search.context and self._lines and number != last + 1:
@@ -152,22 +152,22 @@ class _Report:
             mark = ":" if number in columns else "-"
             text = cut_around(lines[number].removesuffix("\r"), columns.get(number, 0))
             self._say(f"{name}{mark}{number + 1}{mark} {text}")
-            self._shown += number in columns
+            self._shown_lines += number in columns
             last = number
 
-    def told(self, skipped: list[str]) -> str:
+    def text(self, problems: list[str]) -> str:
         if not self._total:
             self._say(f"(no matches in {plural(self._files, 'file')})")
-        elif self._shown < self._total:
-            left = self._total - self._shown
+        elif self._shown_lines < self._total:
+            rest = self._total - self._shown_lines
             self._say(
-                f"[{left:,} more of {self._total:,} lines in {plural(self._matched, 'file')} that "
+                f"[{rest:,} more of {self._total:,} lines in {plural(self._matches, 'file')} that "
                 f"match; narrow the search by path or glob, or raise the limit]"
             )
-        if skipped:
-            named = "; ".join(show_name(each) for each in skipped[:_NAMED])
-            more = f"; and {len(skipped) - _NAMED:,} more" if len(skipped) > _NAMED else ""
-            self._say(f"[not searched: {named}{more}]")
+        if problems:
+            names = "; ".join(show_name(problem) for problem in problems[:_NAMED])
+            more = f"; and {len(problems) - _NAMED:,} more" if len(problems) > _NAMED else ""
+            self._say(f"[not searched: {names}{more}]")
         return "\n".join(self._lines)
 
     def _say(self, line: str) -> None:
@@ -178,7 +178,7 @@ class _Report:
 def _with_context(lines: list[int], context: int, total: int) -> list[int]:
     if not context:
         return lines
-    wanted: set[int] = set()
+    numbers: set[int] = set()
     for line in lines:
-        wanted.update(range(max(0, line - context), min(total, line + context + 1)))
-    return sorted(wanted)
+        numbers.update(range(max(0, line - context), min(total, line + context + 1)))
+    return sorted(numbers)

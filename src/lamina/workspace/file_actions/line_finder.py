@@ -30,18 +30,18 @@ class LineFinder(Protocol):
 
 
 class PlainFinder:
-    def __init__(self, wanted: str, *, ignore_case: bool) -> None:
+    def __init__(self, text_to_find: str, *, ignore_case: bool) -> None:
         self._ignore_case = ignore_case
-        self._wanted = wanted.casefold() if ignore_case else wanted
+        self._text_to_find = text_to_find.casefold() if ignore_case else text_to_find
 
     def find(self, texts: Sequence[str]) -> list[LineMatches]:
         return [self._places(text) for text in texts]
 
     def _places(self, text: str) -> LineMatches:
         folded = text.casefold() if self._ignore_case else text
-        if self._wanted not in folded:
+        if self._text_to_find not in folded:
             return []
-        columns = (line.find(self._wanted) for line in folded.split("\n"))
+        columns = (line.find(self._text_to_find) for line in folded.split("\n"))
         return [(number, column) for number, column in enumerate(columns) if column >= 0]
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class PatternFinder:
             raise
 
     def find(self, texts: Sequence[str]) -> list[LineMatches]:
-        return [[(line, column) for line, column in each] for each in self._ask(texts)]
+        return [[(line, column) for line, column in matches] for matches in self._ask(texts)]
 
     def close(self) -> None:
         self._process.kill()
@@ -94,8 +94,8 @@ class PatternFinder:
             self._process.communicate()
 
     def _ask(self, question: object) -> Any:
-        ended = threading.Event()
-        timer = threading.Timer(self._seconds, self._give_up, (ended,))
+        is_over = threading.Event()
+        timer = threading.Timer(self._seconds, self._give_up, (is_over,))
         timer.start()
         try:
             assert self._process.stdin is not None
@@ -108,7 +108,7 @@ class PatternFinder:
         finally:
             timer.cancel()
             timer.join()
-        if ended.is_set():
+        if is_over.is_set():
             raise UsageError(
                 f"the regular expression {self._pattern!r} took longer than {self._seconds:g} s "
                 f"and was ended; make it simpler (no repetition inside a repetition), search in "
@@ -121,6 +121,6 @@ class PatternFinder:
             )
         return msgspec.json.decode(answer)
 
-    def _give_up(self, ended: threading.Event) -> None:
-        ended.set()
+    def _give_up(self, is_over: threading.Event) -> None:
+        is_over.set()
         self._process.kill()

@@ -17,9 +17,9 @@ def main() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    asked = json.loads(sys.stdin.buffer.readline())
+    question = json.loads(sys.stdin.buffer.readline())
     try:
-        pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
+        pattern = re.compile(question["pattern"], re.IGNORECASE if question["ignore_case"] else 0)
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
         _say({"wrong": str(error) or type(error).__name__})
         return

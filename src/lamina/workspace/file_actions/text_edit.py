@@ -53,8 +53,8 @@ def edit_text(path: str, text: str, old: str, new: str, *, replace_all: bool) ->
 
 
 def say_lines(lines: tuple[int, ...]) -> str:
-    listed = ", ".join(str(line) for line in lines)
-    return f"line {listed}" if len(lines) == 1 else f"lines {listed}"
+    numbers = ", ".join(str(line) for line in lines)
+    return f"line {numbers}" if len(lines) == 1 else f"lines {numbers}"
 
 
 def _to_crlf(text: str) -> str:
@@ -63,12 +63,12 @@ def _to_crlf(text: str) -> str:
 
 def _places(text: str, old: str) -> list[int]:
     """Where it begins; also places that overlap, of which it is not clear which is meant."""
-    found: list[int] = []
+    places: list[int] = []
     at = text.find(old)
-    while at >= 0 and len(found) < _MOST_COUNTED:
-        found.append(at)
+    while at >= 0 and len(places) < _MOST_COUNTED:
+        places.append(at)
         at = text.find(old, at + 1)
-    return found
+    return places
 
 
 def _line(text: str, place: int) -> int:
@@ -77,10 +77,10 @@ def _line(text: str, place: int) -> int:
 
 def _hint(text: str, old: str) -> str:
     """What is nearly the same; models lose blanks and case first."""
-    spaced, wanted = " ".join(text.split()), " ".join(old.split())
-    if wanted and wanted in spaced:
+    content, words = " ".join(text.split()), " ".join(old.split())
+    if words and words in content:
         return "; it is there with other blanks or line breaks: read the file and copy it exactly"
-    if wanted and wanted.casefold() in spaced.casefold():
+    if words and words.casefold() in content.casefold():
         return "; it is there in other case: read the file and copy it exactly"
     first = next((line for line in old.splitlines() if line.strip()), "")
     lines = [number for number, line in enumerate(text.split("\n"), 1) if first and first in line]

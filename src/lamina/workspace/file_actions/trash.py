@@ -61,16 +61,16 @@ class Trash:
             if refusal.reason == "missing":
                 return (), ()
             raise UsageError(f"the list of changes cannot be read: {refusal.detail}") from None
-        found: list[Deed] = []
+        read_deeds: list[Deed] = []
         problems: list[str] = []
         for number, line in enumerate(data.split(b"\n"), 1):
             if not line:
                 continue
             try:
-                found.append(msgspec.json.decode(line, type=Deed))
+                read_deeds.append(msgspec.json.decode(line, type=Deed))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 problems.append(f"line {number} of {self._list} is damaged and was skipped")
-        return tuple(found), tuple(problems)
+        return tuple(read_deeds), tuple(problems)
 
     def record(self, deed: Deed) -> None:
         self._prepare()
@@ -79,50 +79,50 @@ class Trash:
     def keep(self, name: str, data: bytes) -> None:
         """Keeps a copy."""
         self._prepare()
-        self._home.write(self._kept(name), data, replace=False, hidden=True)
+        self._home.write(self._file(name), data, replace=False, hidden=True)
 
     def take(self, path: PurePosixPath, name: str) -> None:
         """Moves a file of the workspace into the trash."""
         self._prepare()
         try:
-            self._root.rename(path, self._kept(name), into=self._home, hidden=True)
+            self._root.rename(path, self._file(name), into=self._home, hidden=True)
         except OtherDisk:
             data, _ = self._root.read(path, MAX_COPIED_BYTES)
-            self._home.write(self._kept(name), data, replace=False, hidden=True)
+            self._home.write(self._file(name), data, replace=False, hidden=True)
             self._root.remove(path)
 
     def give_back(self, name: str, path: PurePosixPath) -> None:
         """Moves a file out of the trash to where it was."""
         try:
-            self._home.rename(self._kept(name), path, into=self._root, hidden=True)
+            self._home.rename(self._file(name), path, into=self._root, hidden=True)
         except OtherDisk:
-            data, _ = self._home.read(self._kept(name), MAX_COPIED_BYTES, hidden=True)
+            data, _ = self._home.read(self._file(name), MAX_COPIED_BYTES, hidden=True)
             self._root.write(path, data, replace=False)
-            self._home.remove(self._kept(name), hidden=True)
+            self._home.remove(self._file(name), hidden=True)
 
     def has(self, name: str) -> bool:
-        return self._home.exists(self._kept(name), hidden=True)
+        return self._home.exists(self._file(name), hidden=True)
 
     def content(self, name: str, digest: str) -> bytes:
         """What was kept, if it is still what it was."""
-        data, _ = self._home.read(self._kept(name), hidden=True)
+        data, _ = self._home.read(self._file(name), hidden=True)
         if digest_of(data) != digest:
-            raise PathRefused("unreadable", f"{self._kept(name)} is damaged: it has another digest")
+            raise PathRefused("unreadable", f"{self._file(name)} is damaged: it has another digest")
         return data
 
-    def where(self, name: str) -> str:
-        return str(self._home.path / self._kept(name))
+    def path_of(self, name: str) -> str:
+        return str(self._home.path / self._file(name))
 
     @property
     def _list(self) -> PurePosixPath:
         return self._base / "changes.jsonl"
 
-    def _kept(self, name: str) -> PurePosixPath:
+    def _file(self, name: str) -> PurePosixPath:
         return self._base / "kept" / name
 
     def _prepare(self) -> None:
-        made = self._home.make_folder(self._base / "kept", hidden=True)
-        if made and self._base.parts and not self._home.exists(self._ignore, hidden=True):
+        new_folders = self._home.make_folder(self._base / "kept", hidden=True)
+        if new_folders and self._base.parts and not self._home.exists(self._ignore, hidden=True):
             # What Lamina keeps is no part of anybody's repository.
             self._home.write(self._ignore, b"*\n", replace=True, hidden=True)
 

@@ -54,13 +54,13 @@ def take_back(root: Root, trash: Trash, deed: Deed) -> str:
     record = replace(new_deed("undo"), about=deed.id, path=deed.path)
     match deed.do:
         case "mv":
-            said = _move_back(root, deed)
+            message = _move_back(root, deed)
         case "rm":
-            said = _bring_back(root, trash, deed)
+            message = _bring_back(root, trash, deed)
         case _:
-            said, record = _put_back(root, trash, deed, record)
+            message, record = _put_back(root, trash, deed, record)
     trash.record(record)
-    return said
+    return message
 
 
 def _put_back(root: Root, trash: Trash, deed: Deed, record: Deed) -> tuple[str, Deed]:
@@ -69,9 +69,9 @@ def _put_back(root: Root, trash: Trash, deed: Deed, record: Deed) -> tuple[str, 
     if now == deed.before:
         return f"{name} is already as it was before", record
     if now != deed.after:
-        kept = f"; what it held before is kept in {trash.where(deed.kept)}" if deed.kept else ""
-        gone = "was removed or moved" if not now else "was changed"
-        raise UsageError(f"{name} {gone} since and is left as it is; nothing was undone{kept}")
+        hint = f"; what it held before is kept in {trash.path_of(deed.kept)}" if deed.kept else ""
+        what = "was removed or moved" if not now else "was changed"
+        raise UsageError(f"{name} {what} since and is left as it is; nothing was undone{hint}")
     record = replace(record, kept=record.id)
     if not deed.kept:
         trash.take(path, record.kept)
@@ -91,13 +91,13 @@ def _bring_back(root: Root, trash: Trash, deed: Deed) -> str:
             return f"{name} is there already"
         raise UsageError(
             f"something else is at {name} by now and is left as it is; nothing was undone; what "
-            f"was removed is kept in {trash.where(deed.kept)}"
+            f"was removed is kept in {trash.path_of(deed.kept)}"
         )
     if deed.is_folder:
         root.make_folder(path)
         return f"undone: the empty folder {name} is there again"
     if not is_kept:
-        raise UsageError(f"{name} is no longer in the trash ({trash.where(deed.kept)})")
+        raise UsageError(f"{name} is no longer in the trash ({trash.path_of(deed.kept)})")
     root.make_folder(path.parent)
     trash.give_back(deed.kept, path)
     return f"undone: {name} is there again"

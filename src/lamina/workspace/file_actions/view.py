@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from lamina.errors import UsageError
 from lamina.workspace.file_actions.trash import digest_of
-from lamina.workspace.root import PathStatus
+from lamina.workspace.path_tree import PathStatus
 
 MOST_ENTRIES = 500
 MOST_LINES = 1000
@@ -29,18 +29,18 @@ def has_control(name: str) -> bool:
 
 def show_name(name: str) -> str:
     """A name on one line, whatever is in it."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", name)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", name)
 
 
-def show_folder(found: Sequence[PathStatus], unread: Sequence[str], *, whole_paths: bool) -> str:
+def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_paths: bool) -> str:
     """What is in a folder, one a line."""
-    shown = [_entry(each, whole_paths) for each in found[:MOST_ENTRIES]]
-    if left := len(found) - len(shown):
-        shown.append(f"[{left:,} more of {len(found):,}; list a folder further down]")
-    shown += [f"[not listed: {show_name(each)}]" for each in unread[:_NAMED]]
+    lines = [_entry(entry, whole_paths) for entry in entries[:MOST_ENTRIES]]
+    if rest := len(entries) - len(lines):
+        lines.append(f"[{rest:,} more of {len(entries):,}; list a folder further down]")
+    lines += [f"[not listed: {show_name(entry)}]" for entry in unread[:_NAMED]]
     if len(unread) > _NAMED:
-        shown.append(f"[not listed: {len(unread) - _NAMED:,} more]")
-    return "\n".join(shown) or ("(no files)" if whole_paths else "(an empty folder)")
+        lines.append(f"[not listed: {len(unread) - _NAMED:,} more]")
+    return "\n".join(lines) or ("(no files)" if whole_paths else "(an empty folder)")
 
 
 def show_file(path: str, data: bytes, start: int, end: int | None) -> str:
@@ -76,18 +76,18 @@ def show_file(path: str, data: bytes, start: int, end: int | None) -> str:
 
 def show_lines(lines: Sequence[str], start: int, total: int, again: str) -> str:
     """Lines from number `start` on, as many as may be shown; `again` says how to get the rest."""
-    shown: list[str] = []
+    texts: list[str] = []
     room = MOST_CHARACTERS
     for line in lines[:MOST_LINES]:
         text = cut_line(line)
-        if shown and len(text) + 1 > room:
+        if texts and len(text) + 1 > room:
             break
         room -= len(text) + 1
-        shown.append(text)
-    left = len(lines) - len(shown)
-    if left:
-        shown.append(f"[{plural(left, 'more line')} of {total:,}; {again} {start + len(shown)}]")
-    return "\n".join(shown)
+        texts.append(text)
+    rest = len(lines) - len(texts)
+    if rest:
+        texts.append(f"[{plural(rest, 'more line')} of {total:,}; {again} {start + len(texts)}]")
+    return "\n".join(texts)
 
 
 def cut_line(line: str) -> str:
@@ -131,11 +131,11 @@ def ends_in_crlf(text: str) -> bool:
     return ends > 0 and ends == text.count("\n")
 
 
-def _entry(found: PathStatus, whole_path: bool) -> str:
-    name = show_name(found.path if whole_path else PurePosixPath(found.path).name)
-    match found.kind:
+def _entry(entry: PathStatus, whole_path: bool) -> str:
+    name = show_name(entry.path if whole_path else PurePosixPath(entry.path).name)
+    match entry.kind:
         case "file":
-            return f"{name}  {found.status.st_size:,}"
+            return f"{name}  {entry.status.st_size:,}"
         case "folder":
             return f"{name}/"
         case "link":

@@ -229,7 +229,7 @@ class SlashCommands:
             told = "from the next message on" if new else "it was remembered already"
             self._tell(f"{told}; `lamina memory` shows and forgets")
             return
-        held = await file.remembered()
+        held = await file.lines()
         for line in held:
             self._tell(f"{line.number:>3}  {one_line(line.text)}")
         if not held:
