@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.providers.emulators.anthropic.cache import PrefixBlock, read_blocks
+from lamina.providers.emulators.anthropic.blocks import PrefixBlock, read_blocks
 from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.providers.emulators.emulator import Emulator
 from lamina.providers.emulators.gemini.bodies import GenerateBody, read_body

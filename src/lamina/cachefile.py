@@ -29,11 +29,11 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class CacheFileKind(Struct, frozen=True, kw_only=True):
-    """What sort of file it is, and how it is told from others."""
+    """What sort of file it is, and how to recognise it."""
 
     # In messages: "index", "an index".
     name: str
-    one: str
+    with_article: str
     # In the header of every file of this kind.
     application: int
     version: int
@@ -50,7 +50,7 @@ class ForeignDatabase(Exception):
     """The file is a database of something else, or of another version."""
 
 
-# What may come of any use of the file. A damaged schema makes messages that are no text.
+# What any use of the file may raise. A damaged schema makes messages that are no text.
 CACHE_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError, ForeignDatabase)
 
 
@@ -74,7 +74,7 @@ class CacheFile:
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
-        """Does it; if the file proves damaged, says so and does it with a new one.
+        """Does it; if the file proves damaged, reports that and does it with a new one.
 
         Raises: what is in `CACHE_ERRORS`.
         """
@@ -90,15 +90,15 @@ class CacheFile:
         """The connection, which stays until it is closed."""
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            place = self.path.absolute().as_uri()
+            uri = self.path.absolute().as_uri()
             try:
-                self._connection = self._connect(f"{place}?mode=rwc")
+                self._connection = self._connect(f"{uri}?mode=rwc")
             except sqlite3.OperationalError as error:
                 # A finished file on a disk that takes nothing: it can be read as it is.
-                finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
-                if _code(error) not in READ_ONLY or not finished:
+                is_finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
+                if _code(error) not in READ_ONLY or not is_finished:
                     raise
-                self._connection = self._connect(f"{place}?immutable=1")
+                self._connection = self._connect(f"{uri}?immutable=1")
         return self._connection
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class CacheFile:
         self._closed()
 
     def close_if_deleted(self) -> None:
-        """Deleted under our hands: what is written there would be for nobody."""
+        """If it was deleted meanwhile, what is written to it would be lost."""
         if self._connection is not None and not self.path.exists():
             self.close()
 
@@ -116,18 +116,18 @@ class CacheFile:
         """How many bytes it takes, with what SQLite puts beside it."""
         return sum(_size(path) for path in _files(self.path))
 
-    def damaged_ones(self) -> list[Path]:
+    def damaged_files(self) -> list[Path]:
         """Files that were put aside."""
         return sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
 
     def __del__(self) -> None:
-        # Nobody uses it any more; one that was never made is no matter either.
+        # Nobody uses it any more, and it may never have been opened.
         if connection := getattr(self, "_connection", None):
             connection.close()
 
-    def _connect(self, place: str) -> sqlite3.Connection:
+    def _connect(self, uri: str) -> sqlite3.Connection:
         file = sqlite3.connect(
-            place,
+            uri,
             uri=True,
             timeout=self.patience,
             isolation_level=None,
@@ -180,7 +180,7 @@ def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether it is only that another process is just there."""
+    """Whether another process is using the file at the moment."""
     return _code(error) in BUSY
 
 
@@ -196,8 +196,8 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
         return
     if application or version or tables:
         raise ForeignDatabase(
-            f"it is a database of another program, or version {version} of {kind.one} instead of "
-            f"{kind.version}, and is left as it is; move it away to have one here"
+            f"it is a database of another program, or version {version} of {kind.with_article} "
+            f"instead of {kind.version}, and is left as it is; move it away to have one here"
         )
     with suppress(sqlite3.OperationalError):
         # Where it cannot be had (a network's disk, another process just there), it works without.

@@ -282,7 +282,7 @@ class Provider(Protocol):
 class SessionKeeper(Protocol):
     """A provider, or several, that keep something of a session while it is open."""
 
-    async def let_go(self, session: str) -> None:
+    async def release_session(self, session: str) -> None:
         """The session is closed."""
         ...
 

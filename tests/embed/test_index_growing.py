@@ -77,7 +77,7 @@ def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
     vectors = numpy.eye(3, dtype="<f2")
     base = ChunkTable()
     base.put({b"a": ChunkData(vectors[0].tobytes(), b"")}, settled=True)
-    one, other = base.grown(), base.grown()
+    one, other = base.extended(), base.extended()
     one.put({b"b": ChunkData(vectors[1].tobytes(), b"")}, settled=True)
     other.put({b"c": ChunkData(vectors[2].tobytes(), b"")}, settled=True)
     assert one.vectors is not None
@@ -92,24 +92,24 @@ def test_two_shelves_that_grow_from_one_do_not_share_what_is_new() -> None:
 def test_a_shelf_that_gets_nothing_new_is_not_copied() -> None:
     base = ChunkTable()
     base.put({b"a": ChunkData(b"", b"")}, settled=False)
-    base.grown().put({b"b": ChunkData(b"", b"")}, settled=False)
-    again = base.grown()
+    base.extended().put({b"b": ChunkData(b"", b"")}, settled=False)
+    again = base.extended()
     again.put({}, settled=True)
     again.put({b"a": ChunkData(b"", b"")}, settled=False)
-    assert (again.memory, again.changed) == (base.memory, False)
+    assert (again.memory, again.has_changed) == (base.memory, False)
     again.put({b"c": ChunkData(b"", b"")}, settled=False)
-    assert (again.memory != base.memory, again.changed) == (True, True)
+    assert (again.memory != base.memory, again.has_changed) == (True, True)
 
 
 def test_a_vector_that_comes_late_is_not_seen_by_those_who_had_the_row_before() -> None:
     base = ChunkTable()
     base.put({b"a": ChunkData(b"", b""), b"b": ChunkData(b"", b"")}, settled=False)
-    grown = base.grown()
-    grown.put({b"b": ChunkData(numpy.eye(3, dtype="<f2")[1].tobytes(), b"")}, settled=True)
-    assert grown.vectors is not None
-    assert numpy.isnan(grown.vectors).tolist() == [[True] * 3, [False] * 3]
+    extended = base.extended()
+    extended.put({b"b": ChunkData(numpy.eye(3, dtype="<f2")[1].tobytes(), b"")}, settled=True)
+    assert extended.vectors is not None
+    assert numpy.isnan(extended.vectors).tolist() == [[True] * 3, [False] * 3]
     assert base.vectors is None
-    assert (base.settled.tolist(), grown.settled.tolist()) == ([False] * 2, [False, True])
+    assert (base.is_settled.tolist(), extended.is_settled.tolist()) == ([False] * 2, [False, True])
 
 
 async def test_many_rows_are_read_in_one_go_and_are_the_same(

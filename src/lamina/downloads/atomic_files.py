@@ -25,11 +25,11 @@ ABANDONED_S = 86_400.0
 def working_folder(folder: Path) -> Iterator[Path]:
     """A folder on the disk where a file will be kept, gone afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(f"{WORKING_PREFIX}*"):
+    for leftover in folder.glob(f"{WORKING_PREFIX}*"):
         with suppress(OSError):
-            written = max(path.stat().st_mtime for path in (left, *left.rglob("*")))
-            if time.time() - written > ABANDONED_S:
-                shutil.rmtree(left, ignore_errors=True)
+            last_write = max(path.stat().st_mtime for path in (leftover, *leftover.rglob("*")))
+            if time.time() - last_write > ABANDONED_S:
+                shutil.rmtree(leftover, ignore_errors=True)
     work = Path(mkdtemp(prefix=WORKING_PREFIX, dir=folder))
     try:
         yield work

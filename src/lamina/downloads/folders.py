@@ -6,8 +6,8 @@ from pathlib import Path
 
 def cache_folder() -> Path:
     """LAMINA_CACHE, or where the platform wants such things."""
-    if given := os.environ.get("LAMINA_CACHE"):
-        return Path(given)
+    if folder := os.environ.get("LAMINA_CACHE"):
+        return Path(folder)
     from platformdirs import user_cache_path
 
     return user_cache_path("lamina", appauthor=False)

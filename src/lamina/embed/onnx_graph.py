@@ -31,11 +31,11 @@ def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
     """
     from onnx import TensorProto, helper
 
-    draft = _Draft(tensors)
-    hidden = draft.embedded()
+    draft = _GraphDraft(tensors)
+    state = draft.embed_tokens()
     for number in range(LAYERS):
-        hidden = draft.layer(hidden, f"encoder.layer.{number}")
-    draft.pooled(hidden)
+        state = draft.add_layer(state, f"encoder.layer.{number}")
+    draft.add_pooling(state)
     graph = helper.make_graph(
         draft.nodes,
         "all-MiniLM-L6-v2",
@@ -51,7 +51,7 @@ def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
     )
 
 
-class _Draft:
+class _GraphDraft:
     """A graph that is being drawn, from its input on."""
 
     def __init__(self, tensors: "Mapping[str, Tensor]") -> None:
@@ -66,7 +66,7 @@ class _Draft:
         self._together = self._constant("together", numpy.array([0, DIMENSIONS], numpy.int64))
         self._scale = self._constant("scale", numpy.array(HEAD**-0.5, numpy.float32))
 
-    def embedded(self) -> str:
+    def embed_tokens(self) -> str:
         """Words and their positions; every token is of the first of the two kinds."""
         weight = "embeddings.{}_embeddings.weight".format
         places = self._tensors[weight("position")][:MAX_TOKENS]
@@ -74,53 +74,53 @@ class _Draft:
         words = self._constant("words", self._tensors[weight("word")])
         length = self._node("Shape", INPUT)
         where = self._node("Slice", self._constant("places", places + kind), self._zero, length)
-        summed = self._node("Add", self._node("Gather", words, INPUT), where)
-        return self._normal(summed, "embeddings.LayerNorm")
+        sum_node = self._node("Add", self._node("Gather", words, INPUT), where)
+        return self._normal(sum_node, "embeddings.LayerNorm")
 
-    def layer(self, hidden: str, name: str) -> str:
-        attended = self._attended(hidden, f"{name}.attention.self")
-        mixed = self._dense(attended, f"{name}.attention.output.dense")
-        hidden = self._normal(
-            self._node("Add", mixed, hidden), f"{name}.attention.output.LayerNorm"
+    def add_layer(self, state: str, name: str) -> str:
+        attention = self._attend(state, f"{name}.attention.self")
+        mixture = self._dense(attention, f"{name}.attention.output.dense")
+        state = self._normal(
+            self._node("Add", mixture, state), f"{name}.attention.output.LayerNorm"
         )
-        wide = self._node("Gelu", self._dense(hidden, f"{name}.intermediate.dense"))
+        wide = self._node("Gelu", self._dense(state, f"{name}.intermediate.dense"))
         narrow = self._dense(wide, f"{name}.output.dense")
-        return self._normal(self._node("Add", narrow, hidden), f"{name}.output.LayerNorm")
+        return self._normal(self._node("Add", narrow, state), f"{name}.output.LayerNorm")
 
-    def pooled(self, hidden: str) -> None:
+    def add_pooling(self, state: str) -> None:
         """The mean of all tokens, at length 1."""
-        mean = self._node("ReduceMean", hidden, self._zero, keepdims=0)
+        mean = self._node("ReduceMean", state, self._zero, keepdims=0)
         length = self._node("ReduceL2", mean, self._zero, keepdims=1)
         self._node("Div", mean, length, output=OUTPUT)
 
-    def _attended(self, hidden: str, name: str) -> str:
-        query = self._heads(hidden, f"{name}.query", (1, 0, 2))
-        key = self._heads(hidden, f"{name}.key", (1, 2, 0))
-        value = self._heads(hidden, f"{name}.value", (1, 0, 2))
+    def _attend(self, state: str, name: str) -> str:
+        query = self._heads(state, f"{name}.query", (1, 0, 2))
+        key = self._heads(state, f"{name}.key", (1, 2, 0))
+        value = self._heads(state, f"{name}.value", (1, 0, 2))
         scores = self._node("Mul", self._node("MatMul", query, key), self._scale)
-        seen = self._node("MatMul", self._node("Softmax", scores, axis=-1), value)
-        back = self._node("Transpose", seen, perm=(1, 0, 2))
+        context = self._node("MatMul", self._node("Softmax", scores, axis=-1), value)
+        back = self._node("Transpose", context, perm=(1, 0, 2))
         return self._node("Reshape", back, self._together)
 
-    def _heads(self, hidden: str, name: str, order: Sequence[int]) -> str:
-        apart = self._node("Reshape", self._dense(hidden, name), self._apart)
+    def _heads(self, state: str, name: str, order: Sequence[int]) -> str:
+        apart = self._node("Reshape", self._dense(state, name), self._apart)
         return self._node("Transpose", apart, perm=order)
 
-    def _dense(self, hidden: str, name: str) -> str:
+    def _dense(self, state: str, name: str) -> str:
         weight = self._constant(f"{name}.weight", self._tensors[f"{name}.weight"].T)
         bias = self._constant(f"{name}.bias", self._tensors[f"{name}.bias"])
-        return self._node("Add", self._node("MatMul", hidden, weight), bias)
+        return self._node("Add", self._node("MatMul", state, weight), bias)
 
-    def _normal(self, hidden: str, name: str) -> str:
+    def _normal(self, state: str, name: str) -> str:
         weight = self._constant(f"{name}.weight", self._tensors[f"{name}.weight"])
         bias = self._constant(f"{name}.bias", self._tensors[f"{name}.bias"])
-        return self._node("LayerNormalization", hidden, weight, bias, axis=-1, epsilon=EPSILON)
+        return self._node("LayerNormalization", state, weight, bias, axis=-1, epsilon=EPSILON)
 
     def _constant(self, name: str, value: Any) -> str:
         from onnx import numpy_helper
 
-        held = self._numpy.ascontiguousarray(value).reshape(value.shape)
-        self.constants.append(numpy_helper.from_array(held, name))
+        array = self._numpy.ascontiguousarray(value).reshape(value.shape)
+        self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def _node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:

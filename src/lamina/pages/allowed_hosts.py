@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.pages.addresses import DEFAULT_PORTS, Address, read_host
+from lamina.pages.addresses import DEFAULT_PORTS, Address, read_host, refuse
 from lamina.pages.networks import Ip, Zone, classify_address, parse_ip
 from lamina.values.web import UnfetchedResource, WebRules
 
@@ -45,7 +45,7 @@ class AllowedHost(Struct, frozen=True, kw_only=True):
     below: bool = False
     private: bool = False
 
-    def names(self, address: Address) -> bool:
+    def matches(self, address: Address) -> bool:
         if self.port not in (None, address.port):
             return False
         if self.below:
@@ -60,70 +60,68 @@ def read_allowed_host(text: str) -> AllowedHost | None:
     bare = plain.removeprefix(_PRIVATE)
     if bare.count(":") > 1 and not bare.startswith("["):
         plain = plain.replace(bare, f"[{bare}]")
-    found = _ENTRY.fullmatch(plain)
-    if found is None:
+    match = _ENTRY.fullmatch(plain)
+    if match is None:
         return None
-    host = read_host(found[3])
+    host = read_host(match[3])
     if isinstance(host, UnfetchedResource):
         return None
     ip = parse_ip(host)
-    port = int(found[4]) if found[4] else None
-    if (found[2] and ip is not None) or (port is not None and not 0 < port < 65_536):
+    port = int(match[4]) if match[4] else None
+    if (match[2] and ip is not None) or (port is not None and not 0 < port < 65_536):
         return None
-    return AllowedHost(host=host, port=port, ip=ip, below=bool(found[2]), private=bool(found[1]))
+    return AllowedHost(host=host, port=port, ip=ip, below=bool(match[2]), private=bool(match[1]))
 
 
 def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
     """What addresses the host may have, or why nothing of it is fetched."""
     if rules.access == "off":
-        return _refused(
+        return refuse(
             f"fetching from the web is off; {address.host} is fetched with the setting web: listed "
             f"and {_listing(address)} in allow_hosts, or with web: public if it is a public host"
         )
     if address.host in _SECRET_NAMES:
-        return _refused(f"{address.host} serves the secrets of a cloud; it is never fetched")
-    if address.ip is not None and (standing := classify_address(address.ip)).zone == "never":
-        return _refused(f"{address.host} is {standing.what}; it is never fetched")
+        return refuse(f"{address.host} serves the secrets of a cloud; it is never fetched")
+    if address.ip is not None and (kind := classify_address(address.ip)).zone == "never":
+        return refuse(f"{address.host} is {kind.what}; it is never fetched")
     entries = [entry for entry in map(read_allowed_host, rules.allow_hosts) if entry is not None]
-    listed = [entry for entry in entries if entry.names(address)]
-    if not any(entry.port for entry in listed) and not _is_web_port(address.port):
-        return _refused(
+    matching_hosts = [entry for entry in entries if entry.matches(address)]
+    if not any(entry.port for entry in matching_hosts) and not _is_web_port(address.port):
+        return refuse(
             f"port {address.port} is not one of the web; list {_listing(address)} in allow_hosts "
             f"if it is meant"
         )
-    if listed:
-        return _reach(address, listed)
+    if matching_hosts:
+        return _reach(address, matching_hosts)
     if rules.access == "listed":
-        return _refused(
+        return refuse(
             f"{address.host} is not among the allowed hosts; list {_listing(address)} in "
-            f"allow_hosts{_misread(rules)}"
+            f"allow_hosts{_describe_misread(rules)}"
         )
     if near := _nearness(address):
-        return _refused(
+        return refuse(
             f"{address.host} is {near}; list {_listing(address)} in allow_hosts if it is meant"
-            f"{_misread(rules)}"
+            f"{_describe_misread(rules)}"
         )
     return "public"
 
 
-def judge_addresses(
-    address: Address, reach: Reach, found: Sequence[str]
-) -> Zone | UnfetchedResource:
+def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone | UnfetchedResource:
     """The zone that the host is in. One address that it may not have is enough to refuse it:
     nobody can tell which of them would be connected to."""
     zones: set[Zone] = set()
-    for text in found:
+    for text in ips:
         ip = parse_ip(text)
         if ip is None:
-            return _refused(f"{address.host} has the address {text!r}, which is not used")
-        standing = classify_address(ip)
-        zones.add(standing.zone)
-        if standing.zone == "never":
-            return _refused(f"{address.host} has {text}, {standing.what}; it is never fetched")
-        if not _reaches(reach, standing.zone):
+            return refuse(f"{address.host} has the address {text!r}, which is not used")
+        kind = classify_address(ip)
+        zones.add(kind.zone)
+        if kind.zone == "never":
+            return refuse(f"{address.host} has {text}, {kind.what}; it is never fetched")
+        if not _reaches(reach, kind.zone):
             hint = f"; list {_listing(address, _PRIVATE)} in allow_hosts if it is meant"
-            return _refused(
-                f"{address.host} has {text}, {standing.what}"
+            return refuse(
+                f"{address.host} has {text}, {kind.what}"
                 f"{hint if reach == 'public' and address.ip is None else ''}"
             )
     if not zones:
@@ -134,7 +132,7 @@ def judge_addresses(
 def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
     """Why a redirect is not followed, if it is not, as far as the addresses say."""
     if before.scheme == "https" and after.scheme == "http":
-        return _refused(f"{before.host} redirects to {after.host} without encryption")
+        return refuse(f"{before.host} redirects to {after.host} without encryption")
     return None
 
 
@@ -144,15 +142,15 @@ def judge_redirect_zones(
     """Why a redirect is not followed: the web does not send anybody into a private network, also
     where a person may go there."""
     if zone == "public" and next_zone != "public":
-        return _refused(
+        return refuse(
             f"{before.host} redirects to {after.host}, which is not public; attach that address "
             f"itself if it is meant"
         )
     return None
 
 
-def _reach(address: Address, listed: Sequence[AllowedHost]) -> Reach:
-    if address.ip is not None or any(entry.private for entry in listed):
+def _reach(address: Address, hosts: Sequence[AllowedHost]) -> Reach:
+    if address.ip is not None or any(entry.private for entry in hosts):
         return "private"
     return "loopback" if _is_below(address.host, "localhost") else "public"
 
@@ -166,8 +164,8 @@ def _reaches(reach: Reach, zone: Zone) -> bool:
 def _nearness(address: Address) -> str:
     """Why a host is not a public one, as far as its name says; empty if it does not."""
     if address.ip is not None:
-        standing = classify_address(address.ip)
-        return "" if standing.zone == "public" else standing.what
+        kind = classify_address(address.ip)
+        return "" if kind.zone == "public" else kind.what
     if any(_is_below(address.host, near) for near in _NEAR):
         return "a name of this machine or network"
     return "" if "." in address.host else "a name without a domain"
@@ -184,16 +182,12 @@ def _is_web_port(port: int) -> bool:
 
 
 def _listing(address: Address, prefix: str = "") -> str:
-    return repr(f"{prefix}{address.place}")
+    return repr(f"{prefix}{address.authority}")
 
 
-def _misread(rules: WebRules) -> str:
-    """Entries that mean nothing are said where somebody wonders why they do not work."""
+def _describe_misread(rules: WebRules) -> str:
+    """Names the entries that mean nothing, where somebody wonders why they do not work."""
     wrong = [repr(entry) for entry in rules.allow_hosts if read_allowed_host(entry) is None]
     if not wrong:
         return ""
     return f" (not hosts: {', '.join(wrong)}; an entry is a name, name:port or an address)"
-
-
-def _refused(detail: str) -> UnfetchedResource:
-    return UnfetchedResource(reason="refused", detail=detail)

@@ -1,4 +1,4 @@
-"""What a server answered, and what it comes to."""
+"""What a server answered, and what that means for the fetch."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -25,7 +25,7 @@ _WORDS = {
 
 
 class FetchFailure(Exception):
-    """Nothing comes of a fetch, and why."""
+    """A fetch failed, and why."""
 
     def __init__(self, why: UnfetchedResource) -> None:
         super().__init__(why.detail)
@@ -38,7 +38,7 @@ def fetch_failure(reason: Literal["missing", "unreadable", "refused"], detail: s
 
 class FetchAnswer(Struct, frozen=True, kw_only=True):
     """One answer of one server. Names of headers are in lower case; `data` is unpacked, and empty
-    if nobody wanted it."""
+    if it was not wanted."""
 
     address: Address
     status: int
@@ -63,8 +63,8 @@ class FetchAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Validators(Struct, frozen=True, kw_only=True):
-    """What a server is asked by whether something has changed. They are given back to the one
-    address that gave them."""
+    """What a server needs to say whether something has changed. They are sent only to the
+    address they came from."""
 
     url: str
     etag: str = ""
@@ -73,11 +73,11 @@ class Validators(Struct, frozen=True, kw_only=True):
     def headers(self, address: Address) -> dict[bytes | str, bytes | str]:
         if address.url != self.url:
             return {}
-        asked: dict[bytes | str, bytes | str] = {
+        conditions: dict[bytes | str, bytes | str] = {
             "if-none-match": self.etag,
             "if-modified-since": self.modified,
         }
-        return {name: value for name, value in asked.items() if value}
+        return {name: value for name, value in conditions.items() if value}
 
 
 def validators_of(answer: FetchAnswer) -> Validators:
@@ -92,7 +92,7 @@ def next_address(answer: FetchAnswer) -> Address:
     """Where a redirect leads.
 
     Raises:
-        Stopped: nowhere that is gone to.
+        FetchFailure: it leads nowhere that may be fetched.
     """
     before = answer.address
     location = answer.headers.get("location", "").strip()
@@ -116,12 +116,12 @@ def judge_status(answer: FetchAnswer) -> None:
     """Does nothing if the answer is what was asked for.
 
     Raises:
-        Stopped: it is not.
+        FetchFailure: it is not.
     """
     if answer.is_whole:
         return
-    said = f"{answer.address.host} answered {answer.status}"
+    status_text = f"{answer.address.host} answered {answer.status}"
     if answer.status in _GONE:
-        raise fetch_failure("missing", f"{said}: the page is not there")
+        raise fetch_failure("missing", f"{status_text}: the page is not there")
     words = _WORDS.get(answer.status, "the server failed" if answer.status >= 500 else "")
-    raise fetch_failure("unreadable", f"{said}: {words}" if words else said)
+    raise fetch_failure("unreadable", f"{status_text}: {words}" if words else status_text)

@@ -12,7 +12,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 # What the web means by a name is often a larger set than the name says.
-_MEANT = {
+_WEB_MEANINGS = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030",
     "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-9": "cp1254", "tis-620": "cp874",
     "iso8859-11": "cp874", "big5": "big5hkscs",
@@ -24,7 +24,7 @@ _ALIASES = {
     "x-cp1250": "cp1250", "x-cp1251": "cp1251", "x-cp1252": "cp1252",
 }  # fmt: skip
 # Everything else that Python could decode is not text of the web, or (UTF-7) a trick.
-_TAKEN = frozenset({
+_ACCEPTED_CODECS = frozenset({
     "utf-8", "utf-16-le", "utf-16-be", "big5hkscs", "gb18030", "cp932", "cp949", "euc_jp",
     "iso2022_jp", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866",
     *(f"cp{page}" for page in (874, *range(1250, 1259))),
@@ -39,40 +39,41 @@ class DecodedText(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def decode(data: bytes, declared: str, *, is_markup: bool) -> DecodedText:
-    """The text of `data`. What cannot be decoded is replaced, and said."""
+def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedText:
+    """The text of `data`. What cannot be decoded is replaced, with a warning."""
     for mark, charset in _MARKS:
         if data.startswith(mark):
-            return _decoded(data[len(mark) :], charset)
-    charset = _codec(declared)
-    if not charset and is_markup and (found := _META.search(data, 0, _META_WITHIN)):
-        charset = _codec(found[1].decode("ascii", "replace"))
+            return _decode_as(data[len(mark) :], charset)
+    charset = _codec(declared_charset)
+    if not charset and is_markup and (meta := _META.search(data, 0, _META_WITHIN)):
+        charset = _codec(meta[1].decode("ascii", "replace"))
         # A page that can be read as far as there cannot be of wider characters.
         charset = "utf-8" if charset.startswith("utf-16") else charset
     if charset:
-        return _decoded(data, charset)
+        return _decode_as(data, charset)
     try:
         return DecodedText(text=data.decode("utf-8"))
     except UnicodeDecodeError:
-        return _decoded(data, "cp1252")
+        return _decode_as(data, "cp1252")
 
 
 def _codec(name: str) -> str:
     """The codec that is meant by a name; empty if it is none of the web's."""
     plain = name.strip().lower()
     try:
-        found = _ALIASES.get(plain) or codecs.lookup(plain).name
+        codec = _ALIASES.get(plain) or codecs.lookup(plain).name
     except (LookupError, ValueError):
         return ""
-    found = _MEANT.get(found, found)
-    if found == "utf-16":
-        found = "utf-16-le"
-    return found if found in _TAKEN else ""
+    codec = _WEB_MEANINGS.get(codec, codec)
+    if codec == "utf-16":
+        codec = "utf-16-le"
+    return codec if codec in _ACCEPTED_CODECS else ""
 
 
-def _decoded(data: bytes, charset: str) -> DecodedText:
+def _decode_as(data: bytes, charset: str) -> DecodedText:
     text = data.decode(charset, "replace")
-    lost = text.count("\ufffd") - data.decode(charset, "ignore").count("\ufffd")
-    if lost <= 0:
+    losses = text.count("\ufffd") - data.decode(charset, "ignore").count("\ufffd")
+    if losses <= 0:
         return DecodedText(text=text)
-    return DecodedText(text=text, warnings=(f"{lost:,} places could not be decoded as {charset}",))
+    warning = f"{losses:,} places could not be decoded as {charset}"
+    return DecodedText(text=text, warnings=(warning,))

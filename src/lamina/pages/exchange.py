@@ -1,8 +1,8 @@
 """One request to one server.
 
-Law: the connection goes to an address that was judged, and to no other; the name is only said: in
-the Host header, to TLS and to the check of the certificate. No proxy, cookie, login or variable of
-the environment has a say in where it goes.
+Law: the connection goes to an address that was judged, and to no other; the name is only
+used in the Host header, by TLS and by the check of the certificate. No proxy, cookie, login or
+variable of the environment has a say in where it goes.
 """
 
 import ssl
@@ -34,11 +34,11 @@ _MEGABYTE = 1_000_000
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """What is asked for: a body up to `limit` bytes, if its type is `wanted`."""
+    """What is asked for: a body up to `limit` bytes, if `accepts_type` says yes to its type."""
 
     accept: str
     limit: int
-    wanted: Callable[[str], bool]
+    accepts_type: Callable[[str], bool]
     headers: Mapping[bytes | str, bytes | str] = {}
     connect_s: float
     read_s: float
@@ -51,7 +51,7 @@ async def connect_tcp(ip: str, port: int, within: float) -> httpcore2.AsyncNetwo
 async def exchange(
     address: Address,
     ips: Sequence[str],
-    ask: FetchRequest,
+    request: FetchRequest,
     *,
     connect: Connect,
     context: ssl.SSLContext | None,
@@ -59,19 +59,19 @@ async def exchange(
     """Asks the server at one of `ips`, the first that can be reached, for `address`.
 
     Raises:
-        Stopped: it did not answer as it should, or with more than was asked for.
+        FetchFailure: it did not answer as it should, or with more than was asked for.
     """
-    with _translated(address):
-        async with _response(address, _Pinned(ips, connect), ask, context) as response:
+    with _translate_errors(address):
+        async with _response(address, _PinnedBackend(ips, connect), request, context) as response:
             headers = _headers(response.headers)
             answer = FetchAnswer(address=address, status=response.status, headers=headers)
-            if not answer.is_whole or not ask.wanted(answer.media_type):
+            if not answer.is_whole or not request.accepts_type(answer.media_type):
                 return answer
-            data = await _body(answer, response, ask.limit)
+            data = await _body(answer, response, request.limit)
             return FetchAnswer(address=address, status=response.status, headers=headers, data=data)
 
 
-class _Pinned(httpcore2.AsyncNetworkBackend):
+class _PinnedBackend(httpcore2.AsyncNetworkBackend):
     """Goes to the addresses it was made with, whatever host it is asked for."""
 
     def __init__(self, ips: Sequence[str], connect: Connect) -> None:
@@ -97,29 +97,31 @@ class _Pinned(httpcore2.AsyncNetworkBackend):
 
 @asynccontextmanager
 async def _response(
-    address: Address, backend: _Pinned, ask: FetchRequest, context: ssl.SSLContext | None
+    address: Address, backend: _PinnedBackend, request: FetchRequest, context: ssl.SSLContext | None
 ) -> AsyncIterator[httpcore2.Response]:
     scheme, host = address.scheme.encode(), address.host.encode()
     connection = httpcore2.AsyncHTTPConnection(
         httpcore2.Origin(scheme, host, address.port), ssl_context=context, network_backend=backend
     )
-    request = httpcore2.Request(
+    read_s = request.read_s
+    timeouts = {"connect": request.connect_s, "read": read_s, "write": read_s}
+    http_request = httpcore2.Request(
         "GET",
         httpcore2.URL(
             scheme=scheme, host=host, port=address.port, target=address.target.encode("ascii")
         ),
         headers={
-            "Host": address.place,
+            "Host": address.authority,
             "User-Agent": _AGENT,
-            "Accept": ask.accept,
+            "Accept": request.accept,
             "Accept-Encoding": ACCEPTED_ENCODINGS,
             "Connection": "close",
-            **ask.headers,
+            **request.headers,
         },
-        extensions={"timeout": {"connect": ask.connect_s, "read": ask.read_s, "write": ask.read_s}},
+        extensions={"timeout": timeouts},
     )
     try:
-        response = await connection.handle_async_request(request)
+        response = await connection.handle_async_request(http_request)
         try:
             yield response
         finally:
@@ -136,13 +138,13 @@ async def _body(answer: FetchAnswer, response: httpcore2.Response, limit: int) -
     if length.isascii() and length.isdigit() and int(length) > limit:
         raise _too_large(host, limit)
     unpack = find_unpacker(answer.headers.get("content-encoding", ""), limit, host)
-    received, size = 0, 0
+    received_bytes, size = 0, 0
     parts = []
     async for chunk in response.aiter_stream():
-        received += len(chunk)
+        received_bytes += len(chunk)
         parts.append(unpack.feed(chunk))
         size += len(parts[-1])
-        if max(received, size) > limit:
+        if max(received_bytes, size) > limit:
             raise _too_large(host, limit)
     unpack.end()
     return b"".join(parts)
@@ -154,18 +156,18 @@ def _too_large(host: str, limit: int) -> Exception:
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """By their names in lower case. The first of several counts, but encodings add up."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("ascii", "replace").lower()
         text = value.decode("utf-8", "replace")
-        if key == "content-encoding" and key in found:
-            found[key] += f", {text}"
-        found.setdefault(key, text)
-    return found
+        if key == "content-encoding" and key in headers:
+            headers[key] += f", {text}"
+        headers.setdefault(key, text)
+    return headers
 
 
 @contextmanager
-def _translated(address: Address) -> Iterator[None]:
+def _translate_errors(address: Address) -> Iterator[None]:
     host = address.host
     try:
         yield

@@ -49,7 +49,7 @@ _USER = re.compile(r"//[^/?#]*@")
 # Not every system tells a name without addresses from one that does not exist.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 _PAGES, _PICTURES = 128, 64
-_ON_SHELF = 64 * MEGABYTE
+_MAX_CACHED_BYTES = 64 * MEGABYTE
 
 
 class WebLimits(Struct, frozen=True, kw_only=True):
@@ -68,8 +68,8 @@ class WebLimits(Struct, frozen=True, kw_only=True):
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """What the system says are the addresses of a name."""
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class WebFetcher:
@@ -91,24 +91,24 @@ class WebFetcher:
         self._connect = connect
         self._context = context
         self._seconds = seconds
-        self._pages: PageCache[LoadedItem] = PageCache(_PAGES, _ON_SHELF)
-        self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _ON_SHELF)
+        self._pages: PageCache[LoadedItem] = PageCache(_PAGES, _MAX_CACHED_BYTES)
+        self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _MAX_CACHED_BYTES)
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
         """The page as an item. Its identity is the address that a person gave: neither a redirect
         nor what a page says of itself makes it another."""
 
         async def renew(old: CachedFetch[LoadedItem] | None) -> CachedFetch[LoadedItem]:
-            return await self._renewed(old, lambda: self._fetch_page(url, rules, old))
+            return await self._renew(old, lambda: self._fetch_page(url, rules, old))
 
         try:
             self._address(url, rules)
-            kept = await self._pages.get((canonical_url(url), rules), self._seconds(), renew)
-        except FetchFailure as stop:
-            return LeftOut(what=_shown(url), reason=stop.why.reason, detail=stop.why.detail)
-        if not kept.problem:
-            return kept.value
-        return replace(kept.value, warnings=(*kept.value.warnings, kept.problem))
+            fetch = await self._pages.get((canonical_url(url), rules), self._seconds(), renew)
+        except FetchFailure as failure:
+            return LeftOut(what=_safe_id(url), reason=failure.why.reason, detail=failure.why.detail)
+        if not fetch.problem:
+            return fetch.value
+        return replace(fetch.value, warnings=(*fetch.value.warnings, fetch.problem))
 
     async def picture(
         self, url: str, rules: WebRules, limit: int
@@ -116,34 +116,34 @@ class WebFetcher:
         """The bytes of a picture as they came, up to `limit`."""
 
         async def renew(old: CachedFetch[FetchedResource] | None) -> CachedFetch[FetchedResource]:
-            return await self._renewed(old, lambda: self._fetch_picture(url, rules, limit, old))
+            return await self._renew(old, lambda: self._fetch_picture(url, rules, limit, old))
 
         try:
             self._address(url, rules)
             key = (canonical_url(url), rules, limit)
             return (await self._pictures.get(key, self._seconds(), renew)).value
-        except FetchFailure as stop:
-            return stop.why
+        except FetchFailure as failure:
+            return failure.why
 
     def _address(self, url: str, rules: WebRules) -> Address:
         """Where `url` leads, judged as far as that goes without looking it up."""
-        if odd := refuse_odd_url(url.strip()):
-            raise FetchFailure(odd)
-        address = _sure(read_address(canonical_url(url)))
-        _sure(judge_name(address, rules))
+        if refusal := refuse_odd_url(url.strip()):
+            raise FetchFailure(refusal)
+        address = _require(read_address(canonical_url(url)))
+        _require(judge_name(address, rules))
         return address
 
-    async def _renewed(
+    async def _renew(
         self, old: CachedFetch[T] | None, fetch: Callable[[], Awaitable[CachedFetch[T]]]
     ) -> CachedFetch[T]:
         """What is there now; what was there before, if the server cannot be had."""
         try:
             return await fetch()
-        except FetchFailure as stop:
-            if old is None or stop.why.reason != "unreadable":
+        except FetchFailure as failure:
+            if old is None or failure.why.reason != "unreadable":
                 raise
             until = self._seconds() + self._limits.retry_s
-            problem = f"it is as it was fetched earlier: {stop.why.detail}"
+            problem = f"it is as it was fetched earlier: {failure.why.detail}"
             return replace(old, until=until, problem=problem)
 
     async def _fetch_page(
@@ -152,31 +152,31 @@ class WebFetcher:
         limit = self._limits.page_bytes
         answer = await self._fetch(url, rules, ACCEPTED_PAGES, is_page, limit, old)
         if old is not None and answer.status == UNCHANGED:
-            return self._unchanged(old)
+            return self._extend(old)
         judge_status(answer)
         if not is_page(answer.media_type):
             raise _wrong_type(answer, "text")
         reading = await self._read(url, answer)
-        return self._kept(reading, answer, len(reading.item.content))
+        return self._cached_fetch(reading, answer, len(reading.item.content))
 
     async def _fetch_picture(
         self, url: str, rules: WebRules, limit: int, old: CachedFetch[FetchedResource] | None
     ) -> CachedFetch[FetchedResource]:
         answer = await self._fetch(url, rules, "image/*", is_picture, limit, old)
         if old is not None and answer.status == UNCHANGED:
-            return self._unchanged(old)
+            return self._extend(old)
         judge_status(answer)
         if not is_picture(answer.media_type):
             raise _wrong_type(answer, "a picture")
-        fetched = FetchedResource(
+        picture = FetchedResource(
             url=answer.address.url,
             media_type=answer.media_type,
             data=answer.data,
             charset=answer.charset,
         )
-        return self._kept(fetched, answer, len(answer.data))
+        return self._cached_fetch(picture, answer, len(answer.data))
 
-    def _kept(self, value: T, answer: FetchAnswer, size: int) -> CachedFetch[T]:
+    def _cached_fetch(self, value: T, answer: FetchAnswer, size: int) -> CachedFetch[T]:
         return CachedFetch(
             value=value,
             validators=validators_of(answer),
@@ -184,7 +184,7 @@ class WebFetcher:
             until=self._seconds() + self._limits.keep_s,
         )
 
-    def _unchanged(self, old: CachedFetch[T]) -> CachedFetch[T]:
+    def _extend(self, old: CachedFetch[T]) -> CachedFetch[T]:
         return replace(old, until=self._seconds() + self._limits.keep_s, problem="")
 
     async def _read(self, url: str, answer: FetchAnswer) -> LoadedItem:
@@ -217,7 +217,7 @@ class WebFetcher:
         url: str,
         rules: WebRules,
         accept: str,
-        wanted: Callable[[str], bool],
+        accepts_type: Callable[[str], bool],
         limit: int,
         old: CachedFetch[T] | None,
     ) -> FetchAnswer:
@@ -227,9 +227,9 @@ class WebFetcher:
             raise _not_installed(error) from error
 
         limits = self._limits
-        ask = FetchRequest(
+        request = FetchRequest(
             accept=accept,
-            wanted=wanted,
+            accepts_type=accepts_type,
             limit=limit,
             connect_s=limits.connect_s,
             read_s=limits.read_s,
@@ -237,71 +237,71 @@ class WebFetcher:
         address = self._address(url, rules)
         try:
             with anyio.fail_after(limits.total_s):
-                return await self._follow(address, rules, ask, old.validators if old else None)
+                return await self._follow(request, address, rules, old.validators if old else None)
         except TimeoutError:
             detail = f"{address.host} took longer than {limits.total_s:g} s"
             raise fetch_failure("unreadable", detail) from None
 
     async def _follow(
-        self, address: Address, rules: WebRules, ask: "FetchRequest", validators: Validators | None
+        self, request: "FetchRequest", address: Address, rules: WebRules, old: Validators | None
     ) -> FetchAnswer:
         """The answer at the end of all redirects, each of which is judged as the first address."""
         before: tuple[Address, Zone] | None = None
         for _ in range(self._limits.redirects + 1):
-            reach: Reach = _sure(judge_name(address, rules))
+            reach: Reach = _require(judge_name(address, rules))
             ips = await self._addresses(address)
-            zone: Zone = _sure(judge_addresses(address, reach, ips))
+            zone: Zone = _require(judge_addresses(address, reach, ips))
             if before and (why := judge_redirect_zones(*before, address, zone)):
                 raise FetchFailure(why)
-            headers = validators.headers(address) if validators else {}
-            answer = await self._exchange(address, ips, replace(ask, headers=headers))
+            headers = old.headers(address) if old else {}
+            answer = await self._exchange(address, ips, replace(request, headers=headers))
             if answer.status not in REDIRECTS:
                 return answer
             before, address = (address, zone), next_address(answer)
-        most = self._limits.redirects
+        limit = self._limits.redirects
         raise fetch_failure(
-            "unreadable", f"{address.host}: more than {most} redirects were not followed"
+            "unreadable", f"{address.host}: more than {limit} redirects were not followed"
         )
 
     async def _addresses(self, address: Address) -> Sequence[str]:
         if address.ip is not None:
             return (str(address.ip),)
         try:
-            found = await self._resolve(address.host, address.port)
+            ips = await self._resolve(address.host, address.port)
         except (OSError, UnicodeError) as error:
-            unknown = getattr(error, "errno", None) in _NO_NAME
-            detail = "there is no such host" if unknown else "it could not be looked up"
+            is_unknown = getattr(error, "errno", None) in _NO_NAME
+            detail = "there is no such host" if is_unknown else "it could not be looked up"
             raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
         # Where IPv6 does not lead anywhere, it often does not say so for seconds.
-        return sorted(found, key=lambda ip: ":" in ip)
+        return sorted(ips, key=lambda ip: ":" in ip)
 
     async def _exchange(
-        self, address: Address, ips: Sequence[str], ask: "FetchRequest"
+        self, address: Address, ips: Sequence[str], request: "FetchRequest"
     ) -> FetchAnswer:
         from lamina.pages.exchange import connect_tcp, exchange, trusted_certificates
 
         if address.scheme == "https" and self._context is None:
             self._context = await run_sync(trusted_certificates)
         return await exchange(
-            address, ips, ask, connect=self._connect or connect_tcp, context=self._context
+            address, ips, request, connect=self._connect or connect_tcp, context=self._context
         )
 
 
-def _sure(judged: T | UnfetchedResource) -> T:
-    if isinstance(judged, UnfetchedResource):
-        raise FetchFailure(judged)
-    return judged
+def _require(verdict: T | UnfetchedResource) -> T:
+    if isinstance(verdict, UnfetchedResource):
+        raise FetchFailure(verdict)
+    return verdict
 
 
-def _shown(url: str) -> ItemId:
+def _safe_id(url: str) -> ItemId:
     """The item's id, without what must not be kept or cannot be."""
     plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
     return ItemId(_USER.sub("//", url_id(plain), count=1))
 
 
-def _wrong_type(answer: FetchAnswer, wanted: str) -> FetchFailure:
+def _wrong_type(answer: FetchAnswer, goal: str) -> FetchFailure:
     kind = answer.media_type or "something without a type"
-    return fetch_failure("unreadable", f"{answer.address.host} sends {kind}, which is not {wanted}")
+    return fetch_failure("unreadable", f"{answer.address.host} sends {kind}, which is not {goal}")
 
 
 def _not_installed(error: ModuleNotFoundError) -> FetchFailure:

@@ -25,13 +25,13 @@ _BLOCKS = frozenset({
     "table", "td", "th", "tr", "ul",
 })  # fmt: skip
 # Styles of the whole page are often undone by a script once it has loaded.
-_KEPT_TAGS = frozenset({"html", "body", "main", "article"})
+_NEVER_HIDDEN_TAGS = frozenset({"html", "body", "main", "article"})
 # Below this a page's own summary of itself says more than what was found on it.
 _SHORT = 500
-_MOST_ELEMENTS = 30_000
-_MOST_DEPTH = 150
-_MOST_TITLE = 300
-_MOST_DESCRIPTION = 5_000
+_MAX_ELEMENTS = 30_000
+_MAX_DEPTH = 150
+_MAX_TITLE = 300
+_MAX_DESCRIPTION = 5_000
 _DESCRIPTIONS = ("og:description", "description", "twitter:description")
 
 
@@ -45,7 +45,7 @@ def read_markup(text: str) -> PageText:
     """The main text of a page as Markdown, or all of its text if there is no telling which is.
 
     Raises:
-        Stopped: it holds none.
+        FetchFailure: it holds none.
     """
     tree, is_cut = _parse(text)
     if tree is None:
@@ -53,18 +53,18 @@ def read_markup(text: str) -> PageText:
     title, description = _title(tree), _description(tree)
     warnings = _drop_unseen(tree)
     if _is_simple(tree):
-        found = _main_text(tree) or _all_text(tree)
+        page_text = _main_text(tree) or _all_text(tree)
     else:
-        found = _all_text(tree)
+        page_text = _all_text(tree)
         warnings += ("it is too large to tell its main text, so that this is all of its text",)
-    if len(found) < _SHORT and description and description not in found:
-        found = f"{description}\n\n{found}".strip()
-    if not found:
+    if len(page_text) < _SHORT and description and description not in page_text:
+        page_text = f"{description}\n\n{page_text}".strip()
+    if not page_text:
         why = "it is nested too deep" if is_cut else "a script may put it there"
         raise fetch_failure("unreadable", f"no text was found on the page; {why}")
     if is_cut:
         warnings += ("it is nested too deep to be read whole; its rest is missing",)
-    return PageText(text=found, title=title, warnings=warnings)
+    return PageText(text=page_text, title=title, warnings=warnings)
 
 
 def _parse(text: str) -> tuple[Any, bool]:
@@ -82,22 +82,22 @@ def _parse(text: str) -> tuple[Any, bool]:
 
 
 def _title(tree: Any) -> str:
-    found = tree.findtext(".//head/title") or tree.findtext(".//title") or ""
-    return _one_line(found, _MOST_TITLE)
+    title = tree.findtext(".//head/title") or tree.findtext(".//title") or ""
+    return _one_line(title, _MAX_TITLE)
 
 
 def _description(tree: Any) -> str:
-    said = {
+    tags = {
         (meta.get("property") or meta.get("name") or "").lower(): meta.get("content") or ""
         for meta in tree.iter("meta")
     }
-    found = next((said[name] for name in _DESCRIPTIONS if said.get(name, "").strip()), "")
-    return _one_line(found, _MOST_DESCRIPTION)
+    description = next((tags[name] for name in _DESCRIPTIONS if tags.get(name, "").strip()), "")
+    return _one_line(description, _MAX_DESCRIPTION)
 
 
-def _one_line(text: str, most: int) -> str:
+def _one_line(text: str, limit: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _drop_unseen(tree: Any) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _drop_unseen(tree: Any) -> tuple[str, ...]:
             continue
         if element.tag in _UNSEEN_TAGS:
             element.drop_tree()
-        elif element.tag not in _KEPT_TAGS and _is_hidden(element, rules):
+        elif element.tag not in _NEVER_HIDDEN_TAGS and _is_hidden(element, rules):
             length = len("".join("".join(element.itertext()).split()))
             places, characters = places + bool(length), characters + length
             element.drop_tree()
@@ -147,7 +147,7 @@ def _is_simple(tree: Any) -> bool:
     for event, _ in etree.iterwalk(tree, events=("start", "end")):
         depth += 1 if event == "start" else -1
         elements += event == "start"
-        if elements > _MOST_ELEMENTS or depth > _MOST_DEPTH:
+        if elements > _MAX_ELEMENTS or depth > _MAX_DEPTH:
             return False
     return True
 
@@ -155,7 +155,7 @@ def _is_simple(tree: Any) -> bool:
 def _main_text(tree: Any) -> str:
     import trafilatura
 
-    found = trafilatura.extract(
+    text = trafilatura.extract(
         tree,
         output_format="markdown",
         include_comments=False,
@@ -165,7 +165,7 @@ def _main_text(tree: Any) -> str:
         deduplicate=False,
         with_metadata=False,
     )
-    return (found or "").strip()
+    return (text or "").strip()
 
 
 def _all_text(tree: Any) -> str:
@@ -179,10 +179,10 @@ def _all_text(tree: Any) -> str:
             parts.append(element.text or "")
         elif element is not tree:
             parts.append(element.tail or "")
-    lines = (" ".join(line.split()) for line in re.split(r"\n", _flowed(parts)))
+    lines = (" ".join(line.split()) for line in re.split(r"\n", _join_flow(parts)))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def _flowed(parts: list[str]) -> str:
+def _join_flow(parts: list[str]) -> str:
     """Line breaks in the source are spaces; only blocks break lines."""
     return "".join(part if part == "\n" else re.sub(r"\s+", " ", part) for part in parts)

@@ -85,9 +85,9 @@ def classify_address(address: Ip) -> AddressKind:
     """Whose `address` is."""
     if address in _NAT64:
         return classify_address(IPv4Address(int(address) & _IN_IPV4))
-    for known in _RANGES:
-        if any(address in network for network in known.networks):
-            return AddressKind(zone=known.zone, what=known.what)
+    for address_range in _RANGES:
+        if any(address in network for network in address_range.networks):
+            return AddressKind(zone=address_range.zone, what=address_range.what)
     if isinstance(address, IPv6Address):
         if (int(address) >> 32) & _IN_IPV4 in _ISATAP:
             return AddressKind(zone="never", what="a tunnel to an IPv4 address")

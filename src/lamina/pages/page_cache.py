@@ -29,9 +29,9 @@ class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
 class PageCache(Generic[T]):
     """Keeps up to so many things and bytes; what was not used for longest goes first."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
-        self._kept: OrderedDict[Hashable, CachedFetch[T]] = OrderedDict()
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count, self._max_bytes = max_count, max_bytes
+        self._fetches: OrderedDict[Hashable, CachedFetch[T]] = OrderedDict()
         self._locks: dict[Hashable, Lock] = {}
 
     async def get(
@@ -44,20 +44,20 @@ class PageCache(Generic[T]):
         lock = self._locks.setdefault(key, Lock())
         try:
             async with lock:
-                kept = self._kept.get(key)
-                if kept is None or kept.until <= now:
-                    kept = await renew(kept)
-                self._put(key, kept)
-                return kept
+                fetch = self._fetches.get(key)
+                if fetch is None or fetch.until <= now:
+                    fetch = await renew(fetch)
+                self._put(key, fetch)
+                return fetch
         finally:
             if not lock.locked() and not lock.statistics().tasks_waiting:
                 self._locks.pop(key, None)
 
-    def _put(self, key: Hashable, kept: CachedFetch[T]) -> None:
-        self._kept[key] = kept
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._most or self._bytes() > self._most_bytes:
-            self._kept.popitem(last=False)
+    def _put(self, key: Hashable, fetch: CachedFetch[T]) -> None:
+        self._fetches[key] = fetch
+        self._fetches.move_to_end(key)
+        while len(self._fetches) > self._max_count or self._bytes() > self._max_bytes:
+            self._fetches.popitem(last=False)
 
     def _bytes(self) -> int:
-        return sum(kept.size for kept in self._kept.values())
+        return sum(fetch.size for fetch in self._fetches.values())

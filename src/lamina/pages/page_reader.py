@@ -19,7 +19,7 @@ _TEXTS = frozenset({
     "application/yaml", "application/x-yaml", "application/toml", "application/javascript",
     "application/x-sh", "application/sql", "application/rtf",
 })  # fmt: skip
-_LOOKED_AT = 1_024
+_GUESS_BYTES = 1_024
 
 
 def is_page(media_type: str) -> bool:
@@ -37,7 +37,7 @@ def read_page(
     """The text of a page, up to `limit` characters.
 
     Raises:
-        Stopped: there is none.
+        FetchFailure: there is none.
     """
     kind = media_type or _guess(data)
     if kind == _PDF:
@@ -45,9 +45,9 @@ def read_page(
     else:
         if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise fetch_failure("unreadable", f"it says that it is {kind} and is not text")
-        decoded = decode(data, charset, is_markup=kind in _MARKUP)
-        page = read_markup(decoded.text) if kind in _MARKUP else PageText(text=decoded.text)
-        page = PageText(text=page.text, title=page.title, warnings=decoded.warnings + page.warnings)
+        content = decode(data, charset, is_markup=kind in _MARKUP)
+        page = read_markup(content.text) if kind in _MARKUP else PageText(text=content.text)
+        page = PageText(text=page.text, title=page.title, warnings=content.warnings + page.warnings)
     if not page.text.strip():
         raise fetch_failure("unreadable", "no text was found on the page")
     return _cut(page, limit)
@@ -62,7 +62,7 @@ def _is_text(media_type: str) -> bool:
 
 
 def _guess(data: bytes) -> str:
-    start = data[:_LOOKED_AT].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    start = data[:_GUESS_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"%pdf-"):
         return _PDF
     return "text/html" if start.startswith((b"<!doctype html", b"<html")) else "text/plain"
@@ -80,12 +80,12 @@ def _read_pdf(data: bytes, read_pdf: ReadPdf | None) -> PageText:
 def _cut(page: PageText, limit: int) -> PageText:
     if len(page.text) <= limit:
         return page
-    kept = page.text[:limit]
+    text = page.text[:limit]
     # At the end of a line, unless that would take much.
-    kept = kept[: end if (end := kept.rfind("\n")) > limit // 2 else limit]
-    said = f"it was cut after {len(kept):,} of {len(page.text):,} characters"
+    text = text[: end if (end := text.rfind("\n")) > limit // 2 else limit]
+    notice = f"it was cut after {len(text):,} of {len(page.text):,} characters"
     return PageText(
-        text=f"{kept}\n\n[The page goes on; {said}.]",
+        text=f"{text}\n\n[The page goes on; {notice}.]",
         title=page.title,
-        warnings=(*page.warnings, said),
+        warnings=(*page.warnings, notice),
     )

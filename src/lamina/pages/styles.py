@@ -21,8 +21,8 @@ _UNREADABLE = {"": 0.0, "px": 2.0, "pt": 2.0, "em": 0.15, "rem": 0.15, "%": 15.0
 _OUTSIDE = {"px": -900.0, "pt": -700.0, "em": -50.0, "rem": -50.0, "%": -100.0, "vw": -100.0}
 _NOTHING = frozenset({"0", "0px", "0%", "0em", "1px"})
 # Styles beyond this are not looked at; a page has little text of its own beside them.
-_MOST_STYLE = 500_000
-_MOST_COMPOUND = 50
+_MAX_STYLE = 500_000
+_MAX_COMPOUND = 50
 
 
 class StyleRule(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class HidingRules(Struct, frozen=True, kw_only=True):
 def declarations(style: str) -> dict[str, str]:
     """The properties of a style attribute; of one that is set twice the last one counts, unless the
     first was important."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     important = set()
     for part in style.split(";"):
         name, _, value = part.partition(":")
@@ -69,8 +69,8 @@ def declarations(style: str) -> dict[str, str]:
             continue
         if "!important" in text:
             important.add(key)
-        found[key] = text.replace("!important", "").strip()
-    return found
+        properties[key] = text.replace("!important", "").strip()
+    return properties
 
 
 def hides(style: Declarations) -> bool:
@@ -93,64 +93,64 @@ def hides(style: Declarations) -> bool:
 
 def hiding_rules(sheets: Iterator[str]) -> HidingRules:
     """The rules of style sheets that hide what they select."""
-    found: dict[StyleRule, dict[str, str]] = {}
+    styles: dict[StyleRule, dict[str, str]] = {}
     for sheet in sheets:
-        for selectors, body in _blocks(_COMMENT.sub("", sheet[:_MOST_STYLE])):
+        for selectors, body in _blocks(_COMMENT.sub("", sheet[:_MAX_STYLE])):
             for selector in selectors.split(","):
                 if (rule := _read_rule(selector.strip())) is not None:
-                    found.setdefault(rule, {}).update(declarations(body))
-    hiding = [rule for rule, style in found.items() if hides(style)]
+                    styles.setdefault(rule, {}).update(declarations(body))
+    hiding = [rule for rule, style in styles.items() if hides(style)]
     single = [rule for rule in hiding if rule.parts == 1]
     return HidingRules(
         tags=frozenset(rule.tag for rule in single if rule.tag),
         ids=frozenset(rule.id for rule in single if rule.id),
         classes=frozenset().union(*(rule.classes for rule in single)),
-        compound=tuple(rule for rule in hiding if rule.parts > 1)[:_MOST_COMPOUND],
+        compound=tuple(rule for rule in hiding if rule.parts > 1)[:_MAX_COMPOUND],
     )
 
 
 def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
     """Selectors and bodies that always apply: those inside of @media and the like do not."""
     start, depth, head, body = 0, 0, "", 0
-    for found in re.finditer(r"[{};]", sheet):
-        match found[0]:
+    for mark in re.finditer(r"[{};]", sheet):
+        match mark[0]:
             case "{":
                 depth += 1
                 if depth == 1:
-                    head, body = sheet[start : found.start()].strip(), found.end()
+                    head, body = sheet[start : mark.start()].strip(), mark.end()
             case "}":
                 depth = max(0, depth - 1)
                 if depth == 0:
                     if not head.startswith("@"):
-                        yield head, sheet[body : found.start()]
-                    start = found.end()
+                        yield head, sheet[body : mark.start()]
+                    start = mark.end()
             case _ if depth == 0:
-                start = found.end()
+                start = mark.end()
 
 
 def _read_rule(selector: str) -> StyleRule | None:
-    found = _SELECTOR.fullmatch(selector)
-    if found is None or not selector:
+    match = _SELECTOR.fullmatch(selector)
+    if match is None or not selector:
         return None
-    parts: list[tuple[str, str]] = _PART.findall(found[2])
+    parts: list[tuple[str, str]] = _PART.findall(match[2])
     ids = [name for mark, name in parts if mark == "#"]
     classes = frozenset(name for mark, name in parts if mark == ".")
     if len(ids) > 1:
         return None
-    return StyleRule(tag=(found[1] or "").lower(), id=ids[0] if ids else "", classes=classes)
+    return StyleRule(tag=(match[1] or "").lower(), id=ids[0] if ids else "", classes=classes)
 
 
 def _is_nothing(value: str) -> bool:
-    found = _LENGTH.fullmatch(value)
-    return found is not None and float(found[1]) <= (5.0 if found[2] == "%" else 0.05)
+    length = _LENGTH.fullmatch(value)
+    return length is not None and float(length[1]) <= (5.0 if length[2] == "%" else 0.05)
 
 
 def _is_below(value: str, limits: Mapping[str, float]) -> bool:
-    found = _LENGTH.fullmatch(value)
-    if found is None or (found[2] or "") not in limits:
+    length = _LENGTH.fullmatch(value)
+    if length is None or (length[2] or "") not in limits:
         return False
-    limit = limits[found[2] or ""]
-    return float(found[1]) <= limit if limit <= 0 else float(found[1]) < limit
+    limit = limits[length[2] or ""]
+    return float(length[1]) <= limit if limit <= 0 else float(length[1]) < limit
 
 
 def _is_same_colour(style: Declarations) -> bool:
@@ -172,6 +172,6 @@ def _is_clipped(style: Declarations) -> bool:
         return True
     if style.get("clip-path", "") in ("inset(50%)", "inset(100%)", "circle(0)", "circle(0px)"):
         return True
-    sized = [style.get(name, "") for name in ("width", "height", "max-width", "max-height")]
-    cut = style.get("overflow", "") in ("hidden", "clip")
-    return cut and any(size in _NOTHING for size in sized)
+    sizes = [style.get(name, "") for name in ("width", "height", "max-width", "max-height")]
+    is_cropped = style.get("overflow", "") in ("hidden", "clip")
+    return is_cropped and any(size in _NOTHING for size in sizes)

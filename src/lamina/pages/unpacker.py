@@ -20,7 +20,7 @@ class Unpacker(Protocol):
         """Nothing more comes.
 
         Raises:
-            Stopped: something is missing.
+            FetchFailure: something is missing.
         """
         ...
 
@@ -29,22 +29,22 @@ def find_unpacker(coding: str, limit: int, host: str) -> Unpacker:
     """What unpacks up to a byte more than `limit`, by which the caller sees that it was more.
 
     Raises:
-        Stopped: nobody here can unpack `coding`.
+        FetchFailure: nobody here can unpack `coding`.
     """
     match coding.strip().lower():
         case "" | "identity":
-            return _Plain()
+            return _PlainUnpacker()
         case "gzip" | "x-gzip":
-            return _Packed(_GZIP, limit, host)
+            return _ZlibUnpacker(_GZIP, limit, host)
         case "deflate":
-            return _Packed(_ZLIB, limit, host)
+            return _ZlibUnpacker(_ZLIB, limit, host)
         case other:
             raise fetch_failure(
                 "unreadable", f"{host} sends the encoding {other!r}, not {ACCEPTED_ENCODINGS}"
             )
 
 
-class _Plain:
+class _PlainUnpacker:
     def feed(self, data: bytes) -> bytes:
         return data
 
@@ -52,19 +52,19 @@ class _Plain:
         """It ends where it ends."""
 
 
-class _Packed:
+class _ZlibUnpacker:
     def __init__(self, bits: int, limit: int, host: str) -> None:
         self._bits, self._host = bits, host
-        self._left = limit + 1
-        self._began = False
+        self._remaining = limit + 1
+        self._has_begun = False
         self._stream = zlib.decompressobj(bits)
 
     def feed(self, data: bytes) -> bytes:
         out = []
-        while data and self._left > 0:
+        while data and self._remaining > 0:
             part = self._step(data)
             out.append(part)
-            self._left -= len(part)
+            self._remaining -= len(part)
             # gzip may go on with another member; what follows deflate is nobody's.
             data = self._stream.unused_data if self._bits == _GZIP else b""
             if data:
@@ -73,16 +73,16 @@ class _Packed:
 
     def _step(self, data: bytes) -> bytes:
         try:
-            part = self._stream.decompress(data, self._left)
+            part = self._stream.decompress(data, self._remaining)
         except zlib.error:
-            if self._began or self._bits != _ZLIB:
+            if self._has_begun or self._bits != _ZLIB:
                 raise fetch_failure("unreadable", f"{self._host} sent a broken body") from None
             # Some servers take deflate for what zlib wraps.
             self._bits, self._stream = _RAW, zlib.decompressobj(_RAW)
             return self._step(data)
-        self._began = True
+        self._has_begun = True
         return part
 
     def end(self) -> None:
-        if self._began and self._left > 0 and not self._stream.eof:
+        if self._has_begun and self._remaining > 0 and not self._stream.eof:
             raise fetch_failure("unreadable", f"the body from {self._host} broke off")

@@ -58,8 +58,8 @@ class _File(Struct):
     date: str = ""
 
 
-class _Here(Struct, frozen=True, kw_only=True):
-    """A model file on this machine, and what it makes of its target."""
+class _ModelFile(Struct, frozen=True, kw_only=True):
+    """A model file on this machine, and its target and counter as the file has them."""
 
     path: str
     stamp: tuple[int, int]
@@ -73,9 +73,9 @@ class ModelBook:
     def __init__(self, facts: Mapping[str, tuple[ModelFacts, ...]], date: str = "") -> None:
         self.date = date
         self._facts = facts
-        self._found: dict[str, Target] = {}
+        self._targets: dict[str, Target] = {}
         # By model, and by where models are looked for.
-        self._here: dict[tuple[str, str | None], _Here] = {}
+        self._model_files: dict[tuple[str, str | None], _ModelFile] = {}
 
     def find(self, name: str) -> Target:
         """The target of that name.
@@ -85,11 +85,11 @@ class ModelBook:
         Raises:
             UnknownTarget: no such provider, or no model named.
         """
-        if found := self._found.get(name):
-            return self._as_here(found) if found.provider == LOCAL else found
+        if target := self._targets.get(name):
+            return self._adapt_to_file(target) if target.provider == LOCAL else target
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
-            raise UnknownTarget(name, tuple(self._facts), self._meant(name))
+            raise UnknownTarget(name, tuple(self._facts), self._guess_target(name))
         # A pattern may be asked for by itself, as `names` gives it.
         facts = next(
             fact
@@ -98,7 +98,7 @@ class ModelBook:
         )
         if provider == LOCAL and facts.match == "*" != model:
             _check_local(name, model)
-        found = self._found[name] = Target(
+        target = self._targets[name] = Target(
             provider=provider,
             model=model,
             wire=facts.wire,
@@ -126,10 +126,10 @@ class ModelBook:
                 storage_price=facts.storage,
             ),
         )
-        return self._as_here(found) if provider == LOCAL else found
+        return self._adapt_to_file(target) if provider == LOCAL else target
 
-    def _meant(self, model: str) -> str:
-        """The target that somebody means who gives a model alone."""
+    def _guess_target(self, model: str) -> str:
+        """The target that is probably meant by a model's name alone."""
         from lamina.providers.local.models import LOCAL_MODELS
 
         if model in LOCAL_MODELS:
@@ -151,32 +151,32 @@ class ModelBook:
         """Counts as the target does: exactly, if its vocabulary is on this machine."""
         if target.provider != LOCAL:
             return counter_for(target)
-        here = self._look(target)
+        file = self._find_known_file(target)
         # A target that counted exactly may have lost its file since.
-        found = here.counter if here else _file_counter(_find_file(target.model))
-        return found or counter_for(replace(target, exact_tokens=False))
+        counter = file.counter if file else _file_counter(_find_file(target.model))
+        return counter or counter_for(replace(target, exact_tokens=False))
 
-    def _as_here(self, target: Target) -> Target:
-        here = self._look(target)
-        return here.target if here else _as_here(target)
+    def _adapt_to_file(self, target: Target) -> Target:
+        file = self._find_known_file(target)
+        return file.target if file else _adapt_to_file(target)
 
-    def _look(self, target: Target) -> "_Here | None":
+    def _find_known_file(self, target: Target) -> "_ModelFile | None":
         """The model's file as it was found, while it is there and the same: a turn asks several
         times, and one look at the disk is enough. None if it is not on this machine."""
         key = (target.model, os.environ.get("LAMINA_CACHE"))
-        known = self._here.get(key)
-        if known and _stamp(known.path) == known.stamp:
-            return known
-        self._here.pop(key, None)
+        known_file = self._model_files.get(key)
+        if known_file and _stamp(known_file.path) == known_file.stamp:
+            return known_file
+        self._model_files.pop(key, None)
         path = _find_file(target.model)
         stamp = _stamp(str(path)) if path else None
         if path is None or stamp is None:
             return None
-        found = _Here(
-            path=str(path), stamp=stamp, target=_as_here(target), counter=_file_counter(path)
+        file = _ModelFile(
+            path=str(path), stamp=stamp, target=_adapt_to_file(target), counter=_file_counter(path)
         )
-        self._here[key] = found
-        return found
+        self._model_files[key] = file
+        return file
 
     def wire(self, target: Target) -> Wire:
         """The encoder of the target's wire, imported when it is first needed."""
@@ -195,14 +195,14 @@ def _check_local(name: str, model: str) -> None:
         raise UnknownModel(name, tuple(LOCAL_MODELS))
 
 
-def _as_here(target: Target) -> Target:
+def _adapt_to_file(target: Target) -> Target:
     """The target with what the model's own file says, if it is on this machine."""
     from lamina.providers.local.gguf import context_length
     from lamina.providers.local.models import LOCAL_MODELS
 
     path = _find_file(target.model)
-    known = LOCAL_MODELS.get(target.model)
-    context = (context_length(path) if path else None) or (known.context if known else None)
+    model = LOCAL_MODELS.get(target.model)
+    context = (context_length(path) if path else None) or (model.context if model else None)
     window = min(target.window, context or target.window)
     return replace(
         target,
@@ -248,8 +248,8 @@ def load_book(override: str | None = None) -> ModelBook:
 
 @cache
 def _load(path: str) -> ModelBook:
-    packaged = files("lamina.providers").joinpath("models.toml").read_text("utf-8")
-    book = msgspec.convert(tomllib.loads(packaged), _File)
+    text = files("lamina.providers").joinpath("models.toml").read_text("utf-8")
+    book = msgspec.convert(tomllib.loads(text), _File)
     try:
         over = _read(path) if path else _File()
         providers = _merge(book.providers, over.providers)
@@ -268,27 +268,27 @@ def _read(path: str) -> _File:
 def _merge(
     base: dict[str, dict[str, Any]], over: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    merged = dict(base)
+    providers = dict(base)
     for name, fields in over.items():
         # A provider of the user's own is one that speaks OpenAI's wire, until it says otherwise.
-        known = base.get(name) or base["compatible"]
+        base_fields = base.get(name) or base["compatible"]
         # The user's models are tried first.
-        models = [*_models(name, fields), *_models(name, known)]
-        merged[name] = known | fields | {"models": models}
-    return merged
+        models = [*_models(name, fields), *_models(name, base_fields)]
+        providers[name] = base_fields | fields | {"models": models}
+    return providers
 
 
 def _fill_in(name: str, fields: dict[str, Any]) -> tuple[ModelFacts, ...]:
     """The facts of each model of a provider in order, and last those of any other."""
     common = {key: value for key, value in fields.items() if key != "models"}
-    filled = []
+    facts = []
     for model in [*_models(name, fields), {"match": "*"}]:
         try:
-            filled.append(msgspec.convert(common | model, ModelFacts))
+            facts.append(msgspec.convert(common | model, ModelFacts))
         except msgspec.ValidationError as error:
             where = f"providers.{name}, model {model.get('match')!r}"
             raise msgspec.ValidationError(f"{where}: {error}") from error
-    return tuple(filled)
+    return tuple(facts)
 
 
 def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:

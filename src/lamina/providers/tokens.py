@@ -47,7 +47,7 @@ class EncodingCounter:
 
 
 def token_ids(encoding: str, text: str) -> list[int]:
-    """The tokens of a text, for those to whom it matters which they are."""
+    """The ids of a text's tokens."""
     ids: list[int] = _encoding(encoding).encode_ordinary(text) if text else []
     return ids
 

@@ -78,7 +78,7 @@ class PlanRunner(AgentRunner):
     async def close(self) -> None:
         """Closes the session, and lets go of what is kept for its plans."""
         if isinstance(self._providers, SessionKeeper):
-            await self._providers.let_go(plan_key(self.session))
+            await self._providers.release_session(plan_key(self.session))
         await super().close()
 
     # -- inside ----------------------------------------------------------------------------------

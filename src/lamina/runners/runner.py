@@ -66,7 +66,7 @@ class ChatRunner:
         """Closes the session."""
         try:
             if isinstance(self._providers, SessionKeeper):
-                await self._providers.let_go(self.session.id)
+                await self._providers.release_session(self.session.id)
         finally:
             await self.session.close()
             for close in self.closing:

@@ -21,7 +21,7 @@ def index_path(journal: Path) -> Path:
 
 
 def write_index(path: Path, index: LineIndex) -> None:
-    """Writes an index. It is not flushed to disk: what a crash makes of it shows.
+    """Writes an index. It is not flushed to disk: damage by a crash shows in its checksum.
 
     Raises:
         OSError: the disk does not take it.

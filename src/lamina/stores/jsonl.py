@@ -72,14 +72,14 @@ class JsonlStore:
         except BaseException:
             os.close(handle)
             raise
-        opened = JsonlJournal(handle, path, header.session, new, size)
+        journal = JsonlJournal(handle, path, header.session, new, size)
         try:
-            await opened.append([header])
+            await journal.append([header])
             await anyio.to_thread.run_sync(sync_folder, path.parent)
         except BaseException:
-            await opened.close()
+            await journal.close()
             raise
-        return opened
+        return journal
 
     async def open(self, session: str) -> "JsonlJournal":
         path = self.path_of(session)
@@ -113,11 +113,11 @@ class JsonlStore:
         folder = self.folder / "sessions"
         if not folder.is_dir():
             return ()
-        found = []
+        dated_sessions = []
         for path in folder.glob(f"*{SUFFIX}"):
             with contextlib.suppress(OSError):
-                found.append((path.stat().st_mtime, session_of(path)))
-        return tuple(session for _, session in sorted(found, reverse=True))
+                dated_sessions.append((path.stat().st_mtime, session_of(path)))
+        return tuple(session for _, session in sorted(dated_sessions, reverse=True))
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -153,7 +153,7 @@ class JsonlJournal:
     def __init__(self, handle: int, path: Path, session: str, journal: Journal, size: int) -> None:
         self.journal = journal
         self.last = journal.last + journal.lost
-        self._kept = journal.last
+        self._last_stored = journal.last
         self._handle: int | None = handle
         # A session that nobody holds any more must not hold its lock.
         self._release = weakref.finalize(self, os.close, handle)
@@ -167,12 +167,12 @@ class JsonlJournal:
     async def append(self, entries: Sequence[Entry]) -> None:
         if self._handle is None:
             raise JournalError(f"session {self._session!r} is closed; open it again")
-        data = write_lines(entries, self._kept)
+        data = write_lines(entries, self._last_stored)
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
         # What is on disk and what is remembered must be the same: no cancellation in between.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._write, self._handle, data, last)
-        self._kept = last
+        self._last_stored = last
         if self._places is not None:
             self._places.add(entries, data)
             if not self._places.sound or self._places.covered != self.size:
@@ -280,9 +280,10 @@ def session_of(path: Path) -> str:
     """The session id of a file, from its name or, if that was too long for one, its header."""
     stem = path.name.removesuffix(SUFFIX)
     name = unquote(stem.partition("=")[0])
-    for each in (name, name.removeprefix("%"), unquote(stem.partition("=")[0].removeprefix("%"))):
-        if file_stem(each) == stem:
-            return each
+    plain = unquote(stem.partition("=")[0].removeprefix("%"))
+    for guess in (name, name.removeprefix("%"), plain):
+        if file_stem(guess) == stem:
+            return guess
     with path.open("rb") as file:
         first = file.readline()
     header = next(iter(read_journal(first, name).entries.values()))
@@ -300,7 +301,7 @@ def _is_begun(path: Path) -> bool:
             rest = file.read()
     except OSError:
         return False
-    return any(isinstance(found, Line) for found in read_lines(first + rest))
+    return any(isinstance(line, Line) for line in read_lines(first + rest))
 
 
 def _create(path: Path) -> int:

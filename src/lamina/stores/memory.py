@@ -11,7 +11,7 @@ from lamina.values.entry import Entry, SessionEntry
 
 class MemoryStore:
     """Sessions for as long as the process lives. Two openings of one session may live side by
-    side; the one that is behind is told so when it writes."""
+    side; the one that is behind gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
@@ -32,15 +32,15 @@ class MemoryStore:
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
         lines = [encode_entry(entry) for entry in entries]
-        taken = self._ids.setdefault(session, set())
+        stored_ids = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}
-        if not taken.isdisjoint(ids):
+        if not stored_ids.isdisjoint(ids):
             raise SessionMoved(session)
-        taken |= ids
-        kept = self._sessions.pop(session, [])
-        kept.extend(lines)
+        stored_ids |= ids
+        journal_lines = self._sessions.pop(session, [])
+        journal_lines.extend(lines)
         # The one written last is last.
-        self._sessions[session] = kept
+        self._sessions[session] = journal_lines
 
     async def has(self, session: str) -> bool:
         return session in self._sessions

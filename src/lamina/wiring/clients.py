@@ -55,11 +55,11 @@ class Clients:
             self._found[target.name] = found
         return self._found[target.name]
 
-    async def let_go(self, session: str) -> None:
+    async def release_session(self, session: str) -> None:
         """The session is closed: what is kept for it may be put away."""
         for each in self._found.values():
             if isinstance(each, SessionKeeper):
-                await each.let_go(session)
+                await each.release_session(session)
 
     async def aclose(self) -> None:
         """Closes the connections; a provider that is asked for again is connected anew."""
@@ -77,7 +77,7 @@ class Clients:
         path = await anyio.to_thread.run_sync(find_model_file, target.model)
         window = min(target.window, self._window or target.window)
         memory = cache_folder() / "slots" if self._remember else None
-        serving = LlamaServerConfig(path=path, window=window, slots=self._slots, memory=memory)
+        serving = LlamaServerConfig(path=path, window=window, slots=self._slots, slot_folder=memory)
         return LocalClient(await start_server(serving))
 
 

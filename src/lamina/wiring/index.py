@@ -60,7 +60,7 @@ def open_index(
         return SqliteIndex(place, None)
     from lamina.embed.minilm import open_embedder
 
-    return SqliteIndex(place, open_embedder(fetch=fetch, fetching=fetching))
+    return SqliteIndex(place, open_embedder(fetch=fetch, progress=fetching))
 
 
 class LazyIndex:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lamina.errors import ProviderError
 from lamina.ports import Provider
 from lamina.providers.clients.anthropic import AnthropicClient
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import EmulatedAnswer, ScriptedAnswers
 from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.providers.emulators.emulator import serve_emulator
@@ -22,16 +22,18 @@ from lamina.values.wire import Reply
 SONNET = load_book().find("anthropic:claude-sonnet-5")
 # Of no form that keys are known by.
 KEY = "correct-horse-battery-staple"
-HASTY = RetryPolicy(attempts=3, first_s=0.01, most_s=0.2)
+HASTY = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=0.2)
 
 
 class Asking:
     """A server and a client. It is the providers of a session, too."""
 
-    def __init__(self, server: AnthropicEmulator, url: str, patience: RetryPolicy, timeout: float):
+    def __init__(
+        self, server: AnthropicEmulator, url: str, retry_policy: RetryPolicy, timeout: float
+    ):
         self.server = server
         self.url = url
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._timeout = timeout
         self._clients: dict[str, AnthropicClient] = {}
 
@@ -39,7 +41,7 @@ class Asking:
         name = f"{target.name} {key}"
         if name not in self._clients:
             there = replace(target, base_url=self.url)
-            self._clients[name] = AnthropicClient(there, key, self._patience, self._timeout)
+            self._clients[name] = AnthropicClient(there, key, self._retry_policy, self._timeout)
         return self._clients[name]
 
     async def provider(self, target: Target) -> Provider:
@@ -71,13 +73,13 @@ class Asking:
 async def asking(
     *said: EmulatedAnswer | str,
     faults: Iterable[EmulatedFault] = (),
-    patience: RetryPolicy = HASTY,
+    retry_policy: RetryPolicy = HASTY,
     within: float = 10.0,
 ) -> AsyncIterator[Asking]:
     """A server that says `said` in order, and again; without any it echoes."""
     server = AnthropicEmulator(answers=ScriptedAnswers(said) if said else None, faults=faults)
     async with serve_emulator(server) as url:
-        found = Asking(server, url, patience, within)
+        found = Asking(server, url, retry_policy, within)
         try:
             yield found
         finally:

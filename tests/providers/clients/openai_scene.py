@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lamina.providers.clients.openai import OpenAIClient, connect
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import AnswerSource, ScriptedAnswers
 from lamina.providers.emulators.emulator import serve_emulator
 from lamina.providers.emulators.faults import EmulatedFault, FaultKind
@@ -17,7 +17,7 @@ from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 from lamina.values.wire import Reply
 
 KEY = "sk-test-0123456789abcdefghij"
-QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.05)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=0.05)
 ASKED = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How are you today?"}]}
 
 
@@ -26,7 +26,7 @@ async def emulated(
     target: str = "openai:gpt-4o",
     *,
     answers: AnswerSource | None = None,
-    patience: RetryPolicy = QUICK,
+    retry_policy: RetryPolicy = QUICK,
     timeout: float = 5.0,  # noqa: ASYNC109 - of the client
     key: str = KEY,
     **given: Any,
@@ -36,7 +36,7 @@ async def emulated(
     )
     async with serve_emulator(emulator) as url:
         found = replace(load_book().find(target), base_url=f"{url}/v1")
-        client = connect(found, key, patience=patience, timeout=timeout)
+        client = connect(found, key, retry_policy=retry_policy, timeout=timeout)
         try:
             yield emulator, client
         finally:

@@ -13,7 +13,7 @@ from tests.providers.clients.anthropic_server import KEY, asking, body, hello
 from tests.providers.strict import png
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.providers.emulators.faults import FAULT_KINDS, EmulatedFault, FaultKind
 from lamina.values.message import Text, Thinking, ToolCall
@@ -210,7 +210,7 @@ def test_a_fault_is_told_apart_and_tried_again_where_that_helps(kind: FaultKind)
         async with asking(words, faults=[EmulatedFault(kind=kind)], within=within) as it:
             pieces, error = await it.ask(body())
             assert type(error) is (raised or type(None)), error
-            assert len(it.server.requests) == attempts
+            assert len(it.server.bodies) == attempts
             whole = bool(pieces) and isinstance(pieces[-1], Reply)
             assert whole == (raised is None and kind != "silent")
             if kind in ("cut", "silent"):
@@ -230,7 +230,7 @@ def test_patience_ends() -> None:
             for number, kind in enumerate(kinds, 1):
                 pieces, error = await it.ask(body())
                 assert (pieces, type(error)) == ([], ProviderBusy), kind
-                assert len(it.server.requests) == 3 * number
+                assert len(it.server.bodies) == 3 * number
 
     anyio.run(main)
 
@@ -243,7 +243,7 @@ def test_an_answer_that_ends_before_its_first_word_is_asked_for_again() -> None:
         ) as it:
             reply = await it.reply(body())
             assert reply.blocks == (Text("Yes."),)
-            assert len(it.server.requests) == 3
+            assert len(it.server.bodies) == 3
 
     anyio.run(main)
 
@@ -268,16 +268,16 @@ def test_a_server_that_asks_for_more_than_patience_is_not_waited_for() -> None:
             _, error = await it.ask(body())
             assert isinstance(error, ProviderBusy)
             assert error.retry_after == 60.0
-            assert len(it.server.requests) == 1
+            assert len(it.server.bodies) == 1
 
     anyio.run(main)
 
 
 def test_throttling_that_speaks_of_tokens_is_no_overflow_and_an_overflow_no_throttling() -> None:
     async def main() -> None:
-        patience = RetryPolicy(attempts=1)
+        retry_policy = RetryPolicy(attempts=1)
         faults = [EmulatedFault(kind="throttle"), EmulatedFault(kind="overflow")]
-        async with asking("Yes.", faults=faults, patience=patience) as it:
+        async with asking("Yes.", faults=faults, retry_policy=retry_policy) as it:
             _, throttled = await it.ask(body())
             _, overflow = await it.ask(body())
             assert type(throttled) is ProviderBusy
@@ -313,7 +313,7 @@ def test_a_server_that_is_not_there_is_busy() -> None:
 
 async def _until_dropped(it: Any) -> None:
     with anyio.fail_after(5):
-        while not it.server.dropped:  # noqa: ASYNC110 - it tells in no other way
+        while not it.server.abandoned:  # noqa: ASYNC110 - it tells in no other way
             await anyio.sleep(0.01)
 
 
@@ -353,7 +353,7 @@ def test_no_key_is_in_any_message_or_log(caplog: pytest.LogCaptureFixture) -> No
         said = []
         faults = [EmulatedFault(kind=kind) for kind in kinds]
         with caplog.at_level(logging.DEBUG):
-            async with asking("Yes.", faults=faults, patience=RetryPolicy(attempts=1)) as it:
+            async with asking("Yes.", faults=faults, retry_policy=RetryPolicy(attempts=1)) as it:
                 for _ in kinds:
                     _, error = await it.ask(body())
                     said.append(f"{error} {error!r} {error and error.__cause__}")

@@ -16,7 +16,7 @@ from tests.providers.clients.anthropic_server import HASTY, KEY, SONNET, body
 
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
 from lamina.providers.clients.anthropic import AnthropicClient
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.emulator import Emulator, serve_emulator
 from lamina.values.message import Text, ToolCall
 from lamina.values.piece import CallPiece, Piece, TextPiece
@@ -92,14 +92,14 @@ YES = events(START, TEXT, words("Yes."), ended(), STOP)
 
 
 def ask(
-    *answers: Response, patience: RetryPolicy = HASTY
+    *answers: Response, retry_policy: RetryPolicy = HASTY
 ) -> tuple[list[Piece], ProviderError | None, int]:
     """What came, what went wrong, and how often was asked."""
 
     async def main() -> tuple[list[Piece], ProviderError | None, int]:
         server = Canned(*answers)
         async with serve_emulator(server) as url:
-            client = AnthropicClient(replace(SONNET, base_url=url), KEY, patience, 5.0)
+            client = AnthropicClient(replace(SONNET, base_url=url), KEY, retry_policy, 5.0)
             pieces: list[Piece] = []
             error = None
             try:
@@ -134,7 +134,7 @@ def test_an_error_inside_a_stream_is_tried_again_before_the_first_word_only() ->
 def test_an_error_inside_a_stream_is_what_it_says(
     kind: str, said: str, raised: type[ProviderError]
 ) -> None:
-    _, error, _ = ask(events(START, failure(kind, said)), patience=RetryPolicy(attempts=1))
+    _, error, _ = ask(events(START, failure(kind, said)), retry_policy=RetryPolicy(attempts=1))
     assert type(error) is raised
 
 
@@ -216,7 +216,7 @@ def test_how_long_to_wait_is_said_in_three_ways(
     headers: Mapping[str, str], wait: tuple[float, float] | None
 ) -> None:
     busy = Response(json.dumps(failure("rate_limit_error")), 429, headers=dict(headers))
-    _, error, _ = ask(busy, patience=RetryPolicy(attempts=1))
+    _, error, _ = ask(busy, retry_policy=RetryPolicy(attempts=1))
     assert isinstance(error, ProviderBusy)
     if wait is None:
         assert error.retry_after is None

@@ -74,18 +74,18 @@ class Talk:
 
     def require_agreement(self) -> None:
         """What was expected is what was reported, and that is what the server's account says."""
-        for said, account in zip(self.reported, self.it.server.accounts, strict=True):
+        for said, account in zip(self.reported, self.it.server.cache_uses, strict=True):
             assert said.verdict
             assert said.usage == account.usage(said.usage.output)
             expected, read = said.verdict.expected, account.read
             assert abs(expected - read) <= 0.01 * max(expected, read), (said, account.missed)
-        for body in self.it.server.requests:
+        for body in self.it.server.bodies:
             assert len(markers(body)) <= 4
 
     @property
     def share(self) -> float:
         """What was read, of what the rules allow to be read."""
-        accounts = self.it.server.accounts
+        accounts = self.it.server.cache_uses
         return sum(account.read for account in accounts) / sum(
             account.reachable for account in accounts
         )
@@ -141,7 +141,7 @@ def test_a_pause_beyond_the_lifetime_is_a_boundary_and_the_hour_outlives_it(fold
             await talk.ask("Four?")
             await talk.ask("Five?", after=3_700.0)
             talk.require_agreement()
-            marks = [mark for body in talk.it.server.requests for mark in markers(body)]
+            marks = [mark for body in talk.it.server.bodies for mark in markers(body)]
             assert {mark.get("ttl", "5m") for mark in marks} == {ttl}
             boundaries = [
                 [boundary.kind for boundary in entry.context.boundaries]
@@ -169,7 +169,7 @@ def test_a_broken_prefix_is_said_by_the_provider_and_kept_with_the_reply(folder:
             await session.set_system(name, f"{SYSTEM} Be kind.", reason="they were sad")
             await talk.ask("Three?")
             replies = [e for e in talk.agent.session.entries if isinstance(e, ReplyEntry)]
-            asked = [body["diagnostics"]["previous_message_id"] for body in talk.it.server.requests]
+            asked = [body["diagnostics"]["previous_message_id"] for body in talk.it.server.bodies]
             assert asked == [None, replies[0].provider_id, replies[1].provider_id]
             assert [reply.missed.partition(",")[0] for reply in replies] == [
                 "",
@@ -213,10 +213,10 @@ def test_an_overflow_is_answered_by_a_compaction_whose_request_reads_the_cache(
             for number in range(5):
                 await talk.ask(f"Question {number}?")
             await talk.ask("And now?")
-            summary = talk.it.server.requests[6]
+            summary = talk.it.server.bodies[6]
             assert "summar" in str(summary["messages"][-1]).lower()
             assert "diagnostics" not in summary
-            account = talk.it.server.accounts[5]
+            account = talk.it.server.cache_uses[5]
             assert account.read > 0.9 * account.reachable > 2_000
             assert talk.meanings[-1] == "prefix_moved"
 
@@ -232,7 +232,7 @@ def test_a_recorded_request_is_rebuilt_as_it_was_sent(folder: Path) -> None:
             await talk.ask("Three?", after=4_000.0)
             journal = journal_of(talk.agent.session.entries)
             requests = list_requests(journal)
-            for listed, sent in zip(requests.listed, talk.it.server.requests, strict=True):
+            for listed, sent in zip(requests.listed, talk.it.server.bodies, strict=True):
                 recorded = rebuild_request(journal, requests, listed, BOOK)
                 again = anthropic.encode(wire_request(recorded, BOOK, {}))
                 assert again | {"stream": True} == sent

@@ -12,7 +12,7 @@ from tests.providers.strict import png
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
 from lamina.providers.clients.gemini import GeminiClient, connect
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import (
     AnswerSource,
     EmulatedAnswer,
@@ -29,7 +29,7 @@ from lamina.values.wire import Reply
 
 KEY = "a-key-that-no-pattern-knows"
 MODEL = "gemini-3.1-flash"
-QUICK = RetryPolicy(attempts=3, first_s=0.01, most_s=0.2)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=0.2)
 HELLO: dict[str, Any] = {
     "model": MODEL,
     "contents": [{"role": "user", "parts": [{"text": "Hello?"}]}],
@@ -57,14 +57,16 @@ async def scene(
     *faults: EmulatedFault,
     answers: AnswerSource | None = None,
     model: str = MODEL,
-    patience: RetryPolicy = QUICK,
+    retry_policy: RetryPolicy = QUICK,
     silence_s: float = 20.0,
     now: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Scene]:
     emulator = GeminiEmulator(answers=answers, faults=faults)
     async with serve_emulator(emulator) as address:
         target = replace(load_book().find(f"gemini:{model}"), base_url=address)
-        async with connect(target, KEY, patience=patience, timeout=silence_s, now=now) as client:
+        async with connect(
+            target, KEY, retry_policy=retry_policy, timeout=silence_s, now=now
+        ) as client:
             yield Scene(emulator, address, client)
 
 
@@ -280,7 +282,7 @@ def test_a_request_over_the_window_is_too_long() -> None:
         emulator = GeminiEmulator(book=_Narrow())
         async with serve_emulator(emulator) as address:
             target = replace(load_book().find(f"gemini:{MODEL}"), base_url=address)
-            async with connect(target, KEY, patience=QUICK) as client:
+            async with connect(target, KEY, retry_policy=QUICK) as client:
                 body = HELLO | {"contents": [{"role": "user", "parts": [{"text": "so " * 99}]}]}
                 with pytest.raises(RequestTooLong, match=r"exceeds the maximum .* \(50\)"):
                     [piece async for piece in client.stream(body)]
@@ -339,7 +341,7 @@ async def until(claim: Callable[[], bool]) -> None:
 def test_nobody_listening_is_a_provider_that_is_busy() -> None:
     async def main() -> None:
         target = replace(load_book().find(f"gemini:{MODEL}"), base_url="http://127.0.0.1:9")
-        async with connect(target, KEY, patience=QUICK) as client:
+        async with connect(target, KEY, retry_policy=QUICK) as client:
             with pytest.raises(ProviderBusy, match="ConnectError"):
                 [piece async for piece in client.stream(HELLO)]
 
@@ -406,7 +408,7 @@ def test_a_refusal_without_a_word_is_an_overflow(status: int) -> None:
     from httpx2 import Response
 
     async def main() -> None:
-        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, patience=QUICK) as client:
+        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, retry_policy=QUICK) as client:
             answering(client, lambda _: Response(status))
             with pytest.raises(RequestTooLong):
                 [piece async for piece in client.stream(HELLO)]
@@ -418,7 +420,7 @@ def test_a_blocked_prompt_is_told_with_its_reason() -> None:
     from httpx2 import Response
 
     async def main() -> None:
-        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, patience=QUICK) as client:
+        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, retry_policy=QUICK) as client:
             blocked = b'data: {"promptFeedback":{"blockReason":"SAFETY"}}\r\n\r\n'
             answering(client, lambda _: Response(200, content=blocked))
             with pytest.raises(ProviderError, match="the prompt was blocked: SAFETY"):
@@ -431,7 +433,7 @@ def test_an_error_in_the_middle_of_an_answer_is_raised() -> None:
     from httpx2 import Response
 
     async def main() -> None:
-        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, patience=QUICK) as client:
+        async with connect(load_book().find(f"gemini:{MODEL}"), KEY, retry_policy=QUICK) as client:
             said = b'data: {"candidates":[{"content":{"parts":[{"text":"It"}]}}]}\r\n\r\n'
             error = b'data: {"error":{"code":503,"message":"overloaded"}}\r\n\r\n'
             answering(client, lambda _: Response(200, content=said + error))
@@ -470,7 +472,7 @@ def test_an_answer_in_several_hops_is_one_answer() -> None:
         return Response(200, content=next(answers))
 
     async def main() -> None:
-        client = connect(load_book().find(f"gemini:{MODEL}"), KEY, patience=QUICK)
+        client = connect(load_book().find(f"gemini:{MODEL}"), KEY, retry_policy=QUICK)
         answering(client, answer)
         pieces = [piece async for piece in client.stream(HELLO)]
         assert said(pieces) == "It was a night."

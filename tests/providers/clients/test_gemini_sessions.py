@@ -13,7 +13,7 @@ from tests.providers.strict import png
 
 from lamina.audit.verification import verify
 from lamina.providers.clients.gemini import GeminiClient, connect
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import (
     AnswerSource,
     EmulatedAnswer,
@@ -34,7 +34,7 @@ from lamina.wiring.runners import open_agent, open_chat
 
 OLD = load_book().find("gemini:gemini-2.5-flash")
 NEW = load_book().find("gemini:gemini-3.1-pro")
-QUICK = RetryPolicy(attempts=2, first_s=0.01, most_s=0.02)
+QUICK = RetryPolicy(attempts=2, first_wait_s=0.01, max_wait_s=0.02)
 
 
 def prose(seed: str, count: int) -> str:
@@ -66,7 +66,9 @@ class World:
     async def served(self) -> AsyncIterator["World"]:
         async with serve_emulator(self.emulator) as self.address:
             target = replace(self.target, base_url=self.address)
-            async with connect(target, "key", patience=QUICK, now=self.clock.now) as self.client:
+            async with connect(
+                target, "key", retry_policy=QUICK, now=self.clock.now
+            ) as self.client:
                 yield self
 
     def given(self, **settings: Any) -> dict[str, Any]:
@@ -207,10 +209,10 @@ def test_an_explicit_cache_is_made_once_it_pays_and_read_from_then_on(tmp_path: 
                 for each in world.reported[2:]
             )
             world.clock.move(1800.0)
-            held = len(world.emulator.cache.listed(owner(), world.clock.now()))
+            held = len(world.emulator.cache.list_contents(owner(), world.clock.now()))
             assert held == 1
             await world.client.aclose()
-            assert not world.emulator.cache.listed(owner(), world.clock.now())
+            assert not world.emulator.cache.list_contents(owner(), world.clock.now())
             world.emulator.settle()
             storage = [r for r in world.emulator.report.rows if r.missed.startswith("storage")]
             # Half an hour at 4.50 dollars per million tokens and hour.
@@ -252,8 +254,8 @@ def test_a_cache_that_is_gone_costs_no_turn_and_is_made_again(tmp_path: Path) ->
                 await talk(world, chat, NEEDED + 2)
                 assert world.rows[-1].usage.explicit
                 cache = world.emulator.cache
-                for held in cache.listed(owner(), world.clock.now()):
-                    cache.drop(held, world.clock.now())
+                for held in cache.list_contents(owner(), world.clock.now()):
+                    cache.delete(held, world.clock.now())
                 await talk(world, chat, 1, 50)
                 assert world.rows[-1].usage.explicit == 0
                 assert world.emulator.report.rows[-2].status == 403
@@ -272,10 +274,10 @@ def test_another_front_has_a_cache_of_its_own_and_the_old_one_is_deleted(tmp_pat
             given = world.given(explicit_cache=True) | {"system": HUGE}
             async with await open_chat("talk", **given) as chat:
                 await talk(world, chat, NEEDED + 2)
-                first = world.emulator.cache.listed(owner(), world.clock.now())
+                first = world.emulator.cache.list_contents(owner(), world.clock.now())
                 await chat.session.set_system("system", f"{HUGE} More.", reason="more is known")
                 await talk(world, chat, 2, 50)
-                second = world.emulator.cache.listed(owner(), world.clock.now())
+                second = world.emulator.cache.list_contents(owner(), world.clock.now())
             assert len(first) == len(second) == 1
             assert first[0].name != second[0].name
             assert second[0].tokens > first[0].tokens
@@ -319,8 +321,8 @@ def test_a_chat_that_is_closed_leaves_no_cache_behind(
             given |= {"providers": Clients(), "book": BookAt(world.address)}
             async with await open_chat("talk", **given) as chat:
                 await talk(world, chat, NEEDED + 2)
-                assert len(world.emulator.cache.listed(owner(), world.clock.now())) == 1
-            assert not world.emulator.cache.listed(owner(), world.clock.now())
+                assert len(world.emulator.cache.list_contents(owner(), world.clock.now())) == 1
+            assert not world.emulator.cache.list_contents(owner(), world.clock.now())
             world.require_agreement()
 
     anyio.run(main)

@@ -235,7 +235,7 @@ def test_servers_that_speak_the_wire_in_their_own_way(
                 assert [name for name, _ in called(pieces).values()] == ["weather", "clock"]
                 assert reply.usage == usage or (usage is None and reply.usage.input > 0)
             # What a server does not know is asked for once.
-            assert emulator.asked == (3 if "no_stream_options" in quirks else 2)
+            assert emulator.request_count == (3 if "no_stream_options" in quirks else 2)
 
     anyio.run(main)
 

@@ -19,13 +19,13 @@ from tests.providers.clients.openai_scene import (
 )
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.providers.clients.refusals import RetryPolicy
+from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import ScriptedAnswers
 from lamina.providers.emulators.faults import EmulatedFault, FaultKind
 from lamina.values.piece import TextPiece
 from lamina.values.wire import Reply
 
-PATIENT = RetryPolicy(attempts=3, first_s=0.01, most_s=1.0)
+PATIENT = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1.0)
 LONG = ScriptedAnswers([" ".join(f"word{n}" for n in range(40))])
 
 
@@ -40,7 +40,7 @@ def test_what_passes_is_tried_again() -> None:
             for number, kind in enumerate(PASSING):
                 emulator.faults.add(EmulatedFault(kind=kind, times=2))
                 assert (await ask_whole(client)).complete, kind
-                assert emulator.asked == 3 * (number + 1), kind
+                assert emulator.request_count == 3 * (number + 1), kind
 
     anyio.run(main)
 
@@ -63,7 +63,7 @@ def test_what_does_not_pass_is_busy_after_as_many_attempts_as_patience_has(
         async with emulated(faults=fault(kind, 9)) as (emulator, client):
             with pytest.raises(ProviderBusy, match=said):
                 await ask(client)
-            assert emulator.asked == QUICK.attempts
+            assert emulator.request_count == QUICK.attempts
 
     anyio.run(main)
 
@@ -73,7 +73,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
         async with emulated(faults=fault("hang", 9), timeout=0.15) as (emulator, client):
             with pytest.raises(ProviderBusy, match="timed out"):
                 await ask(client)
-            assert emulator.asked == QUICK.attempts
+            assert emulator.request_count == QUICK.attempts
 
     anyio.run(main)
 
@@ -81,18 +81,18 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 def test_one_waits_as_long_as_the_server_says() -> None:
     async def main() -> None:
         faults = [EmulatedFault(kind="429", times=2, retry_after=0.2)]
-        async with emulated(faults=faults, patience=PATIENT) as (emulator, client):
+        async with emulated(faults=faults, retry_policy=PATIENT) as (emulator, client):
             began = time.monotonic()
             await ask_whole(client)
             assert time.monotonic() - began >= 0.4
-            assert emulator.asked == 3
-        # Longer than patience has: whoever asked decides.
+            assert emulator.request_count == 3
+        # Longer than the policy allows: whoever asked decides.
         faults = [EmulatedFault(kind="429", retry_after=5)]
-        async with emulated(faults=faults, patience=PATIENT) as (emulator, client):
+        async with emulated(faults=faults, retry_policy=PATIENT) as (emulator, client):
             with pytest.raises(ProviderBusy) as caught:
                 await ask(client)
             assert caught.value.retry_after == 5
-            assert emulator.asked == 1
+            assert emulator.request_count == 1
 
     anyio.run(main)
 
@@ -111,7 +111,7 @@ def test_what_will_not_pass_is_said_at_once(
         async with emulated(faults=fault(kind, 9)) as (emulator, client):
             with pytest.raises(error, match=said):
                 await ask(client)
-            assert emulator.asked == 1
+            assert emulator.request_count == 1
 
     anyio.run(main)
 
@@ -122,7 +122,7 @@ def test_a_refusal_says_what_was_wrong() -> None:
             lonely = {"role": "tool", "tool_call_id": "x", "content": "?"}
             with pytest.raises(ProviderError, match="must be a response to a preceeding"):
                 await ask(client, ASKED | {"messages": [lonely]})
-            assert emulator.asked == 1
+            assert emulator.request_count == 1
 
     anyio.run(main)
 
@@ -134,7 +134,7 @@ def test_what_breaks_off_with_something_said_is_no_whole_answer(kind: FaultKind)
             pieces = await ask(client)
             assert spoken(pieces).startswith("word0 word1")
             assert not any(isinstance(piece, Reply) for piece in pieces)
-            assert emulator.asked == 1
+            assert emulator.request_count == 1
 
     anyio.run(main)
 
@@ -159,9 +159,9 @@ def test_an_answer_that_nobody_wants_any_more_closes_the_connection(how: str) ->
                 if how == "cancelled":
                     group.cancel_scope.cancel()
             with anyio.fail_after(5):
-                while not emulator.left:  # noqa: ASYNC110 - a server in the same loop
+                while not emulator.abandoned:  # noqa: ASYNC110 - a server in the same loop
                     await anyio.sleep(0.01)
-            assert emulator.left == 1
+            assert emulator.abandoned == 1
             # The client is as good as before.
             assert (await ask_whole(client)).complete
 
@@ -174,7 +174,7 @@ def test_no_error_and_no_log_says_the_key(key: str, caplog: pytest.LogCaptureFix
     kinds: tuple[FaultKind, ...] = ("401", "429", "500", "reset", "html", "empty")
 
     async def main() -> None:
-        async with emulated(key=key, patience=RetryPolicy(attempts=1)) as (emulator, client):
+        async with emulated(key=key, retry_policy=RetryPolicy(attempts=1)) as (emulator, client):
             for kind in kinds:
                 emulator.faults.add(EmulatedFault(kind=kind))
                 with pytest.raises(ProviderError) as caught:

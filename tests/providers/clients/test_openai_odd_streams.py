@@ -51,7 +51,7 @@ async def canned() -> AsyncIterator[tuple[Canned, OpenAIClient]]:
     server = Canned()
     async with serve_emulator(server) as url:
         target = replace(load_book().find("compatible:any"), base_url=f"{url}/v1")
-        client = connect(target, "", patience=QUICK, timeout=5)
+        client = connect(target, "", retry_policy=QUICK, timeout=5)
         try:
             yield server, client
         finally:

@@ -4,11 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.providers.emulators.anthropic.cache import (
-    MESSAGE_TOKENS,
-    AnthropicCache,
-    AnthropicCacheUse,
-)
+from lamina.providers.emulators.anthropic.blocks import MESSAGE_TOKENS
+from lamina.providers.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
 from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.model_book import load_book
 from lamina.values.settings import Target

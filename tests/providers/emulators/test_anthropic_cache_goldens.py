@@ -27,7 +27,8 @@ from tests.providers.emulators.anthropic_bodies import (
 )
 from tests.providers.strict import png
 
-from lamina.providers.emulators.anthropic.checks import AnthropicRefusal, check_body
+from lamina.providers.emulators.anthropic.checks import check_body
+from lamina.providers.emulators.anthropic.refusals import AnthropicRefusal
 
 # -- the minimum ---------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ def test_what_the_api_refuses_is_refused_in_its_words() -> None:
             assert caught.value.type == "invalid_request_error"
             assert caught.value.request_id
         assert {row.status for row in server.report.rows} == {400}
-        assert server.accounts == []
+        assert server.cache_uses == []
 
     run(use)
 
@@ -155,7 +155,7 @@ def test_what_the_api_takes_is_taken() -> None:
             body(cache_control={"type": "ephemeral", "ttl": "1h"}),
         ):  # fmt: skip
             assert (await client.messages.create(**request)).content[0].type == "text"
-        assert len(server.accounts) == 7
+        assert len(server.cache_uses) == 7
 
     run(use)
 

@@ -59,13 +59,13 @@ class Vendor:
 
     def ask(self, sent: GenerateBody, *, owner: str = "k", target: Target | None = None) -> int:
         """How many tokens of a request come from the cache; it is kept for the next one."""
-        read = self.cache.read(sent, target or self.target, owner, count, self.now)
-        self.cache.keep(read, self.now)
+        read = self.cache.use(sent, target or self.target, owner, count, self.now)
+        self.cache.remember(read, self.now)
         self.missed = read.missed
         return read.cached
 
     def hold(self, sent: GenerateBody, *, ttl: float = HOUR, owner: str = "k") -> CachedContent:
-        return self.cache.hold(sent, self.target, owner, count, self.now, self.now + ttl)
+        return self.cache.create(sent, self.target, owner, count, self.now, self.now + ttl)
 
 
 # -- implicit -------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_a_prefix_lives_for_its_time_and_reading_it_begins_that_anew() -> None:
 def test_a_request_that_was_only_read_is_not_kept() -> None:
     """One that failed leaves nothing."""
     vendor = Vendor()
-    vendor.cache.read(body(words(3000)), OLD, "k", count, 0.0)
+    vendor.cache.use(body(words(3000)), OLD, "k", count, 0.0)
     assert vendor.ask(body(words(3000), "Yes.", "And?")) == 0
 
 
@@ -188,7 +188,7 @@ def test_an_explicit_cache_is_read_from_the_first_request_on() -> None:
     vendor = Vendor()
     held = vendor.hold(body(system=words(3000), tools=2))
     assert held.tokens == 3002
-    read = vendor.cache.read(naming(held, "Hi there."), OLD, "k", count, 1.0)
+    read = vendor.cache.use(naming(held, "Hi there."), OLD, "k", count, 1.0)
     assert (read.input, read.cached, read.explicit) == (3004, 3002, 3002)
 
 
@@ -206,7 +206,7 @@ def test_an_explicit_cache_is_gone_when_its_time_is_over_or_it_was_deleted() -> 
     assert vendor.cache.find(held.name, "k", 100.0) == held
     assert vendor.cache.find(held.name, "k", 100.1) is None
     other = vendor.hold(body(system=words(3000)))
-    vendor.cache.drop(other, 10.0)
+    vendor.cache.delete(other, 10.0)
     assert vendor.cache.find(other.name, "k", 10.0) is None
 
 
@@ -214,8 +214,8 @@ def test_an_explicit_cache_is_seen_with_its_own_key_only() -> None:
     vendor = Vendor()
     held = vendor.hold(body(system=words(3000)))
     assert vendor.cache.find(held.name, "another", 0.0) is None
-    assert vendor.cache.listed("another", 0.0) == []
-    assert vendor.cache.listed("k", 0.0) == [held]
+    assert vendor.cache.list_contents("another", 0.0) == []
+    assert vendor.cache.list_contents("k", 0.0) == [held]
 
 
 def test_a_renewed_cache_lives_from_then_on() -> None:
@@ -232,7 +232,7 @@ def test_storage_is_paid_by_token_and_hour_while_the_cache_lives() -> None:
     # 4.50 dollars per million tokens and hour.
     assert vendor.cache.storage_fee(held, HOUR / 2) == pytest.approx(2.25)
     assert vendor.cache.storage_fee(held, 9 * HOUR) == pytest.approx(9.0)
-    dropped = vendor.cache.drop(held, HOUR)
+    dropped = vendor.cache.delete(held, HOUR)
     assert vendor.cache.storage_fee(dropped, 9 * HOUR) == pytest.approx(4.5)
 
 

@@ -48,7 +48,7 @@ class Asking:
 
     def __call__(self, request: JSON, after: float = 1.0) -> OpenAICacheUse:
         self.now += after
-        return self.cache.take(request, target_of(request), self.now)
+        return self.cache.use(request, target_of(request), self.now)
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_vllm_keeps_blocks_of_16_tokens_and_computes_the_last_one_anew() -> None
     target = replace(target, cache=replace(target.cache, step=16))
     cache = OpenAICache()
     request = {"model": "vllm/some-model", "messages": [text("user", words(100))]}
-    first = cache.take(request, target, 1.0)
-    again = cache.take(request, target, 100_000.0)
+    first = cache.use(request, target, 1.0)
+    again = cache.use(request, target, 100_000.0)
     assert first.cached == 0
     assert again.cached == (again.tokens - 1) // 16 * 16

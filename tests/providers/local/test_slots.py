@@ -13,8 +13,8 @@ from lamina.providers.local.slots import Slots
 
 
 async def slot_of(slots: Slots, session: str) -> int:
-    async with slots.of(session) as seat:
-        return seat.number
+    async with slots.lease(session) as lease:
+        return lease.number
 
 
 def test_a_session_keeps_its_slot() -> None:
@@ -43,7 +43,7 @@ def test_the_session_that_was_served_longest_ago_loses_its_slot() -> None:
 def test_a_slot_that_is_in_use_is_not_taken_away() -> None:
     async def body() -> None:
         slots = Slots(2)
-        async with slots.of("a") as a:
+        async with slots.lease("a") as a:
             b = await slot_of(slots, "b")
             # `a` was served longest ago, and is at work.
             assert await slot_of(slots, "c") == b
@@ -58,7 +58,7 @@ def test_two_requests_of_one_session_take_turns() -> None:
         order: list[str] = []
 
         async def work(name: str) -> None:
-            async with slots.of("a") as slot:
+            async with slots.lease("a") as slot:
                 order.append(f"{name} has {slot.number}")
                 await anyio.lowlevel.checkpoint()
                 order.append(f"{name} done")
@@ -77,11 +77,11 @@ def test_those_who_wait_are_served_in_order() -> None:
         served: list[str] = []
 
         async def work(name: str) -> None:
-            async with slots.of(name):
+            async with slots.lease(name):
                 served.append(name)
                 await anyio.lowlevel.checkpoint()
 
-        async with anyio.create_task_group() as group, slots.of("first"):
+        async with anyio.create_task_group() as group, slots.lease("first"):
             for name in "abcdef":
                 group.start_soon(work, name)
                 await anyio.wait_all_tasks_blocked()
@@ -97,12 +97,12 @@ def test_a_session_that_comes_back_at_once_does_not_starve_the_others() -> None:
 
         async def busy() -> None:
             for _ in range(10):
-                async with slots.of("busy"):
+                async with slots.lease("busy"):
                     served.append("busy")
                     await anyio.wait_all_tasks_blocked()
 
         async def once(name: str) -> None:
-            async with slots.of(name):
+            async with slots.lease(name):
                 served.append(name)
 
         async with anyio.create_task_group() as group:
@@ -122,10 +122,10 @@ def test_who_stops_waiting_takes_nothing_along(granted: bool) -> None:
         started: list[str] = []
 
         async def work() -> None:
-            async with slots.of("b"):
+            async with slots.lease("b"):
                 started.append("b")
 
-        async with slots.of("a"):
+        async with slots.lease("a"):
             # A task of asyncio's own: it can be stopped between being woken and going on.
             task = asyncio.create_task(work())
             await anyio.wait_all_tasks_blocked()
@@ -147,7 +147,7 @@ def test_a_request_that_fails_gives_its_slot_back() -> None:
     async def body() -> None:
         slots = Slots(1)
         with pytest.raises(ZeroDivisionError):
-            async with slots.of("a"):
+            async with slots.lease("a"):
                 raise ZeroDivisionError
         with anyio.fail_after(1):
             assert await slot_of(slots, "b") == 0
@@ -175,8 +175,8 @@ def test_nobody_shares_a_slot_and_everybody_is_served(
             with anyio.CancelScope() as scope:
                 if gives_up:
                     scope.cancel()
-                async with slots.of(session) as seat:
-                    slot = seat.number
+                async with slots.lease(session) as lease:
+                    slot = lease.number
                     using[slot] += 1
                     sessions[session] += 1
                     assert using[slot] == sessions[session] == 1

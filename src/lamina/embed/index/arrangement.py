@@ -1,7 +1,7 @@
-"""Where the chunks of documents stand on a shelf.
+"""Where the chunks of documents stand in a table.
 
 Laws: a chunk is known by the digest of its text, whether a document brings the text or the digest.
-Documents that hardly differ from others that were loaded share their shelf, and only what is new of
+Documents that hardly differ from others that were loaded share its table, and only what is new of
 them is looked for.
 """
 
@@ -22,12 +22,12 @@ DIGEST = 32
 
 
 class Arrangement(Struct, frozen=True, kw_only=True):
-    """Documents on a shelf. By chunk, in order: `columns`, its row; -1 while it has none. `texts`
+    """Documents in a table. By chunk, in order: `columns`, its row; -1 while it has none. `texts`
     is how many rows that are."""
 
     documents: tuple[Document, ...]
     layout: ChunkLayout
-    shelf: ChunkTable
+    table: ChunkTable
     columns: Indices
     texts: int
 
@@ -68,41 +68,41 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
 def arrange_documents(
     documents: tuple[Document, ...], others: Iterable[Arrangement]
 ) -> Arrangement:
-    """The documents on a shelf that has grown from that of another arrangement, if there is one
-    that holds most of them and not much else; otherwise on a new one."""
+    """The documents in a table extended from that of another arrangement, if there is one
+    that holds most of them and not much else; otherwise in a new one."""
     layout = lay_out_chunks(documents)
     best: Arrangement | None = None
     for other in others:
-        found = _grown(documents, layout, other)
-        if found is not None and (best is None or found.texts > best.texts):
-            best = found
-            if found.texts >= len(layout.owner) - len(layout.owner) // SPARE:
+        arrangement = _extend_other(documents, layout, other)
+        if arrangement is not None and (best is None or arrangement.texts > best.texts):
+            best = arrangement
+            if arrangement.texts >= len(layout.owner) - len(layout.owner) // SPARE:
                 break
     if best is not None and best.texts:
         return best
-    shelf = ChunkTable(len(layout.owner))
+    table = ChunkTable(len(layout.owner))
     columns = numpy.full(len(layout.owner), -1)
-    return Arrangement(documents=documents, layout=layout, shelf=shelf, columns=columns, texts=0)
+    return Arrangement(documents=documents, layout=layout, table=table, columns=columns, texts=0)
 
 
 def refresh_rows(arrangement: Arrangement) -> Arrangement:
-    """The same once more is on the shelf."""
-    columns, shelf = arrangement.columns, arrangement.shelf
+    """The same, once more of it is in the table."""
+    columns, table = arrangement.columns, arrangement.table
     missing = numpy.flatnonzero(columns < 0)
     if len(missing):
         columns = columns.copy()
-        columns[missing] = shelf.find(_digests_at(arrangement, missing))
+        columns[missing] = table.find(_digests_at(arrangement, missing))
     return Arrangement(
         documents=arrangement.documents,
         layout=arrangement.layout,
-        shelf=shelf,
+        table=table,
         columns=columns,
-        texts=int(numpy.count_nonzero(count_row_uses(columns, len(shelf)))),
+        texts=int(numpy.count_nonzero(count_row_uses(columns, len(table)))),
     )
 
 
 def count_row_uses(columns: Indices, rows: int) -> Indices:
-    """How often each row of a shelf stands in the documents."""
+    """How often each row of a table occurs in the documents."""
     # What has no row is counted in front of the others.
     return numpy.bincount(columns + 1, minlength=rows + 1)[1:]
 
@@ -113,7 +113,7 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
     lacks = columns < 0
     if vectors:
         # What has no row (-1) is looked up in the last place.
-        lacks |= ~numpy.append(arrangement.shelf.settled, False)[columns]
+        lacks |= ~numpy.append(arrangement.table.is_settled, False)[columns]
     places = numpy.flatnonzero(lacks)
     owners = arrangement.layout.owner[places]
     within = places - arrangement.layout.starts[owners]
@@ -131,47 +131,47 @@ def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
     layout, documents = arrangement.layout, arrangement.documents
     owners = layout.owner[places]
     within = (places - layout.starts[owners]).tolist()
-    known = {owner: chunk_digests(documents[owner]) for owner in numpy.unique(owners).tolist()}
-    return [known[owner][place] for owner, place in zip(owners.tolist(), within, strict=True)]
+    digests = {owner: chunk_digests(documents[owner]) for owner in numpy.unique(owners).tolist()}
+    return [digests[owner][place] for owner, place in zip(owners.tolist(), within, strict=True)]
 
 
-def _grown(
+def _extend_other(
     documents: tuple[Document, ...], layout: ChunkLayout, other: Arrangement
 ) -> Arrangement | None:
-    """The documents on the shelf of others, as far as they are there; None if too much of it would
-    be there for nobody."""
+    """The documents in the table of others, as far as they are there; None if too many
+    of its rows would be unused."""
     columns = numpy.full(len(layout.owner), -1)
-    there = _same(documents, other.documents)
+    there = _match(documents, other.documents)
     same = numpy.flatnonzero(there[layout.owner] >= 0)
     if len(same):
         owners = layout.owner[same]
-        moved = other.layout.starts[there[owners]] - layout.starts[owners]
-        columns[same] = other.columns[same + moved]
-    found = refresh_rows(
-        Arrangement(documents=documents, layout=layout, shelf=other.shelf, columns=columns, texts=0)
+        offsets = other.layout.starts[there[owners]] - layout.starts[owners]
+        columns[same] = other.columns[same + offsets]
+    arrangement = refresh_rows(
+        Arrangement(documents=documents, layout=layout, table=other.table, columns=columns, texts=0)
     )
-    idle = len(other.shelf) - found.texts
+    idle = len(other.table) - arrangement.texts
     if idle > max(FREE, len(columns) // SPARE):
         return None
     return Arrangement(
         documents=documents,
         layout=layout,
-        shelf=other.shelf.grown(),
-        columns=found.columns,
-        texts=found.texts,
+        table=other.table.extended(),
+        columns=arrangement.columns,
+        texts=arrangement.texts,
     )
 
 
-def _same(documents: tuple[Document, ...], others: tuple[Document, ...]) -> NDArray[numpy.int64]:
+def _match(documents: tuple[Document, ...], others: tuple[Document, ...]) -> NDArray[numpy.int64]:
     """For each document its place among the others; -1 if it is not there as it is."""
     if documents is others:
         return numpy.arange(len(documents))
     places = {document.id: place for place, document in enumerate(others)}
-    found = (
+    matching_places = (
         place
         if (place := places.get(document.id, -1)) >= 0
         and ((other := others[place]) is document or other == document)
         else -1
         for document in documents
     )
-    return numpy.fromiter(found, numpy.int64, len(documents))
+    return numpy.fromiter(matching_places, numpy.int64, len(documents))

@@ -25,7 +25,7 @@ GRAPHS = "graphs"
 COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
 INDEX = CacheFileKind(
     name="index",
-    one="an index",
+    with_article="an index",
     application=0x4C414D58,  # "LAMX"
     version=1,
     schema="""
@@ -52,7 +52,7 @@ PATIENCE, IMPATIENCE = 5.0, 0.1
 # How many rows are asked for at once; SQLite takes 32,766 variables, older ones far fewer.
 AT_ONCE = 10_000
 # How many rows are handed on at once.
-TAKEN = 4096
+HANDED_ON = 4096
 # From so many on it may pay to read all there is; if that is not more than so many times as many.
 MANY, MANY_SHARE = 5_000, 3
 DAY = 86_400
@@ -92,9 +92,9 @@ class ChunkFile:
         # What the disk has not taken.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
         self._readable = self._writable = True
-        self._telling = Lock()
+        self._notes_lock = Lock()
         self._notes: list[str] = []
-        self._said: set[str] = set()
+        self._past_notes: set[str] = set()
 
     # -- what callers do ---------------------------------------------------------------------------
 
@@ -106,11 +106,11 @@ class ChunkFile:
 
     def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
         """What is known of texts; rows that do not prove themselves are as good as none."""
-        found: dict[bytes, ChunkData] = {}
-        self.fetch_each(maker, digests, found.update)
-        return found
+        chunks: dict[bytes, ChunkData] = {}
+        self.fetch_batches(maker, digests, chunks.update)
+        return chunks
 
-    def fetch_each(
+    def fetch_batches(
         self,
         maker: str,
         digests: Collection[bytes],
@@ -128,39 +128,39 @@ class ChunkFile:
                 with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
-            held = {
+            unwritten_chunks = {
                 digest: self._unwritten[maker, digest]
                 for digest in (digests if self._unwritten else ())
                 if (maker, digest) in self._unwritten
             }
-            if held:
-                take(held)
+            if unwritten_chunks:
+                take(unwritten_chunks)
 
-    def keep(self, maker: str, made: Mapping[bytes, ChunkData]) -> None:
+    def keep(self, maker: str, chunks: Mapping[bytes, ChunkData]) -> None:
         """Keeps what was made of texts; in memory if it cannot be on the disk."""
         with self._lock:
-            self._unwritten |= {(maker, digest): each for digest, each in made.items()}
+            self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
             if self._write(self._keep_unwritten):
                 self._unwritten.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since this was last asked; each is said once."""
+        """What went wrong with the file since this was last asked; each is given once."""
         # Not behind the other lock: nobody waits for the disk to be told that it is slow.
-        with self._telling:
+        with self._notes_lock:
             notes, self._notes = tuple(self._notes), []
             return notes
 
     def stats(self) -> IndexStats:
         with self._lock:
             nothing: dict[str, int] = {}
-            counted = self._read(self._count, nothing)
+            counts = self._read(self._count, nothing)
             return IndexStats(
                 path=str(self.path),
                 bytes=self._cache.size(),
-                chunks={name: count for name, count in counted.items() if name != GRAPHS},
-                graphs=counted.get(GRAPHS, 0),
+                chunks={name: count for name, count in counts.items() if name != GRAPHS},
+                graphs=counts.get(GRAPHS, 0),
                 unwritten=len(self._unwritten),
-                set_aside=tuple(str(one) for one in self._cache.damaged_ones()),
+                set_aside=tuple(str(path) for path in self._cache.damaged_files()),
             )
 
     def clear(self) -> bool:
@@ -188,27 +188,27 @@ class ChunkFile:
         self,
         file: sqlite3.Connection,
         maker: str,
-        wanted: Collection[bytes],
+        digests: Collection[bytes],
         take: Callable[[dict[bytes, ChunkData]], object],
     ) -> list[int]:
-        """Gives rows to `take`; returns those that it is to be noted of."""
+        """Gives rows to `take`; returns those whose use is to be noted."""
         old: list[int] = []
         number = self._maker(file, maker)
         if number is None:
             return old
-        found: dict[bytes, ChunkData] = {}
-        noted = self._today() - NOTED_DAYS
-        for digest, vector, terms, version, checksum, day, row in _rows(file, number, wanted):
+        chunks: dict[bytes, ChunkData] = {}
+        note_before = self._today() - NOTED_DAYS
+        for digest, vector, terms, version, checksum, day, row in _rows(file, number, digests):
             # Where damage made numbers of them, there are no bytes to add up.
-            sound = type(digest) is type(vector) is type(terms) is bytes
-            if sound and _checksum(digest, vector, terms) == checksum:
-                found[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
-                if not isinstance(day, int) or day <= noted:
+            is_sound = type(digest) is type(vector) is type(terms) is bytes
+            if is_sound and _checksum(digest, vector, terms) == checksum:
+                chunks[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
+                if not isinstance(day, int) or day <= note_before:
                     old.append(row)
-                if len(found) == TAKEN:
-                    take(found)
-                    found = {}
-        take(found)
+                if len(chunks) == HANDED_ON:
+                    take(chunks)
+                    chunks = {}
+        take(chunks)
         return old
 
     def _keep_unwritten(self, file: sqlite3.Connection) -> None:
@@ -220,8 +220,8 @@ class ChunkFile:
             numbers = {name: self._maker(file, name) for name in names}
             rows = [
                 (numbers[maker], digest, vector, terms, TERMS_VERSION, checksum, today)
-                for (maker, digest), (vector, packed) in self._unwritten.items()
-                for terms in (packed or b"",)
+                for (maker, digest), (vector, packed_terms) in self._unwritten.items()
+                for terms in (packed_terms or b"",)
                 for checksum in (_checksum(digest, vector, terms),)
             ]
             # Only what was missing, damaged or old is ever made: what stands there gives way.
@@ -303,30 +303,30 @@ class ChunkFile:
             raise
 
     def _say(self, note: str) -> None:
-        with self._telling:
-            if note not in self._said:
-                self._said.add(note)
+        with self._notes_lock:
+            if note not in self._past_notes:
+                self._past_notes.add(note)
                 self._notes.append(note)
 
 
 def _rows(
-    file: sqlite3.Connection, maker: int, wanted: Collection[bytes]
+    file: sqlite3.Connection, maker: int, digests: Collection[bytes]
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of the digests."""
     fields = "digest, vector, terms, terms_version, checksum, day, rowid"
-    if len(wanted) >= MANY:
+    if len(digests) >= MANY:
         (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
-        if len(wanted) * MANY_SHARE > all_rows:
+        if len(digests) * MANY_SHARE > all_rows:
             # One after the other as they stand is far cheaper than looking up each.
-            asked = frozenset(wanted)
+            wanted_digests = frozenset(digests)
             rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
-            yield from (row for row in rows if row[0] in asked)
+            yield from (row for row in rows if row[0] in wanted_digests)
             return
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
     # In order: neighbours stand on the same pages.
-    ordered = sorted(wanted)
-    for start in range(0, len(ordered), at_once):
-        some = ordered[start : start + at_once]
+    sorted_digests = sorted(digests)
+    for start in range(0, len(sorted_digests), at_once):
+        some = sorted_digests[start : start + at_once]
         places = ",".join("?" * len(some))
         yield from file.execute(
             f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)

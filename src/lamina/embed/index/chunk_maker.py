@@ -30,8 +30,8 @@ OTHER_LENGTH = "its vector is of another length than the others"
 
 
 class ChunkMaker:
-    """One load's share of the work, and what came of it. `turn` is held for one batch at a time;
-    `ask` gives texts that are not at hand; embedding stops after `patience` seconds, or
+    """One load's share of the work, and its outcome. `turn` is held for one batch at a time;
+    `read_texts` gives texts that are not at hand; embedding stops after `patience` seconds, or
     sooner if it would not be done by then. Those `among` these come first, and are all that is
     waited for."""
 
@@ -41,20 +41,20 @@ class ChunkMaker:
         file: ChunkFile,
         turn: anyio.Lock,
         progress: Progress | None,
-        ask: ReadTexts | None = None,
+        read_texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> None:
         # Of how many texts something was made, and how many that were given are others than those
         # that were asked for.
-        self.made = 0
-        self.refused = 0
+        self.made_count = 0
+        self.refused_count = 0
         # Texts that could not be embedded: their beginning, and why.
-        self.failed: dict[bytes, tuple[str, str]] = {}
+        self.failures: dict[bytes, tuple[str, str]] = {}
         # Why there is no embedder after all.
-        self.missing = ""
+        self.missing_reason = ""
         # Texts that were not embedded for want of time: they are, by the loads that follow.
-        self.late = 0
+        self.late_count = 0
         self._patience = patience
         self._among = among
         self._embedder = embedder
@@ -62,132 +62,133 @@ class ChunkMaker:
         self._file = file
         self._turn = turn
         self._progress = progress
-        self._ask = ask
+        self._read_texts = read_texts
         self._at_hand: Mapping[bytes, str] = {}
         # Once nothing of a batch could be embedded, it is not the texts: those of the next batches
         # are not tried one by one, until some can.
-        self._singly = True
+        self._tries_singly = True
 
-    async def complete(self, shelf: ChunkTable, lacking: MissingTexts) -> None:
-        """Puts on the shelf what can be made of what it lacks."""
-        self._at_hand = lacking.at_hand
-        waiting = lacking.digests
-        if self._ask is None:
-            waiting = tuple(digest for digest in waiting if digest in lacking.at_hand)
-        wanted = len(waiting)
+    async def complete(self, table: ChunkTable, missing: MissingTexts) -> None:
+        """Fills the table with what can be made of the missing texts."""
+        self._at_hand = missing.at_hand
+        waiting = missing.digests
+        if self._read_texts is None:
+            waiting = tuple(digest for digest in waiting if digest in missing.at_hand)
+        goal = len(waiting)
         if (among := self._among) is not None:
             waiting = tuple(sorted(waiting, key=lambda digest: digest not in among))
-            wanted = sum(digest in among for digest in waiting)
+            goal = sum(digest in among for digest in waiting)
         total, start = len(waiting), 0
-        began = anyio.current_time()
+        start_time = anyio.current_time()
         while start < len(waiting):
-            there = self._embedder is not None
-            if there and start and self._is_too_long(began, start, wanted):
+            has_embedder = self._embedder is not None
+            if has_embedder and start and self._is_too_long(start_time, start, goal):
                 # Of the rest the words are taken, which is a matter of seconds.
-                self.late = max(0, wanted - start)
+                self.late_count = max(0, goal - start)
                 self._embedder = None
-                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
                 start = 0
                 continue
-            batch = waiting[start : start + (BATCH if there else WORDS_BATCH)]
+            batch = waiting[start : start + (BATCH if has_embedder else WORDS_BATCH)]
             done = total - len(waiting) + start
             async with self._turn:
-                await self._make(shelf, batch, done, total)
+                await self._make(table, batch, done, total)
             start += len(batch)
-            if there and self._embedder is None:
+            if has_embedder and self._embedder is None:
                 # It is not there after all: what has its terms has all it can have.
-                waiting = tuple(digest for digest in waiting[start:] if shelf.row(digest) < 0)
+                waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
         if total:
             self._report(total, total)
 
-    def _is_too_long(self, began: float, done: int, wanted: int) -> bool:
+    def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
         """Whether to leave the rest for later: it is not wanted now, or takes too long, or will."""
         if self._patience is None:
             return False
-        taken = anyio.current_time() - began
-        if taken > self._patience or done >= wanted:
+        elapsed = anyio.current_time() - start_time
+        if elapsed > self._patience or done >= goal:
             return True
-        return taken > HOPELESS * self._patience and taken / done * wanted > self._patience
+        return elapsed > HOPELESS * self._patience and elapsed / done * goal > self._patience
 
-    async def _make(self, shelf: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
+    async def _make(self, table: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
         """What can be made of a batch, kept already; with what another made meanwhile."""
         self._report(done, total)
-        known: dict[bytes, ChunkData] = {}
+        rows: dict[bytes, ChunkData] = {}
         if self._embedder is not None:
-            known = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
+            rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
         # What was packed in another way than now is known in part: it has a vector.
-        whole = {digest: each for digest, each in known.items() if each.terms is not None}
-        texts = await self._find_texts([digest for digest in batch if digest not in whole])
-        vectors = {digest: known[digest].vector for digest in texts if digest in known}
+        full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
+        texts = await self._find_texts([digest for digest in batch if digest not in full_rows])
+        vectors = {digest: rows[digest].vector for digest in texts if digest in rows}
         vectors |= await self._embed(
-            {digest: text for digest, text in texts.items() if digest not in known}, done, total
+            {digest: text for digest, text in texts.items() if digest not in rows}, done, total
         )
-        await anyio.to_thread.run_sync(self._keep, shelf, whole, texts, vectors)
+        await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors)
 
     async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The texts that are at hand, or given for the asking."""
-        found = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
-        others = [digest for digest in digests if digest not in found]
-        if self._ask is None or not others:
-            return found
-        given = await self._ask(others)
+        texts = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
+        others = [digest for digest in digests if digest not in texts]
+        if self._read_texts is None or not others:
+            return texts
+        answers = await self._read_texts(others)
         for digest in others:
-            if (text := given.get(digest)) is None:
+            if (text := answers.get(digest)) is None:
                 continue
             if digest_text(text) == digest:
-                found[digest] = text
+                texts[digest] = text
             else:
-                self.refused += 1
-        return found
+                self.refused_count += 1
+        return texts
 
     async def _embed(self, texts: Mapping[bytes, str], done: int, total: int) -> dict[bytes, bytes]:
         digests = {text: digest for digest, text in texts.items() if text.strip()}
         if self._embedder is None or not digests:
             return {}
         try:
-            vectors, failed = await embed_texts(
+            vectors, failures = await embed_texts(
                 self._embedder,
                 tuple(digests),
-                lambda made, _: self._report(done + made, total),
-                singly=self._singly,
+                lambda made_count, _: self._report(done + made_count, total),
+                singly=self._tries_singly,
             )
         except ModelMissing as error:
-            self.missing = str(error)
+            self.missing_reason = str(error)
             self._embedder = None
             return {}
-        self._singly = bool(vectors)
-        self.failed |= {digests[text]: (quote_beginning(text), why) for text, why in failed.items()}
+        self._tries_singly = bool(vectors)
+        for text, why in failures.items():
+            self.failures[digests[text]] = (quote_beginning(text), why)
         return {digests[text]: vector for text, vector in vectors.items()}
 
     def _keep(
         self,
-        shelf: ChunkTable,
-        whole: Mapping[bytes, ChunkData],
+        table: ChunkTable,
+        full_rows: Mapping[bytes, ChunkData],
         texts: Mapping[bytes, str],
         vectors: Mapping[bytes, bytes],
     ) -> None:
-        """Packs terms, keeps what is new, and puts all on the shelf."""
-        settled: dict[bytes, ChunkData] = {}
-        bare: dict[bytes, ChunkData] = {}
+        """Packs terms, keeps what is new, and puts all into the table."""
+        settled_rows: dict[bytes, ChunkData] = {}
+        bare_rows: dict[bytes, ChunkData] = {}
         for (digest, text), terms in zip(
             texts.items(), pack_texts(list(texts.values())), strict=True
         ):
             vector = vectors.get(digest, b"")
             # What is blank has no vector to be had, and is kept as such.
             if vector or (self._embedder is not None and not text.strip()):
-                settled[digest] = ChunkData(vector, terms)
-            elif shelf.row(digest) < 0:
-                bare[digest] = ChunkData(b"", terms)
-        for maker, rows in ((self._maker, settled), (WORDS_ALONE, bare)):
+                settled_rows[digest] = ChunkData(vector, terms)
+            elif table.row(digest) < 0:
+                bare_rows[digest] = ChunkData(b"", terms)
+        for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
             if rows:
                 self._file.keep(maker, rows)
-        shelf.put(bare, settled=False)
-        unfit = shelf.put({**whole, **settled}, settled=True)
+        table.put(bare_rows, settled=False)
+        unfit = table.put({**full_rows, **settled_rows}, settled=True)
         for digest in unfit:
-            self.failed[digest] = (quote_beginning(texts.get(digest, digest.hex())), OTHER_LENGTH)
-        self.made += sum(digest not in self.failed for digest in (*settled, *bare))
+            self.failures[digest] = (quote_beginning(texts.get(digest, digest.hex())), OTHER_LENGTH)
+        self.made_count += len((settled_rows | bare_rows).keys() - self.failures.keys())
 
     def _report(self, done: int, total: int) -> None:
         if self._progress is not None:
@@ -208,7 +209,7 @@ async def embed_texts(
         ModelMissing: there is no model, whatever the texts.
     """
     try:
-        packed = pack_vectors(await embedder.embed(texts, progress), len(texts))
+        packed_vectors = pack_vectors(await embedder.embed(texts, progress), len(texts))
     except ModelMissing:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the texts are found by their words
@@ -216,19 +217,19 @@ async def embed_texts(
         if len(texts) == 1 or not singly:
             return {}, dict.fromkeys(texts, why)
         middle = len(texts) // 2
-        vectors, failed = await embed_texts(embedder, texts[:middle])
-        more_vectors, more_failed = await embed_texts(embedder, texts[middle:])
-        return vectors | more_vectors, failed | more_failed
-    pairs = list(zip(texts, packed, strict=True))
+        vectors, failures = await embed_texts(embedder, texts[:middle])
+        more_vectors, more_failures = await embed_texts(embedder, texts[middle:])
+        return vectors | more_vectors, failures | more_failures
+    pairs = list(zip(texts, packed_vectors, strict=True))
     return (
         {text: vector for text, vector in pairs if vector is not None},
         {text: NO_VECTOR for text, vector in pairs if vector is None},
     )
 
 
-def describe_failures(failed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def describe_failures(failures: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """What could not be embedded, each text by its beginning, and why."""
-    return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failed)
+    return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failures)
 
 
 def quote_beginning(text: str) -> str:

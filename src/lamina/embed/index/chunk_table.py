@@ -23,33 +23,33 @@ SPARE, FREE = 8, 64
 
 
 class _Block:
-    """Memory that shelves share: each sees the rows up to its own length, and only the longest may
+    """Memory that tables share: each sees the rows up to its own length, and only the longest may
     take more. Room that nobody has written to costs nothing."""
 
-    def __init__(self, rows: int, taken: int = 0) -> None:
+    def __init__(self, rows: int, taken_rows: int = 0) -> None:
         self.capacity = rows + rows // SPARE + FREE
         self.rows: dict[bytes, int] = {}
         # Which rows have a vector, and which are of blank texts: there is none to be had.
         self.embedded = numpy.zeros(self.capacity, bool)
         self.blank = numpy.zeros(self.capacity, bool)
         self.vectors: Matrix | None = None
-        self._taken = taken
+        self._taken_rows = taken_rows
         self._lock = Lock()
 
-    def take(self, known: int, rows: int) -> bool:
+    def take(self, known_rows: int, rows: int) -> bool:
         """Whether the rows from `known` up to `rows` are now the caller's."""
         with self._lock:
-            if self._taken != known or rows > self.capacity:
+            if self._taken_rows != known_rows or rows > self.capacity:
                 return False
-            self._taken = rows
+            self._taken_rows = rows
             return True
 
-    def copied(self, length: int, rows: int) -> "_Block":
-        """The first rows of it, with room for as many."""
+    def copy_rows(self, length: int, rows: int) -> "_Block":
+        """A copy of its first rows, with room for as many."""
         other = _Block(rows, length)
-        # A copy in one go: another shelf may take rows meanwhile.
-        known = self.rows.copy()
-        other.rows = {digest: row for digest, row in known.items() if row < length}
+        # A copy in one go: another table may take rows meanwhile.
+        rows_by_digest = self.rows.copy()
+        other.rows = {digest: row for digest, row in rows_by_digest.items() if row < length}
         other.embedded[:length] = self.embedded[:length]
         other.blank[:length] = self.blank[:length]
         if self.vectors is not None:
@@ -65,19 +65,19 @@ class ChunkTable:
     def __init__(self, rows: int = 0) -> None:
         self._block = _Block(rows)
         self._length = 0
-        # Rows from here on are this shelf's alone, and may still get a vector.
+        # Rows from here on are this table's alone, and may still get a vector.
         self._own = 0
         self._postings = NO_POSTINGS
         # Terms that are not gathered yet.
-        self._packed: list[bytes] = []
+        self._packed_terms: list[bytes] = []
         # Whether anything was put here.
-        self.changed = False
+        self.has_changed = False
 
     def __len__(self) -> int:
         return self._length
 
-    def grown(self) -> "ChunkTable":
-        """A shelf that begins with the rows of this one, which are the same ones in memory."""
+    def extended(self) -> "ChunkTable":
+        """A table that begins with the rows of this one, which are the same ones in memory."""
         other = ChunkTable()
         other._block, other._length, other._own = self._block, self._length, self._length
         other._postings = self.postings
@@ -85,13 +85,13 @@ class ChunkTable:
 
     @property
     def memory(self) -> int:
-        """Tells shelves that share their memory from others, while they are there."""
+        """Tells tables that share their memory from others, while they are there."""
         return id(self._block)
 
     @property
     def postings(self) -> Postings:
         """The terms of all rows."""
-        if self._packed:
+        if self._packed_terms:
             self._gather()
         return self._postings
 
@@ -99,54 +99,54 @@ class ChunkTable:
     def vectors(self) -> Matrix | None:
         """None while no text has one."""
         vectors = self._block.vectors
-        has_any = vectors is not None and bool(self.embedded.any())
+        has_any = vectors is not None and bool(self.is_embedded.any())
         return vectors[: self._length] if vectors is not None and has_any else None
 
     @property
-    def embedded(self) -> NDArray[numpy.bool_]:
+    def is_embedded(self) -> NDArray[numpy.bool_]:
         return self._block.embedded[: self._length]
 
     @property
-    def settled(self) -> NDArray[numpy.bool_]:
+    def is_settled(self) -> NDArray[numpy.bool_]:
         """Which rows have the vector that is to be had, if any."""
-        return self.embedded | self._block.blank[: self._length]
+        return self.is_embedded | self._block.blank[: self._length]
 
     def row(self, digest: bytes) -> int:
         """The row of a text; -1 if it has none."""
         row = self._block.rows.get(digest, -1)
-        # What lies behind was taken by a shelf that grew from this one.
+        # What lies behind was taken by a table that grew from this one.
         return row if row < self._length else -1
 
     def find(self, digests: Collection[bytes]) -> NDArray[numpy.int64]:
         """The rows of texts; -1 where there is none."""
         rows = self._block.rows
-        found = numpy.fromiter(
+        rows_found = numpy.fromiter(
             (rows.get(digest, -1) for digest in digests), numpy.int64, len(digests)
         )
-        found[found >= self._length] = -1
-        return found
+        rows_found[rows_found >= self._length] = -1
+        return rows_found
 
-    def put(self, made: Mapping[bytes, ChunkData], *, settled: bool) -> list[bytes]:
+    def put(self, chunks: Mapping[bytes, ChunkData], *, settled: bool) -> list[bytes]:
         """Takes what was made of texts, or kept of them, where their terms are known. If they are
         `settled`, those without a vector never get one. Returns the texts whose vector is of
         another length than the others', which is as good as none."""
-        known = {digest: each for digest, each in made.items() if each.terms is not None}
+        usable = {digest: chunk for digest, chunk in chunks.items() if chunk.terms is not None}
         begin = self._length
-        self._lay_down({d: each.terms or b"" for d, each in known.items() if self.row(d) < 0})
-        width = self._width(known.values())
+        self._lay_down({d: chunk.terms or b"" for d, chunk in usable.items() if self.row(d) < 0})
+        width = self._width(usable.values())
         vectors: dict[int, bytes] = {}
         blank: list[int] = []
         unfit: list[bytes] = []
-        for row, (digest, each) in zip(self.find(known).tolist(), known.items(), strict=True):
-            if not each.vector:
+        for row, (digest, chunk) in zip(self.find(usable).tolist(), usable.items(), strict=True):
+            if not chunk.vector:
                 blank += [row] if settled else []
-            elif len(each.vector) != width:
+            elif len(chunk.vector) != width:
                 unfit.append(digest)
             elif not self._block.embedded[row]:
-                vectors[row] = each.vector
+                vectors[row] = chunk.vector
         if any(row < self._own for row in (*vectors, *blank)):
             self._part(self._length)
-        self.changed |= bool(vectors or blank or begin < self._length)
+        self.has_changed |= bool(vectors or blank or begin < self._length)
         self._block.blank[blank] = True
         self._place(vectors, begin)
         return unfit
@@ -154,22 +154,22 @@ class ChunkTable:
     def _lay_down(self, terms: Mapping[bytes, bytes]) -> None:
         """Rows for new texts, behind the others."""
         length = self._length + len(terms)
-        # A shelf from which another grew has to copy everything for one row more.
+        # A table from which another grew has to copy everything for one row more.
         if terms and not self._block.take(self._length, length):
             self._part(length)
             self._block.take(self._length, length)
         self._block.rows.update(zip(terms, range(self._length, length), strict=True))
         self._length = length
-        self._packed += terms.values()
-        if len(self._packed) >= PART:
+        self._packed_terms += terms.values()
+        if len(self._packed_terms) >= PART:
             self._gather()
 
     def _gather(self) -> None:
-        self._postings, self._packed = self._postings.grown(self._packed), []
+        self._postings, self._packed_terms = self._postings.grown(self._packed_terms), []
 
     def _part(self, rows: int) -> None:
         """Goes on in memory of its own, with room for so many rows."""
-        self._block, self._own = self._block.copied(self._length, rows), 0
+        self._block, self._own = self._block.copy_rows(self._length, rows), 0
 
     def _place(self, vectors: Mapping[int, bytes], begin: int) -> None:
         """Vectors for rows; those from `begin` on are new."""
@@ -189,11 +189,11 @@ class ChunkTable:
         bare = begin + numpy.flatnonzero(~block.embedded[begin : self._length])
         block.vectors[bare] = numpy.nan
 
-    def _width(self, made: Iterable[ChunkData]) -> int:
+    def _width(self, chunks: Iterable[ChunkData]) -> int:
         """How many bytes a vector has: all are of one model."""
         if self._block.vectors is not None:
             return int(self._block.vectors.shape[1]) * 2
-        first = next((len(each.vector) for each in made if each.vector), 0)
+        first = next((len(chunk.vector) for chunk in chunks if chunk.vector), 0)
         return first if first % 2 == 0 else 0
 
 
@@ -206,12 +206,12 @@ def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
     if rows.ndim != 2 or len(rows) != count:
         raise ValueError(f"{count} texts gave numbers of the shape {rows.shape}")
     lengths = numpy.linalg.norm(rows, axis=1)
-    sound = (lengths > SHORTEST) & (lengths < LONGEST)
-    packed = rows.astype("<f2")
-    return [row.tobytes() if good else None for row, good in zip(packed, sound, strict=True)]
+    is_sound = (lengths > SHORTEST) & (lengths < LONGEST)
+    halves = rows.astype("<f2")
+    return [row.tobytes() if good else None for row, good in zip(halves, is_sound, strict=True)]
 
 
-def unpack_vectors(packed: Sequence[bytes]) -> Matrix:
+def unpack_vectors(packed_vectors: Sequence[bytes]) -> Matrix:
     """Vectors to calculate with, of rows that were kept and are of one length."""
-    matrix = numpy.frombuffer(b"".join(packed), "<f2").reshape(len(packed), -1)
+    matrix = numpy.frombuffer(b"".join(packed_vectors), "<f2").reshape(len(packed_vectors), -1)
     return matrix.astype(numpy.float32)

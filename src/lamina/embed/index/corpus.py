@@ -46,31 +46,31 @@ class LoadCounts(Struct, frozen=True, kw_only=True):
 
 
 class PreparedDocuments(Arrangement, frozen=True, kw_only=True):
-    """What corpora of the same documents share; nobody changes it. The shelf may hold texts besides
+    """What corpora of the same documents share; nobody changes it. The table may hold texts besides
     those of the documents; so may the lexicon, a chunk for each row."""
 
     lexicon: Lexicon
     # The texts of which something is still to be made, and how many of these have no row.
-    lacking: tuple[bytes, ...] = ()
+    missing_digests: tuple[bytes, ...] = ()
     missing: int = 0
     # Those that were asked for, by their threshold and top.
     graphs: dict[tuple[float, int], SimilarityGraph] = field(default_factory=dict)
 
 
-def prepare_documents(arranged: Arrangement, *, embeds: bool) -> PreparedDocuments:
-    """Documents of which all is on the shelf that can be."""
-    arranged = refresh_rows(arranged)
-    shelf = arranged.shelf
-    lacking = find_missing_texts(arranged, vectors=embeds).digests
+def prepare_documents(arrangement: Arrangement, *, embeds: bool) -> PreparedDocuments:
+    """Documents of which all is in the table that can be."""
+    arrangement = refresh_rows(arrangement)
+    table = arrangement.table
+    missing_digests = find_missing_texts(arrangement, vectors=embeds).digests
     return PreparedDocuments(
-        documents=arranged.documents,
-        layout=arranged.layout,
-        shelf=shelf,
-        columns=arranged.columns,
-        texts=arranged.texts,
-        lexicon=Lexicon(shelf.postings, count_row_uses(arranged.columns, len(shelf))),
-        lacking=lacking,
-        missing=sum(shelf.row(digest) < 0 for digest in lacking),
+        documents=arrangement.documents,
+        layout=arrangement.layout,
+        table=table,
+        columns=arrangement.columns,
+        texts=arrangement.texts,
+        lexicon=Lexicon(table.postings, count_row_uses(arrangement.columns, len(table))),
+        missing_digests=missing_digests,
+        missing=sum(table.row(digest) < 0 for digest in missing_digests),
     )
 
 
@@ -79,32 +79,32 @@ FindGraph = Callable[[PreparedDocuments, float, int], Awaitable[SimilarityGraph]
 
 
 class IndexedCorpus:
-    """A corpus of an index, as one load of it found it. `ask` gives vectors of questions; it is
-    None where there is no embedder."""
+    """A corpus of an index, as one load of it found it. `embed_questions` gives vectors of
+    questions; it is None where there is no embedder."""
 
     def __init__(
         self,
-        standing: PreparedDocuments,
-        ask: EmbedQuestions | None,
-        relate: FindGraph | None = None,
+        prepared: PreparedDocuments,
+        embed_questions: EmbedQuestions | None,
+        find_graph: FindGraph | None = None,
         *,
         lexical: str = "",
-        failed: Sequence[str] = (),
+        failures: Sequence[str] = (),
         warnings: Sequence[str] = (),
         counts: LoadCounts | None = None,
     ) -> None:
         self.counts = counts or LoadCounts()
         self.warnings = tuple(warnings)
-        self._standing = standing
-        self._ask = ask
-        self._relate = relate
+        self._prepared = prepared
+        self._embed_questions = embed_questions
+        self._find_graph = find_graph
         self._lexical = lexical
-        self._failed = tuple(failed)
-        self._unanswered: tuple[str, ...] = ()
+        self._failures = tuple(failures)
+        self._failed_questions: tuple[str, ...] = ()
 
     @property
     def documents(self) -> Sequence[Document]:
-        return self._standing.documents
+        return self._prepared.documents
 
     @property
     def lexical(self) -> str:
@@ -116,64 +116,66 @@ class IndexedCorpus:
 
     @property
     def failed(self) -> Sequence[str]:
-        return self._failed + self._unanswered
+        return self._failures + self._failed_questions
 
     async def graph(self, threshold: float, top: int) -> SimilarityGraph:
         """Which documents are like which; none where there are no vectors."""
-        if self._relate is None or self._standing.shelf.vectors is None:
+        if self._find_graph is None or self._prepared.table.vectors is None:
             return {}
-        return await self._relate(self._standing, threshold, top)
+        return await self._find_graph(self._prepared, threshold, top)
 
     async def score(self, parts: Sequence[str]) -> Scores:
         """How well each chunk fits each part. If it turns out that questions cannot be embedded,
         `lexical` or `failed` say so afterwards."""
-        shelf = self._standing.shelf
-        found: dict[str, Matrix] = {}
-        vectors = shelf.vectors
-        if self._ask is not None and not self._lexical and vectors is not None:
-            asked = [part for part in dict.fromkeys(parts) if part.strip()]
+        table = self._prepared.table
+        by_part: dict[str, Matrix] = {}
+        vectors = table.vectors
+        if self._embed_questions is not None and not self._lexical and vectors is not None:
+            questions = [part for part in dict.fromkeys(parts) if part.strip()]
             # Whoever searches from a chunk need not have it embedded once more.
-            rows = shelf.find([digest_text(part) for part in asked]).tolist()
-            pairs = zip(asked, rows, strict=True)
-            found = {part: vectors[row] for part, row in pairs if row >= 0 and shelf.embedded[row]}
+            rows = table.find([digest_text(part) for part in questions]).tolist()
+            pairs = zip(questions, rows, strict=True)
+            has_vector = table.is_embedded
+            by_part = {part: vectors[row] for part, row in pairs if row >= 0 and has_vector[row]}
+            unknown_parts = [part for part in questions if part not in by_part]
             try:
-                made, failed = await self._ask([part for part in asked if part not in found])
+                new_vectors, failures = await self._embed_questions(unknown_parts)
             except ModelMissing as error:
                 self._lexical = str(error)
-                found = {}
+                by_part = {}
             else:
-                found |= made
-                self._unanswered = describe_failures(
-                    (quote_beginning(text), why) for text, why in failed.items()
+                by_part |= new_vectors
+                self._failed_questions = describe_failures(
+                    (quote_beginning(text), why) for text, why in failures.items()
                 )
         # Some milliseconds for each part of 100,000 chunks: too long to hold the others up.
-        return await anyio.to_thread.run_sync(self._score, tuple(parts), found)
+        return await anyio.to_thread.run_sync(self._score, tuple(parts), by_part)
 
-    def _score(self, parts: tuple[str, ...], found: Mapping[str, Matrix]) -> Scores:
-        standing = self._standing
-        lexical = numpy.zeros((len(parts), len(standing.columns)), numpy.float32)
+    def _score(self, parts: tuple[str, ...], by_part: Mapping[str, Matrix]) -> Scores:
+        prepared = self._prepared
+        lexical = numpy.zeros((len(parts), len(prepared.columns)), numpy.float32)
         # What has no row (-1) finds the last place, where nothing is.
         for row, part in enumerate(parts):
-            lexical[row] = numpy.append(standing.lexicon.score(part), NOTHING)[standing.columns]
-        vectors = standing.shelf.vectors
-        if not found or vectors is None:
-            return Scores(lexical=lexical, layout=standing.layout)
+            lexical[row] = numpy.append(prepared.lexicon.score(part), NOTHING)[prepared.columns]
+        vectors = prepared.table.vectors
+        if not by_part or vectors is None:
+            return Scores(lexical=lexical, layout=prepared.layout)
         cosine = numpy.full(lexical.shape, numpy.nan, numpy.float32)
-        asked = [row for row, part in enumerate(parts) if part in found]
-        alike = _multiply(vectors, [found[parts[row]] for row in asked])
+        asked_rows = [row for row, part in enumerate(parts) if part in by_part]
+        alike = _multiply(vectors, [by_part[parts[row]] for row in asked_rows])
         numpy.clip(alike, -1.0, 1.0, out=alike)
-        cosine[asked] = alike[:, standing.columns]
-        return Scores(lexical=lexical, cosine=cosine, layout=standing.layout)
+        cosine[asked_rows] = alike[:, prepared.columns]
+        return Scores(lexical=lexical, cosine=cosine, layout=prepared.layout)
 
 
-def _multiply(vectors: Matrix, asked: Sequence[Matrix]) -> Matrix:
+def _multiply(vectors: Matrix, questions: Sequence[Matrix]) -> Matrix:
     """The cosine of each question with each vector. Row by row: a product of matrices adds up in
     another order for other neighbours, and its threads wait for each other where others work. In
     the last place stands what has no vector."""
-    alike = numpy.full((len(asked), len(vectors) + 1), numpy.nan, numpy.float32)
+    alike = numpy.full((len(questions), len(vectors) + 1), numpy.nan, numpy.float32)
     # What is read from memory once serves all questions.
     for start in range(0, len(vectors), CACHED):
         block = slice(start, min(start + CACHED, len(vectors)))
-        for row, question in enumerate(asked):
+        for row, question in enumerate(questions):
             numpy.vecdot(vectors[block], question, out=alike[row, block])
     return alike

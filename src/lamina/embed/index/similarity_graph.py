@@ -22,7 +22,7 @@ from lamina.values.selection import Document
 VERSION = 1
 
 
-class _Packed(Struct, frozen=True, array_like=True):
+class _PackedGraph(Struct, frozen=True, array_like=True):
     """By place: of each document those that it is like, and how much."""
 
     others: tuple[tuple[int, ...], ...]
@@ -30,32 +30,32 @@ class _Packed(Struct, frozen=True, array_like=True):
 
 
 def find_graph(
-    file: ChunkFile, maker: str, standing: PreparedDocuments, threshold: float, top: int
+    file: ChunkFile, maker: str, prepared: PreparedDocuments, threshold: float, top: int
 ) -> SimilarityGraph:
     """The graph of documents as the file has it; otherwise it is built and kept, which takes its
     time: in proportion to the square of the chunks."""
-    key = _digest(standing, maker, threshold, top)
-    kept = file.fetch(GRAPHS, [key]).get(key)
-    graph = _unpack(kept.vector, standing.documents) if kept else None
+    key = _digest(prepared, maker, threshold, top)
+    chunk = file.fetch(GRAPHS, [key]).get(key)
+    graph = _unpack(chunk.vector, prepared.documents) if chunk else None
     if graph is None:
-        vectors = standing.shelf.vectors
+        vectors = prepared.table.vectors
         assert vectors is not None
-        rows = vectors[standing.columns]
-        rows[standing.columns < 0] = numpy.nan
-        graph = build_similarity_graph(standing.documents, rows, threshold, top)
-        file.keep(GRAPHS, {key: ChunkData(_pack(graph, standing.documents), b"")})
+        rows = vectors[prepared.columns]
+        rows[prepared.columns < 0] = numpy.nan
+        graph = build_similarity_graph(prepared.documents, rows, threshold, top)
+        file.keep(GRAPHS, {key: ChunkData(_pack(graph, prepared.documents), b"")})
     return graph
 
 
-def _digest(standing: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
+def _digest(prepared: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
     """Of all that a graph depends on; a chunk without a vector is another than with one."""
     digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
     # What has no row (-1) is looked up in the last place.
-    embedded = iter(numpy.append(standing.shelf.embedded, False)[standing.columns].tolist())
-    for document in standing.documents:
+    is_embedded = iter(numpy.append(prepared.table.is_embedded, False)[prepared.columns].tolist())
+    for document in prepared.documents:
         digest.update(digest_text(document.id) + pack("<q", document.size))
         for chunk in chunk_digests(document):
-            digest.update(chunk if next(embedded) else b"-")
+            digest.update(chunk if next(is_embedded) else b"-")
     return digest.digest()
 
 
@@ -63,22 +63,22 @@ def _pack(graph: SimilarityGraph, documents: tuple[Document, ...]) -> bytes:
     places = {document.id: place for place, document in enumerate(documents)}
     rows = [graph.get(document.id, ()) for document in documents]
     return msgspec.msgpack.encode(
-        _Packed(
+        _PackedGraph(
             tuple(tuple(places[other] for other, _ in row) for row in rows),
             tuple(tuple(score for _, score in row) for row in rows),
         )
     )
 
 
-def _unpack(packed: bytes, documents: tuple[Document, ...]) -> SimilarityGraph | None:
+def _unpack(data: bytes, documents: tuple[Document, ...]) -> SimilarityGraph | None:
     try:
-        found = msgspec.msgpack.decode(packed, type=_Packed)
+        graph = msgspec.msgpack.decode(data, type=_PackedGraph)
         return {
             document.id: tuple(
                 (ItemId(documents[other].id), score)
                 for other, score in zip(others, scores, strict=True)
             )
-            for document, others, scores in zip(documents, found.others, found.scores, strict=True)
+            for document, others, scores in zip(documents, graph.others, graph.scores, strict=True)
             if document.size
         }
     except (msgspec.MsgspecError, ValueError, IndexError):

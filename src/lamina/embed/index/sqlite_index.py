@@ -2,12 +2,13 @@
 
 Laws: a chunk is known by its text, so nothing is embedded twice, an edited item is made anew and
 all sessions and processes share. What was made is kept at once, batch by batch: whoever stops does
-not begin anew. What cannot be embedded is found by its words, said, and tried again.
+not begin anew. What cannot be embedded is found by its words, reported, and tried again.
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -86,16 +87,14 @@ class SqliteIndex:
     ) -> IndexedCorpus:
         """The documents, ready to be searched; what is new of them is embedded first, for as long
         as `patience` says and those `among` these digests first, and `texts` asked for what they
-        hold only digests of. `progress` is told only if there is something to make."""
-        wanted = tuple(documents)
-        making = ChunkMaker(
-            self._embedder, self._file, self._turn, progress, texts, patience, among
-        )
-        standing = self._find(wanted)
-        if standing is None or standing.lacking:
-            standing = await self._stand(wanted, standing, making)
-        self._remember(standing)
-        return self._corpus(standing, making, standing.texts if among is None else len(among))
+        hold only digests of. `progress` is called only if there is something to make."""
+        documents = tuple(documents)
+        maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
+        prepared = self._find(documents)
+        if prepared is None or prepared.missing_digests:
+            prepared = await self._prepare(documents, prepared, maker)
+        self._remember(prepared)
+        return self._corpus(prepared, maker, prepared.texts if among is None else len(among))
 
     def stats(self) -> IndexStats:
         """What the file holds; waits for the disk, as `clear` does."""
@@ -108,7 +107,7 @@ class SqliteIndex:
         return self._file.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since this, or a load, last told."""
+        """What went wrong with the file since this, or a load, was last asked."""
         return self._file.notes()
 
     def close(self) -> None:
@@ -118,24 +117,24 @@ class SqliteIndex:
     def _find(self, documents: tuple[Document, ...]) -> PreparedDocuments | None:
         """The same documents as they were loaded before. Those that are the very same are found at
         once; to compare them all takes some milliseconds for 100,000 of them."""
-        for standing in self._remembered:
-            if standing.documents is documents:
-                return standing
-        for standing in self._remembered:
-            if standing.documents == documents:
-                return replace(standing, documents=documents)
+        for prepared in self._remembered:
+            if prepared.documents is documents:
+                return prepared
+        for prepared in self._remembered:
+            if prepared.documents == documents:
+                return replace(prepared, documents=documents)
         return None
 
-    async def _stand(
-        self, documents: tuple[Document, ...], before: PreparedDocuments | None, making: ChunkMaker
+    async def _prepare(
+        self, documents: tuple[Document, ...], before: PreparedDocuments | None, maker: ChunkMaker
     ) -> PreparedDocuments:
         others = tuple(self._remembered) if before is None else (before,)
-        arranged, lacking = await anyio.to_thread.run_sync(self._collect, documents, others)
-        await making.complete(arranged.shelf, lacking)
-        if before is not None and not arranged.shelf.changed:
+        arrangement, missing = await anyio.to_thread.run_sync(self._collect, documents, others)
+        await maker.complete(arrangement.table, missing)
+        if before is not None and not arrangement.table.has_changed:
             return before
         embeds = self._embedder is not None
-        return await anyio.to_thread.run_sync(lambda: prepare_documents(arranged, embeds=embeds))
+        return await anyio.to_thread.run_sync(lambda: prepare_documents(arrangement, embeds=embeds))
 
     def _collect(
         self, documents: tuple[Document, ...], others: tuple[PreparedDocuments, ...]
@@ -143,89 +142,87 @@ class SqliteIndex:
         """What is known of the chunks, in memory or on the disk; and what is not."""
         self._file.begin()
         embeds = self._embedder is not None
-        arranged = arrange_documents(documents, others)
-        shelf = arranged.shelf
-        lacking = find_missing_texts(arranged, vectors=embeds)
-        if not lacking.digests:
-            return arranged, lacking
+        arrangement = arrange_documents(documents, others)
+        table = arrangement.table
+        missing = find_missing_texts(arrangement, vectors=embeds)
+        if not missing.digests:
+            return arrangement, missing
         if self._embedder is not None:
             name = self._embedder.name
-            self._file.fetch_each(name, lacking.digests, lambda made: shelf.put(made, settled=True))
-        unknown = [digest for digest in lacking.digests if shelf.row(digest) < 0]
-        self._file.fetch_each(WORDS_ALONE, unknown, lambda made: shelf.put(made, settled=False))
-        arranged = refresh_rows(arranged)
-        return arranged, find_missing_texts(arranged, vectors=embeds)
+            self._file.fetch_batches(name, missing.digests, partial(table.put, settled=True))
+        unknown_digests = [digest for digest in missing.digests if table.row(digest) < 0]
+        self._file.fetch_batches(WORDS_ALONE, unknown_digests, partial(table.put, settled=False))
+        arrangement = refresh_rows(arrangement)
+        return arrangement, find_missing_texts(arrangement, vectors=embeds)
 
-    def _corpus(
-        self, standing: PreparedDocuments, making: ChunkMaker, wanted: int
-    ) -> IndexedCorpus:
-        lexical = making.missing or ("" if self._embedder else self._off)
-        failed = describe_failures(making.failed.values())
-        if not lexical and making.failed and standing.shelf.vectors is None:
-            _, why = next(iter(making.failed.values()))
+    def _corpus(self, prepared: PreparedDocuments, maker: ChunkMaker, goal: int) -> IndexedCorpus:
+        lexical = maker.missing_reason or ("" if self._embedder else self._off)
+        failures = describe_failures(maker.failures.values())
+        if not lexical and maker.failures and prepared.table.vectors is None:
+            _, why = next(iter(maker.failures.values()))
             lexical = f"no text could be embedded: {why}"
-        if not lexical and making.late > MOSTLY_EMBEDDED * wanted:
-            lexical = f"{making.late:,} of {wanted:,} passages are not embedded yet"
+        if not lexical and maker.late_count > MOSTLY_EMBEDDED * goal:
+            lexical = f"{maker.late_count:,} of {goal:,} passages are not embedded yet"
         warnings = self._file.notes()
-        if making.refused:
-            warnings += (REFUSED.format(count=making.refused),)
+        if maker.refused_count:
+            warnings += (REFUSED.format(count=maker.refused_count),)
         return IndexedCorpus(
-            standing,
-            self._ask if self._embedder else None,
-            self._relate if self._embedder else None,
+            prepared,
+            self._embed_questions if self._embedder else None,
+            self._find_graph if self._embedder else None,
             lexical=lexical,
-            failed=failed,
+            failures=failures,
             warnings=warnings,
             counts=LoadCounts(
-                new=making.made,
-                reused=standing.texts - making.made - len(making.failed),
-                failed=len(making.failed),
-                missing=standing.missing,
-                late=making.late,
+                new=maker.made_count,
+                reused=prepared.texts - maker.made_count - len(maker.failures),
+                failed=len(maker.failures),
+                missing=prepared.missing,
+                late=maker.late_count,
             ),
         )
 
-    def _remember(self, standing: PreparedDocuments) -> None:
+    def _remember(self, prepared: PreparedDocuments) -> None:
         """Keeps it for the next turn, the last one first, and lets go of what is too much."""
-        if self._remembered and self._remembered[0] is standing:
+        if self._remembered and self._remembered[0] is prepared:
             return
         others = (
-            documents for documents in self._remembered if documents.documents != standing.documents
+            documents for documents in self._remembered if documents.documents != prepared.documents
         )
-        kept: list[PreparedDocuments] = []
+        recent: list[PreparedDocuments] = []
         chunks = 0
-        held: set[int] = set()
-        for other in (standing, *others):
-            chunks += 0 if other.shelf.memory in held else len(other.shelf)
-            held.add(other.shelf.memory)
-            if len(kept) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(kept) < REMEMBERED):
-                kept.append(other)
-        self._remembered = kept
+        memories: set[int] = set()
+        for other in (prepared, *others):
+            chunks += 0 if other.table.memory in memories else len(other.table)
+            memories.add(other.table.memory)
+            if len(recent) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(recent) < REMEMBERED):
+                recent.append(other)
+        self._remembered = recent
 
-    async def _ask(self, texts: Sequence[str]) -> QuestionVectors:
+    async def _embed_questions(self, texts: Sequence[str]) -> QuestionVectors:
         """The vectors of questions; those of the last ones are remembered."""
         new = [text for text in texts if text not in self._questions]
-        failed: dict[str, str] = {}
-        made: dict[str, bytes] = {}
+        failures: dict[str, str] = {}
+        new_vectors: dict[str, bytes] = {}
         if new and self._embedder is not None:
-            made, failed = await embed_texts(self._embedder, new)
-        for text, vector in made.items():
+            new_vectors, failures = await embed_texts(self._embedder, new)
+        for text, vector in new_vectors.items():
             self._questions[text] = unpack_vectors([vector])[0]
-        found = {text: self._questions[text] for text in texts if text in self._questions}
-        for text in found:
+        vectors = {text: self._questions[text] for text in texts if text in self._questions}
+        for text in vectors:
             self._questions.move_to_end(text)
         while len(self._questions) > REMEMBERED_QUESTIONS:
             self._questions.popitem(last=False)
-        return found, failed
+        return vectors, failures
 
-    async def _relate(
-        self, standing: PreparedDocuments, threshold: float, top: int
+    async def _find_graph(
+        self, prepared: PreparedDocuments, threshold: float, top: int
     ) -> SimilarityGraph:
         """The graph of documents: remembered, kept, or built now and then kept."""
-        if (threshold, top) not in standing.graphs:
+        if (threshold, top) not in prepared.graphs:
             maker = self._embedder.name if self._embedder else ""
             graph = await anyio.to_thread.run_sync(
-                find_graph, self._file, maker, standing, threshold, top
+                find_graph, self._file, maker, prepared, threshold, top
             )
-            standing.graphs[threshold, top] = graph
-        return standing.graphs[threshold, top]
+            prepared.graphs[threshold, top] = graph
+        return prepared.graphs[threshold, top]

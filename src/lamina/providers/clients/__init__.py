@@ -1,3 +1,3 @@
-"""The vendors' own SDKs behind the port `Provider`, each imported when it is first wanted.
+"""The vendors' own SDKs behind the port `Provider`, imported when first wanted.
 
-A module here has `connect(target, key, *, patience, timeout) -> Provider`."""
+A module here has `connect(target, key, *, retry_policy, timeout) -> Provider`."""

@@ -19,14 +19,15 @@ from lamina.errors import ProviderError, ReplyError
 from lamina.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
 from lamina.providers.clients.gemini_errors import CACHE_GONE, error_message, retry_after, status_of
 from lamina.providers.clients.gemini_stream import GeminiStreamReader
-from lamina.providers.clients.refusals import RetryPolicy, refusal_error, with_retries
+from lamina.providers.clients.refusals import refusal_error, without_key
+from lamina.providers.clients.retries import RetryPolicy, with_retries
 from lamina.providers.wires.gemini import decode
 from lamina.providers.wires.gemini_cache_plan import PLAN_FIELD, TTL_S
 from lamina.values.piece import Piece
 from lamina.values.settings import Target
 from lamina.values.wire import Reply
 
-_PATIENCE = RetryPolicy()
+_DEFAULT_RETRY_POLICY = RetryPolicy()
 _HOPS = "CONTINUATION"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # The SDK's generators do not close one another: these are the responses of the one being read.
@@ -37,29 +38,29 @@ def connect(
     target: Target,
     key: str,
     *,
-    patience: RetryPolicy = _PATIENCE,
+    retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
     timeout: float = 600.0,
     now: Now = time.monotonic,
 ) -> "GeminiClient":
     """A client for a target; `timeout` is how long the network may be silent. Caches made by hand
     are timed by `now`. Close it when it is not needed any more, best by `async with`."""
-    return GeminiClient(target, key, patience, timeout, now)
+    return GeminiClient(target, key, retry_policy, timeout, now)
 
 
 class GeminiClient:
     """A provider that is Gemini."""
 
     def __init__(
-        self, target: Target, key: str, patience: RetryPolicy, silence_s: float, now: Now
+        self, target: Target, key: str, retry_policy: RetryPolicy, silence_s: float, now: Now
     ) -> None:
         self.target = target
         self._key = key
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._silence_s = silence_s
         self._http: Any = None
         self._sdk: Any = None
-        self._caches = ExplicitCaches(_Calls(self), now)
-        self._asking = 0
+        self._caches = ExplicitCaches(_NetworkCacheCalls(self), now)
+        self._request_count = 0
 
     async def __aenter__(self) -> "GeminiClient":
         return self
@@ -73,12 +74,12 @@ class GeminiClient:
             await self._caches.close()
             await self._hang_up()
 
-    async def let_go(self, session: str) -> None:
+    async def release_session(self, session: str) -> None:
         """The session is closed: the cache that was made for it is deleted, and connections that
         nobody uses now are closed; the next request opens others."""
         with anyio.CancelScope(shield=True):
-            await self._caches.let_go(session)
-            if not self._asking:
+            await self._caches.release_session(session)
+            if not self._request_count:
                 await self._hang_up()
 
     async def _hang_up(self) -> None:
@@ -87,20 +88,20 @@ class GeminiClient:
             await http.aclose()
 
     async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        sent = {name: value for name, value in body.items() if name != PLAN_FIELD}
+        request = {name: value for name, value in body.items() if name != PLAN_FIELD}
         plan = body.get(PLAN_FIELD)
-        self._asking += 1
+        self._request_count += 1
         try:
-            cached = await self._caches.use(plan, sent.get("config", {})) if plan else None
+            cache = await self._caches.use(plan, request.get("config", {})) if plan else None
 
             def attempt() -> AsyncIterator[Piece]:
-                return self._attempt(sent, cached)
+                return self._attempt(request, cache)
 
-            async with aclosing(with_retries(attempt, self._patience)) as pieces:  # type: ignore[type-var]
+            async with aclosing(with_retries(attempt, self._retry_policy)) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     yield piece
         finally:
-            self._asking -= 1
+            self._request_count -= 1
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
         """How many tokens the request has, as Gemini counts them.
@@ -117,68 +118,68 @@ class GeminiClient:
             whole["tools"] = tools
         options = {"extra_body": {"generateContentRequest": whole}}
         sdk = self.sdk()
-        with self.reached():
-            counted = await sdk.aio.models.count_tokens(
+        with self.translate_errors():
+            count = await sdk.aio.models.count_tokens(
                 model=body["model"], contents=None, config={"http_options": options}
             )
-        tokens: int | None = counted.total_tokens
+        tokens: int | None = count.total_tokens
         return tokens
 
     # -- one attempt -----------------------------------------------------------------------------
 
     async def _attempt(
-        self, sent: Mapping[str, Any], cached: ExplicitCache | None
+        self, request: Mapping[str, Any], cache: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
-        if cached is not None and self._caches.has(cached):
+        if cache is not None and self._caches.has(cache):
             try:
-                async with aclosing(self._ask(_naming(sent, cached), cached)) as pieces:
+                async with aclosing(self._ask(_refer_to_cache(request, cache), cache)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
             except _CacheGone:
-                self._caches.forget(cached)
-        async with aclosing(self._ask(sent, None)) as pieces:
+                self._caches.forget(cache)
+        async with aclosing(self._ask(request, None)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def _ask(
-        self, sent: Mapping[str, Any], cached: ExplicitCache | None
+        self, request: Mapping[str, Any], cache: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
         """The pieces of one answer. It may take several requests: a model that has more to say than
         one response can hold gives a token to go on with."""
-        answer = GeminiStreamReader()
-        config = dict(sent.get("config", {})) | {
+        reader = GeminiStreamReader()
+        config = dict(request.get("config", {})) | {
             "automatic_function_calling": {"disable": True},
-            # It would send again by itself, and what was said twice would stand there twice.
+            # It would send again by itself, and what came twice would stand there twice.
             "automatic_continuation": False,
         }
         while True:
             try:
-                async with aclosing(self._chunks(dict(sent) | {"config": config})) as chunks:
+                async with aclosing(self._chunks(dict(request) | {"config": config})) as chunks:
                     async for chunk in chunks:
-                        for piece in answer.feed(chunk):
+                        for piece in reader.feed(chunk):
                             yield piece
             except _network_errors() as error:
-                if answer.spoken:
-                    return  # it broke off: what came of it is kept
+                if reader.has_content:
+                    return  # it broke off: what came is kept
                 raise self._refusal(error) from error
-            if answer.finish != _HOPS or answer.token is None:
+            if reader.finish != _HOPS or reader.token is None:
                 break
-            config["continuation_token"] = answer.go_on()
-        if not answer.chunks:
+            config["continuation_token"] = reader.take_continuation_token()
+        if not reader.chunks:
             raise refusal_error("gemini", None, "an answer without anything in it")
-        if answer.finish or answer.blocked:
-            yield self._reply(answer, cached)
+        if reader.finish or reader.is_blocked:
+            yield self._reply(reader, cache)
 
-    async def _chunks(self, sent: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """The chunks of one response, whose connection is closed in the end, come what may."""
-        opened: list[Any] = []
+        responses: list[Any] = []
         sdk, stream = self.sdk(), None
         try:
-            with self._translated(gone="cached_content" in sent["config"]):
-                stream = await sdk.aio.models.generate_content_stream(**sent)
+            with self._translate_sdk_errors(gone="cached_content" in request["config"]):
+                stream = await sdk.aio.models.generate_content_stream(**request)
                 while True:
-                    _open.set(opened)
+                    _open.set(responses)
                     try:
                         chunk = await anext(stream)
                     except StopAsyncIteration:
@@ -189,17 +190,17 @@ class GeminiClient:
             with anyio.CancelScope(shield=True):
                 if stream is not None:
                     await stream.aclose()
-                for response in opened:
+                for response in responses:
                     await response.aclose()
 
-    def _reply(self, answer: GeminiStreamReader, cached: ExplicitCache | None) -> Reply:
+    def _reply(self, reader: GeminiStreamReader, cache: ExplicitCache | None) -> Reply:
         try:
-            reply = decode(answer.response())
+            reply = decode(reader.response())
         except ReplyError as error:
             raise ProviderError(f"gemini did not answer: {error}") from error
-        if cached is None:
+        if cache is None:
             return reply
-        return replace(reply, usage=replace(reply.usage, explicit=cached.tokens))
+        return replace(reply, usage=replace(reply.usage, explicit=cache.tokens))
 
     # -- the SDK ---------------------------------------------------------------------------------
 
@@ -216,8 +217,8 @@ class GeminiClient:
                 ) from error
 
             async def note(response: Any) -> None:
-                if (opened := _open.get()) is not None:
-                    opened.append(response)
+                if (responses := _open.get()) is not None:
+                    responses.append(response)
 
             base = self.target.base_url
             # A server of one's own may want none; the SDK does.
@@ -232,14 +233,14 @@ class GeminiClient:
                 timeout=round(self._silence_s * 1000),
                 httpx_async_client=self._http,
             )
-            with self.reached():
+            with self.translate_errors():
                 self._sdk = genai.Client(api_key=key, vertexai=False, http_options=options)
         return self._sdk
 
     @contextmanager
-    def _translated(self, *, gone: bool = False) -> Iterator[None]:
-        """Errors of the SDK as ours; with `gone`, a cache that is not there is told apart. Errors
-        of the network in the middle of an answer are for whoever knows what came of it."""
+    def _translate_sdk_errors(self, *, gone: bool = False) -> Iterator[None]:
+        """Errors of the SDK as ours; with `gone`, a missing cache is an error of its own. Errors
+        of the network in the middle of an answer are for whoever knows what has come."""
         from google.genai import errors
 
         try:
@@ -252,23 +253,20 @@ class GeminiClient:
             raise refusal_error("gemini", 502, "what came is no answer of the API's") from error
         except ValueError as error:
             # What it refuses to send, or cannot read.
-            raise ProviderError(f"gemini's SDK: {self._clean(str(error))}") from error
+            raise ProviderError(f"gemini's SDK: {without_key(str(error), self._key)}") from error
 
     @contextmanager
-    def reached(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Errors of the SDK and of the network as ours."""
         try:
-            with self._translated():
+            with self._translate_sdk_errors():
                 yield
         except _network_errors() as error:
             raise self._refusal(error) from error
 
     def _refusal(self, error: Exception) -> ProviderError:
-        status, said = status_of(error), self._clean(error_message(error))
-        return refusal_error("gemini", status, said, retry_after(error))
-
-    def _clean(self, text: str) -> str:
-        return text.replace(self._key, "…") if self._key else text
+        status, message = status_of(error), without_key(error_message(error), self._key)
+        return refusal_error("gemini", status, message, retry_after(error))
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
@@ -281,17 +279,17 @@ class _CacheGone(Exception):
     """The cache that a request named is not there."""
 
 
-def _naming(sent: Mapping[str, Any], cached: ExplicitCache) -> dict[str, Any]:
-    """The request by the cache's name: what stands in it must not be said again."""
+def _refer_to_cache(request: Mapping[str, Any], cache: ExplicitCache) -> dict[str, Any]:
+    """The request by the cache's name: what stands in it must not be sent again."""
     config = {
         name: value
-        for name, value in sent.get("config", {}).items()
+        for name, value in request.get("config", {}).items()
         if name not in ("system_instruction", "tools", "tool_config")
     }
-    return dict(sent) | {"config": config | {"cached_content": cached.name}}
+    return dict(request) | {"config": config | {"cached_content": cache.name}}
 
 
-class _Calls:
+class _NetworkCacheCalls:
     """Caches over the network."""
 
     def __init__(self, client: GeminiClient) -> None:
@@ -299,18 +297,18 @@ class _Calls:
 
     async def create(self, config: dict[str, Any]) -> tuple[str, int]:
         sdk = self._client.sdk()
-        with self._client.reached():
-            made = await sdk.aio.caches.create(model=self._client.target.model, config=config)
-            if not made.name or made.usage_metadata is None:
+        with self._client.translate_errors():
+            cache = await sdk.aio.caches.create(model=self._client.target.model, config=config)
+            if not cache.name or cache.usage_metadata is None:
                 raise ProviderError("gemini made a cache without a name")
-            return made.name, made.usage_metadata.total_token_count or 0
+            return cache.name, cache.usage_metadata.total_token_count or 0
 
     async def renew(self, name: str) -> None:
         sdk = self._client.sdk()
-        with self._client.reached():
+        with self._client.translate_errors():
             await sdk.aio.caches.update(name=name, config={"ttl": f"{TTL_S}s"})
 
     async def delete(self, name: str) -> None:
         sdk = self._client.sdk()
-        with self._client.reached():
+        with self._client.translate_errors():
             await sdk.aio.caches.delete(name=name)

@@ -43,13 +43,13 @@ class ExplicitCache(Struct, frozen=True, kw_only=True):
     expires: float
 
 
-class _Session:
+class _SessionState:
     """What is known of a session: the key it asked for last, and whether making one was refused."""
 
     def __init__(self) -> None:
         self.key = ""
-        self.refused = False
-        self.cached: ExplicitCache | None = None
+        self.is_refused = False
+        self.cache: ExplicitCache | None = None
         self.lock = anyio.Lock()
 
 
@@ -59,69 +59,69 @@ class ExplicitCaches:
     def __init__(self, calls: CacheCalls, now: Now = time.monotonic) -> None:
         self._calls = calls
         self._now = now
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _SessionState] = {}
 
     async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> ExplicitCache | None:
         """The cache for a plan, made of `config` if there is none; None: send everything. A key
         that comes for the first time gets none: only its second request shows that there is more
         to come than one."""
-        known = self._sessions.setdefault(plan["session"], _Session())
-        async with known.lock:
-            if known.key != plan["key"]:
-                await self._drop(known)
-                known.key, known.refused = plan["key"], False
+        state = self._sessions.setdefault(plan["session"], _SessionState())
+        async with state.lock:
+            if state.key != plan["key"]:
+                await self._drop(state)
+                state.key, state.is_refused = plan["key"], False
                 return None
-            if known.cached is not None:
-                await self._keep_alive(known)
-            if known.cached is None and not known.refused:
-                await self._make(known, config)
-            return known.cached
+            if state.cache is not None:
+                await self._keep_alive(state)
+            if state.cache is None and not state.is_refused:
+                await self._make(state, config)
+            return state.cache
 
-    def has(self, cached: ExplicitCache) -> bool:
+    def has(self, cache: ExplicitCache) -> bool:
         """Whether it is still the one of its session."""
         return any(
-            known.cached is not None and known.cached.name == cached.name
-            for known in self._sessions.values()
+            state.cache is not None and state.cache.name == cache.name
+            for state in self._sessions.values()
         )
 
-    def forget(self, cached: ExplicitCache) -> None:
+    def forget(self, cache: ExplicitCache) -> None:
         """The server does not have it any more; the next request makes another."""
-        for known in self._sessions.values():
-            if known.cached is not None and known.cached.name == cached.name:
-                known.cached = None
+        for state in self._sessions.values():
+            if state.cache is not None and state.cache.name == cache.name:
+                state.cache = None
 
-    async def let_go(self, session: str) -> None:
+    async def release_session(self, session: str) -> None:
         """Deletes the cache of a session: storage is paid for by the hour."""
-        known = self._sessions.pop(session, None)
-        if known is not None:
-            async with known.lock:
-                await self._drop(known)
+        state = self._sessions.pop(session, None)
+        if state is not None:
+            async with state.lock:
+                await self._drop(state)
 
     async def close(self) -> None:
         """Deletes them all."""
         for session in list(self._sessions):
-            await self.let_go(session)
+            await self.release_session(session)
 
-    async def _keep_alive(self, known: _Session) -> None:
-        cached = known.cached
-        assert cached is not None
-        left = cached.expires - self._now()
-        if left > _RENEW * TTL_S:
+    async def _keep_alive(self, state: _SessionState) -> None:
+        cache = state.cache
+        assert cache is not None
+        seconds_left = cache.expires - self._now()
+        if seconds_left > _RENEW * TTL_S:
             return
-        known.cached = None
-        if left <= 0:
+        state.cache = None
+        if seconds_left <= 0:
             return
         expires = self._now() + TTL_S
         try:
             with anyio.fail_after(_WAIT_S):
-                await self._calls.renew(cached.name)
-            known.cached = replace(cached, expires=expires)
+                await self._calls.renew(cache.name)
+            state.cache = replace(cache, expires=expires)
         except (ProviderBusy, TimeoutError):
-            known.cached = cached  # it lives on for now
+            state.cache = cache  # it lives on for now
         except ProviderError:
             pass  # gone before its time
 
-    async def _make(self, known: _Session, config: Mapping[str, Any]) -> None:
+    async def _make(self, state: _SessionState, config: Mapping[str, Any]) -> None:
         """Makes a cache of tools and system instruction. Not with a cancellation in the middle: it
         would stand there unknown, and be paid for."""
         front = {name: config[name] for name in ("system_instruction", "tools") if name in config}
@@ -129,21 +129,21 @@ class ExplicitCaches:
         try:
             with anyio.fail_after(_WAIT_S, shield=True):
                 name, tokens = await self._calls.create(
-                    front | {"ttl": f"{TTL_S}s", "display_name": f"lamina-{known.key[:32]}"}
+                    front | {"ttl": f"{TTL_S}s", "display_name": f"lamina-{state.key[:32]}"}
                 )
         except (ProviderBusy, TimeoutError):
             return
         except ProviderError:
-            known.refused = True  # it would be again
+            state.is_refused = True  # it would be again
             return
-        known.cached = ExplicitCache(name=name, key=known.key, tokens=tokens, expires=expires)
+        state.cache = ExplicitCache(name=name, key=state.key, tokens=tokens, expires=expires)
 
-    async def _drop(self, known: _Session) -> None:
-        cached, known.cached = known.cached, None
-        if cached is None or cached.expires <= self._now():
+    async def _drop(self, state: _SessionState) -> None:
+        cache, state.cache = state.cache, None
+        if cache is None or cache.expires <= self._now():
             return
         try:
             with anyio.fail_after(_WAIT_S, shield=True):
-                await self._calls.delete(cached.name)
+                await self._calls.delete(cache.name)
         except (ProviderError, TimeoutError):
             pass  # it ends by itself within the hour

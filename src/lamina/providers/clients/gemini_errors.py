@@ -1,6 +1,6 @@
 """What the errors of Gemini's SDK say: a status, a message, and how long to wait.
 
-Law: a key that is refused is told as such, though the API calls it an invalid argument.
+Law: a refused key is reported as such, though the API calls it an invalid argument.
 """
 
 import re
@@ -36,17 +36,17 @@ def status_of(error: Exception) -> int | None:
 def retry_after(error: Exception) -> float | None:
     """How long the API asks to wait: in a header, or among the details."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    given = headers.get("retry-after", "")
-    if given.replace(".", "", 1).isdigit():
-        return float(given)
+    header = headers.get("retry-after", "")
+    if header.replace(".", "", 1).isdigit():
+        return float(header)
     for detail in _details(error):
-        if found := _SECONDS.match(str(detail.get("retryDelay", ""))):
-            return float(found[1])
+        if match := _SECONDS.match(str(detail.get("retryDelay", ""))):
+            return float(match[1])
     return None
 
 
 def _details(error: Exception) -> list[dict[str, Any]]:
     body = getattr(error, "details", None)
     inner = body.get("error", body) if isinstance(body, dict) else {}
-    listed = inner.get("details", ()) if isinstance(inner, dict) else ()
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    details = inner.get("details", ()) if isinstance(inner, dict) else ()
+    return [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []

@@ -5,18 +5,18 @@ Law: what it amounts to in the end is the response that would have come in one p
 
 from typing import Any
 
-from lamina.providers.wires.messages import write_arguments
+from lamina.providers.wires.tool_calls import write_arguments
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 
 
 class GeminiStreamReader:
-    """`spoken` once there is something of it, `finish` once it ended."""
+    """`has_content` once there is something of it, `finish` once it ended."""
 
     def __init__(self) -> None:
         self._parts: list[dict[str, Any]] = []
         self._calls = 0
         self._usage: dict[str, int] = {}
-        # What earlier responses of the same answer said.
+        # Output tokens of earlier responses of the same answer.
         self._output = 0
         self._first_prompt: dict[str, int] | None = None
         self._feedback: Any = None
@@ -27,11 +27,11 @@ class GeminiStreamReader:
         self.token: bytes | None = None
 
     @property
-    def spoken(self) -> bool:
+    def has_content(self) -> bool:
         return bool(self._parts)
 
     @property
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         return self._feedback is not None and not self._parts
 
     def feed(self, chunk: Any) -> list[Piece]:
@@ -55,11 +55,11 @@ class GeminiStreamReader:
     def _take(self, part: Any) -> list[Piece]:
         signature = part.thought_signature
         if (call := part.function_call) is not None:
-            called = {"name": call.name or "", "id": call.id, "args": call.args}
-            self._parts.append({"function_call": called, "thought_signature": signature})
+            function_call = {"name": call.name or "", "id": call.id, "args": call.args}
+            self._parts.append({"function_call": function_call, "thought_signature": signature})
             index, self._calls = self._calls, self._calls + 1
             arguments = write_arguments(call.args)
-            return [CallPiece(index=index, name=called["name"], arguments=arguments)]
+            return [CallPiece(index=index, name=function_call["name"], arguments=arguments)]
         if part.text is None:
             return []
         thought = bool(part.thought)
@@ -77,18 +77,18 @@ class GeminiStreamReader:
             return []
         return [ThinkingPiece(part.text) if thought else TextPiece(part.text)]
 
-    def go_on(self) -> bytes:
+    def take_continuation_token(self) -> bytes:
         """The token to go on with, once."""
         token, self.token, self.finish = self.token, None, ""
         assert token is not None
-        self._output += self._said()
+        self._output += self._count_output()
         if self._first_prompt is None:
             names = ("prompt_token_count", "cached_content_token_count")
             self._first_prompt = {name: self._usage.get(name, 0) for name in names}
         self._usage = {}
         return token
 
-    def _said(self) -> int:
+    def _count_output(self) -> int:
         names = ("candidates_token_count", "thoughts_token_count")
         return sum(self._usage.get(name, 0) for name in names)
 
@@ -100,13 +100,13 @@ class GeminiStreamReader:
             "model_version": self._model,
         }
         if self._first_prompt is not None:
-            output = {"candidates_token_count": self._output + self._said()}
+            output = {"candidates_token_count": self._output + self._count_output()}
             whole["usage_metadata"] = self._first_prompt | output
         elif self._usage:
             whole["usage_metadata"] = self._usage
-        if self.blocked and not self.finish:
+        if self.is_blocked and not self.finish:
             reason = getattr(self._feedback.block_reason, "value", None)
-            said = self._feedback.block_reason_message
+            message = self._feedback.block_reason_message
             whole["candidates"] = []
-            whole["prompt_feedback"] = {"block_reason": reason, "block_reason_message": said}
+            whole["prompt_feedback"] = {"block_reason": reason, "block_reason_message": message}
         return whole

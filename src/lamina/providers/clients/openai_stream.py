@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.providers.wires.messages import write_arguments
+from lamina.providers.wires.tool_calls import write_arguments
 from lamina.values.message import Text, Thinking, ToolCall
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 from lamina.values.wire import Reply
@@ -22,8 +22,8 @@ class _Call(Struct):
 
 
 class OpenAIStreamReader:
-    """An answer that is coming in. `finish` is why it ended, once it has; `began` says whether
-    anything was said."""
+    """An answer that is coming in. `finish` is why it ended, once it has; `has_content` says
+    whether anything came."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -36,10 +36,10 @@ class OpenAIStreamReader:
         self.finish = ""
 
     @property
-    def began(self) -> bool:
+    def has_content(self) -> bool:
         return bool(self._text or self._refusal or self._thought or self._calls)
 
-    def take(self, chunk: Any) -> Iterator[Piece]:
+    def feed(self, chunk: Any) -> Iterator[Piece]:
         """What a chunk adds. Every field may be missing: the SDK does not insist on any."""
         self._id = self._id or getattr(chunk, "id", None) or ""
         self._model = self._model or getattr(chunk, "model", None) or ""
@@ -56,20 +56,20 @@ class OpenAIStreamReader:
         if isinstance(thought, str) and thought:
             self._thought.append(thought)
             yield ThinkingPiece(thought)
-        for said, kept in (("content", self._text), ("refusal", self._refusal)):
-            text = getattr(delta, said, None)
+        for name, texts in (("content", self._text), ("refusal", self._refusal)):
+            text = getattr(delta, name, None)
             if isinstance(text, str) and text:
-                kept.append(text)
+                texts.append(text)
                 yield TextPiece(text)
         for call in getattr(delta, "tool_calls", None) or ():
             if piece := self._take_call(call):
                 yield piece
 
-    def _take_call(self, given: Any) -> CallPiece | None:
-        function = getattr(given, "function", None)
+    def _take_call(self, delta: Any) -> CallPiece | None:
+        function = getattr(delta, "function", None)
         name = getattr(function, "name", None) or ""
-        call_id = getattr(given, "id", None) or ""
-        index = getattr(given, "index", None)
+        call_id = getattr(delta, "id", None) or ""
+        index = getattr(delta, "index", None)
         if not isinstance(index, int):
             # Whoever numbers nothing sends calls one after the other.
             index = len(self._calls) - (bool(self._calls) and not (name or call_id))
@@ -107,7 +107,7 @@ class OpenAIStreamReader:
             "usage": self._usage,
         }
 
-    def take_whole(self, reply: Reply) -> Iterator[Piece]:
+    def feed_reply(self, reply: Reply) -> Iterator[Piece]:
         """The pieces of an answer that came at once."""
         calls = 0
         for block in reply.blocks:

@@ -1,19 +1,11 @@
-"""What went wrong with a provider, told apart by what is to be done about it.
+"""What went wrong with a provider, sorted by what is to be done about it.
 
-Laws: an overflow is never taken for throttling, nor the other way round. A request is sent again
-only if nothing of its answer was given on. No error says a key.
+Laws: an overflow is never taken for throttling, nor the other way round. No error says a key.
 """
 
-import random
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
-
-import anyio
-from msgspec import Struct
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
-from lamina.values.piece import Piece, ProgressPiece
 
 # As providers say it.
 _OVERFLOW = re.compile(
@@ -52,55 +44,22 @@ def refusal_error(
     provider: str, status: int | None, text: str, retry_after: float | None = None
 ) -> ProviderError:
     """The error for what a provider answered instead of an answer."""
-    said = without_keys(" ".join(text.split()))[:500]
+    detail = without_keys(" ".join(text.split()))[:500]
     code = f" ({status})" if status else ""
     if is_overflow(status, text):
-        return RequestTooLong(f"{provider} says that the request is too long{code}: {said}")
+        return RequestTooLong(f"{provider} says that the request is too long{code}: {detail}")
     if status in (401, 403):
-        return KeyMissing(f"{provider} refused the key{code}: {said}; check it, and its rights")
+        return KeyMissing(f"{provider} refused the key{code}: {detail}; check it, and its rights")
     if status in _BUSY or status is None or _THROTTLED.search(text):
-        return ProviderBusy(f"{provider} cannot answer now{code}: {said}", retry_after)
-    return ProviderError(f"{provider} refused the request{code}: {said}")
+        return ProviderBusy(f"{provider} cannot answer now{code}: {detail}", retry_after)
+    return ProviderError(f"{provider} refused the request{code}: {detail}")
 
 
 def without_keys(text: str) -> str:
     """`text` with everything that looks like a key made unreadable."""
-    return _SECRETS.sub(lambda found: f"{found[1] or found[2] or found[3] or ''}…", text)
+    return _SECRETS.sub(lambda match: f"{match[1] or match[2] or match[3] or ''}…", text)
 
 
-class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """How often a request is sent, and how long is waited in between: twice as long each time,
-    or as long as the provider says."""
-
-    attempts: int = 4
-    first_s: float = 0.5
-    most_s: float = 30.0
-
-    def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds before the next attempt; never less than a provider asked for, and not at the
-        same moment as everybody else."""
-        grown: float = min(self.most_s, self.first_s * 2**attempt)
-        spread = grown * random.uniform(0.75, 1.25)
-        return spread if retry_after is None else max(retry_after, 0.0) + 0.1 * spread
-
-
-async def with_retries(
-    attempt: Callable[[], AsyncIterator[Piece]], patience: RetryPolicy
-) -> AsyncIterator[Piece]:
-    """The pieces of an answer, from as many attempts as patience has. Once a word was given on, the
-    answer is what it is."""
-    for number in range(patience.attempts):
-        spoken = False
-        try:
-            async with aclosing(attempt()) as pieces:  # type: ignore[type-var]
-                async for piece in pieces:
-                    spoken = spoken or not isinstance(piece, ProgressPiece)
-                    yield piece
-            return
-        except ProviderBusy as error:
-            last = number == patience.attempts - 1
-            asked = error.retry_after
-            if spoken or last or (asked is not None and asked > 2 * patience.most_s):
-                raise
-            pause = patience.wait(number, asked)
-        await anyio.sleep(pause)
+def without_key(text: str, key: str) -> str:
+    """`text` without this very key, which may look like nothing."""
+    return text.replace(key, "…") if key else text

@@ -11,11 +11,14 @@ from lamina.errors import UsageError
 from lamina.ports import Provider
 from lamina.values.piece import TextPiece
 
+# Whose words a message holds.
+EmulatedRole = Literal["system", "user", "assistant", "tool"]
+
 
 class EmulatedRequest(Struct, frozen=True, kw_only=True):
     """A request as an answer needs it: who said what, and the names of the tools."""
 
-    messages: tuple[tuple[Literal["system", "user", "assistant", "tool"], str], ...]
+    messages: tuple[tuple[EmulatedRole, str], ...]
     tools: tuple[str, ...] = ()
     max_tokens: int = 256
 
@@ -42,16 +45,16 @@ class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class AnswerSource(Protocol):
-    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer: ...
+    async def answer(self, request: EmulatedRequest) -> EmulatedAnswer: ...
 
 
 class EchoAnswers:
     """Says again what was asked, shortened."""
 
-    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
-        question = " ".join(asked.question.split())
-        shown = question if len(question) <= 200 else f"{question[:199]}…"
-        return EmulatedAnswer(text=f"You said: {shown}")
+    async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:
+        question = " ".join(request.question.split())
+        excerpt = question if len(question) <= 200 else f"{question[:199]}…"
+        return EmulatedAnswer(text=f"You said: {excerpt}")
 
 
 class ScriptedAnswers:
@@ -59,16 +62,16 @@ class ScriptedAnswers:
 
     def __init__(self, answers: Iterable[EmulatedAnswer | str]) -> None:
         self._answers = [
-            EmulatedAnswer(text=each) if isinstance(each, str) else each for each in answers
+            EmulatedAnswer(text=answer) if isinstance(answer, str) else answer for answer in answers
         ]
         self._next = 0
         if not self._answers:
             raise UsageError("a script of answers needs at least one")
 
-    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:  # noqa: ARG002
-        said = self._answers[self._next % len(self._answers)]
+    async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:  # noqa: ARG002
+        answer = self._answers[self._next % len(self._answers)]
         self._next += 1
-        return said
+        return answer
 
 
 def read_answers(path: Path) -> ScriptedAnswers:
@@ -96,14 +99,14 @@ class ModelAnswers:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
 
-    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
-        pieces: AsyncIterator[Any] = self._provider.stream(self._body(asked))
-        said = [piece.text async for piece in pieces if isinstance(piece, TextPiece)]
-        return EmulatedAnswer(text="".join(said))
+    async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:
+        pieces: AsyncIterator[Any] = self._provider.stream(self._body(request))
+        texts = [piece.text async for piece in pieces if isinstance(piece, TextPiece)]
+        return EmulatedAnswer(text="".join(texts))
 
-    def _body(self, asked: EmulatedRequest) -> Mapping[str, Any]:
+    def _body(self, request: EmulatedRequest) -> Mapping[str, Any]:
         roles = {"system": "system", "assistant": "assistant"}
         messages: Sequence[dict[str, str]] = [
-            {"role": roles.get(role, "user"), "content": text} for role, text in asked.messages
+            {"role": roles.get(role, "user"), "content": text} for role, text in request.messages
         ]
-        return {"messages": messages, "max_tokens": asked.max_tokens, "temperature": 0.0}
+        return {"messages": messages, "max_tokens": request.max_tokens, "temperature": 0.0}

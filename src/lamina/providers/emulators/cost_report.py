@@ -70,16 +70,16 @@ class CostReport:
         for row in self.rows:
             usage = row.usage
             counts = (usage.input, usage.cached, usage.written, usage.output)
-            failed = f"status {row.status}" if row.status != 200 else row.missed
+            reason = f"status {row.status}" if row.status != 200 else row.missed
             lines.append(
-                (str(row.number), row.model, *(f"{n:,}" for n in counts), f"{row.cost:.6f}", failed)
+                (str(row.number), row.model, *(f"{n:,}" for n in counts), f"{row.cost:.6f}", reason)
             )
         total = self._total()
         names = ("input", "cached", "written", "output")
         sums = [f"{int(total[name]):,}" for name in names]
         lines.append(("", "all", *sums, f"{total['cost']:.6f}", ""))
         widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
-        drawn = [
+        table = [
             "  ".join(
                 cell.ljust(width) if at in (1, 7) else cell.rjust(width)
                 for at, (cell, width) in enumerate(zip(line, widths, strict=True))
@@ -87,8 +87,8 @@ class CostReport:
             for line in lines
         ]
         share = total["cached"] / total["input"] if total["input"] else 0.0
-        drawn.append(
+        table.append(
             f"\n{share:.0%} of the input was read from the cache; without a cache it would have "
             f"cost {total['uncached_cost']:.6f}."
         )
-        return "\n".join(drawn)
+        return "\n".join(table)

@@ -28,18 +28,18 @@ BAD_GATEWAY_HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></
 
 
 class MovableClock:
-    """The time of day, and what it was moved by: caches live for minutes, tests do not."""
+    """The time of day, moved ahead at will: caches live for minutes, tests do not."""
 
     def __init__(self) -> None:
-        self._moved = 0.0
+        self._offset_s = 0.0
 
     def now(self) -> float:
-        return time.time() + self._moved
+        return time.time() + self._offset_s
 
     def move(self, seconds: float) -> None:
         if seconds < 0:
             raise UsageError(f"a clock is moved ahead, not by {seconds!r} s")
-        self._moved += seconds
+        self._offset_s += seconds
 
 
 class Emulator(ABC):
@@ -91,8 +91,8 @@ class Emulator(ABC):
 
         if request.method == "POST":
             try:
-                given = msgspec.json.decode(await request.body(), type=dict[str, float])
-                self.clock.move(given["move"])
+                body = msgspec.json.decode(await request.body(), type=dict[str, float])
+                self.clock.move(body["move"])
             except (msgspec.MsgspecError, KeyError, LaminaError) as error:
                 return JSONResponse({"error": f'POST {{"move": seconds}}: {error}'}, 400)
         return JSONResponse({"now": self.clock.now()})
@@ -101,8 +101,8 @@ class Emulator(ABC):
         from starlette.responses import JSONResponse
 
         try:
-            given = msgspec.json.decode(await request.body(), type=dict[str, str])
-            self.faults.add(parse_fault(given["fault"]))
+            body = msgspec.json.decode(await request.body(), type=dict[str, str])
+            self.faults.add(parse_fault(body["fault"]))
         except (msgspec.MsgspecError, KeyError, LaminaError) as error:
             return JSONResponse({"error": str(error)}, 400)
         return JSONResponse({"ok": True})
@@ -119,23 +119,23 @@ async def serve_emulator(
     """
     import uvicorn
 
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, port))
+        listener.bind((host, port))
     except OSError as error:
-        bound.close()
+        listener.close()
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     config = uvicorn.Config(emulator.app(), log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     # Whoever serves decides what a signal means.
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    with bound, single_errors():
+    with listener, single_errors():
         async with anyio.create_task_group() as group:
-            group.start_soon(server._serve, [bound])
+            group.start_soon(server._serve, [listener])
             try:
                 while not server.started:  # noqa: ASYNC110 - it tells in no other way
                     await anyio.sleep(0.01)
-                yield f"http://{host}:{bound.getsockname()[1]}"
+                yield f"http://{host}:{listener.getsockname()[1]}"
             finally:
                 server.should_exit = server.force_exit = True

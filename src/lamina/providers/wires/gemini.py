@@ -15,16 +15,13 @@ from msgspec.structs import replace
 
 from lamina.codec import mend_text
 from lamina.providers.wires.gemini_cache_plan import PLAN_FIELD, plan_cache
-from lamina.providers.wires.messages import (
+from lamina.providers.wires.messages import join_text, merge_roles, split_prompt
+from lamina.providers.wires.replies import read_reply, unreadable_reply
+from lamina.providers.wires.tool_calls import (
     describe_tool,
     is_minted,
-    join_text,
-    merge_roles,
     mint_call_id,
     parse_arguments,
-    read_reply,
-    split_prompt,
-    unreadable_reply,
     write_arguments,
 )
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
@@ -59,8 +56,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if system:
         config["system_instruction"] = join_text(system)
     if tools:
-        declared = [describe_tool(tool, "parameters_json_schema") for tool in tools]
-        config["tools"] = [{"function_declarations": declared}]
+        declarations = [describe_tool(tool, "parameters_json_schema") for tool in tools]
+        config["tools"] = [{"function_declarations": declarations}]
         config["automatic_function_calling"] = {"disable": True}
     if options.temperature is not None:
         config["temperature"] = options.temperature
@@ -84,8 +81,8 @@ def _thinking(level: str, model: str) -> dict[str, Any]:
     if _is_new(model):
         return {"thinking_level": level, "include_thoughts": True}
     budget = _BUDGETS.get(level.lower())
-    shown: dict[str, Any] = {"include_thoughts": True}
-    return shown if budget is None else {"thinking_budget": budget} | shown
+    thoughts: dict[str, Any] = {"include_thoughts": True}
+    return thoughts if budget is None else {"thinking_budget": budget} | thoughts
 
 
 def _is_new(model: str) -> bool:
@@ -119,8 +116,8 @@ def _part(content: Content, request: WireRequest) -> dict[str, Any]:
             data = b64encode(request.blobs[picture.digest]).decode()
             return {"inline_data": {"mime_type": picture.media_type, "data": data}}
         case ToolCall(id=call, name=name, arguments=arguments, signature=signature):
-            called = {"name": name, "args": parse_arguments(arguments)} | _id(call)
-            part: dict[str, Any] = {"function_call": called}
+            function_call = {"name": name, "args": parse_arguments(arguments)} | _id(call)
+            part: dict[str, Any] = {"function_call": function_call}
             return part | {"thought_signature": signature} if signature else part
         case ToolResult(call_id=call, name=name, text=text, is_error=is_error):
             response = {"error" if is_error else "output": text}
@@ -196,9 +193,9 @@ def decode(reply: object) -> Reply:
     response = read_reply(_snake(reply), _Response, what)
     if not response.candidates:
         feedback = response.prompt_feedback or _Feedback()
-        blocked = _plain(feedback.block_reason)
-        why = f"the prompt was blocked: {blocked} {feedback.block_reason_message or ''}".strip()
-        raise unreadable_reply(reply, what, why if blocked else "it has no candidates")
+        reason = _plain(feedback.block_reason)
+        why = f"the prompt was blocked: {reason} {feedback.block_reason_message or ''}".strip()
+        raise unreadable_reply(reply, what, why if reason else "it has no candidates")
     candidate = response.candidates[0]
     stop = _plain(candidate.finish_reason)
     parts = (candidate.content.parts if candidate.content else None) or []
@@ -267,12 +264,12 @@ def _signature(value: object) -> str:
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage(cache_reported=False)
-    summed = usage.prompt_token_count or 0
-    prompt = usage.initial_prompt_token_count or summed
-    cached = usage.cached_content_token_count or 0
+    prompt_sum = usage.prompt_token_count or 0
+    prompt = usage.initial_prompt_token_count or prompt_sum
+    cached_tokens = usage.cached_content_token_count or 0
     return Usage(
         input=prompt,
-        cached=round(cached * prompt / summed) if summed else cached,
+        cached=round(cached_tokens * prompt / prompt_sum) if prompt_sum else cached_tokens,
         output=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
     )
 
@@ -280,12 +277,12 @@ def _usage(usage: _Usage | None) -> Usage:
 def _snake(value: Any) -> Any:
     """REST replies are in camel case, the SDK's in snake case; arguments stay as they are."""
     if isinstance(value, list):
-        return [_snake(each) for each in value]
+        return [_snake(inner) for inner in value]
     if not isinstance(value, dict):
         return value
     return {
-        _snake_key(key): each if key in ("args", "response") else _snake(each)
-        for key, each in value.items()
+        _snake_key(key): inner if key in ("args", "response") else _snake(inner)
+        for key, inner in value.items()
     }
 
 

@@ -31,8 +31,8 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
         return None
     if front < max(target.cache.minimum, prompt.tokens - front):
         return None
-    needed = requests_to_break_even(target)
-    if needed is None or _count_answers(prompt, needed) < needed:
+    break_even = requests_to_break_even(target)
+    if break_even is None or _count_answers(prompt, break_even) < break_even:
         return None
     running = prompt.front[len(prompt.front) - 1].running
     key = digest_texts((request.cache_key, target.model, running))
@@ -42,17 +42,17 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
 def requests_to_break_even(target: Target) -> int | None:
     """How many requests within its lifetime earn a cache back: what each saves, against filling it
     once and storing it to its end. None if they never do."""
-    saved = (1 - target.cache.read_price) * target.input_price
-    paid = target.input_price + target.cache.storage_price * TTL_S / 3600
-    return ceil(paid / saved) if saved > 0 else None
+    saving = (1 - target.cache.read_price) * target.input_price
+    cost = target.input_price + target.cache.storage_price * TTL_S / 3600
+    return ceil(cost / saving) if saving > 0 else None
 
 
 def _count_answers(prompt: Prompt, enough: int) -> int:
     """How many messages of the model's there are, counted up to `enough`."""
-    seen: set[str] = set()
+    messages: set[str] = set()
     for segment in prompt.since(len(prompt.front)):
         if segment.role == "assistant":
-            seen.add(segment.message)
-            if len(seen) >= enough:
+            messages.add(segment.message)
+            if len(messages) >= enough:
                 break
-    return len(seen)
+    return len(messages)

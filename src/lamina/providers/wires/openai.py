@@ -19,16 +19,13 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.providers.wires.messages import (
     WireMessage,
-    describe_tool,
     is_blank,
     join_text,
-    mint_call_id,
-    read_reply,
     single_text,
     split_prompt,
-    unreadable_reply,
-    write_arguments,
 )
+from lamina.providers.wires.replies import read_reply, unreadable_reply
+from lamina.providers.wires.tool_calls import describe_tool, mint_call_id, write_arguments
 from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
 from lamina.values.prompt import Segment
 from lamina.values.usage import Usage
@@ -36,8 +33,8 @@ from lamina.values.wire import Reply, WireRequest
 
 _MARK = {"mode": "explicit"}
 # The only lifetime there is, but the rules that a session counts on say it.
-_MARKED = {"mode": "explicit", "ttl": "30m"}
-_MOST = 4
+_CACHE_OPTIONS = {"mode": "explicit", "ttl": "30m"}
+_MAX_MARKERS = 4
 # Counts of ours are estimates where there are tools or pictures.
 _NEARLY = 0.9
 _LONGEST_KEY = 64
@@ -60,14 +57,14 @@ def encode(request: WireRequest) -> dict[str, Any]:
             {"type": "function", "function": describe_tool(tool, "parameters")} for tool in tools
         ]
         if request.allowed_tools is not None and request.target.restricts_tools:
-            offered = {tool.name for tool in tools}
-            body["tool_choice"] = _choice([n for n in request.allowed_tools if n in offered])
+            tool_names = {tool.name for tool in tools}
+            body["tool_choice"] = _choice([n for n in request.allowed_tools if n in tool_names])
     _encode_options(body, request, own=own)
     if own and request.cache_key:
         body["prompt_cache_key"] = _short_key(request.cache_key)
     if marks is not None:
         # Otherwise what is gone with the next request would be written, too, at a price.
-        body["prompt_cache_options"] = dict(_MARKED)
+        body["prompt_cache_options"] = dict(_CACHE_OPTIONS)
     return body
 
 
@@ -94,8 +91,8 @@ def _choice(names: list[str]) -> Any:
     """A restriction of the tools, which stand unchanged in front of everything."""
     if not names:
         return "none"
-    listed = [{"type": "function", "function": {"name": name}} for name in names]
-    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": listed}}
+    entries = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": entries}}
 
 
 def _is_strict(schema: Any) -> bool:
@@ -105,8 +102,8 @@ def _is_strict(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object" or "properties" in schema:
-        named = set(schema.get("properties", ()))
-        if schema.get("additionalProperties") is not False or named != set(
+        property_names = set(schema.get("properties", ()))
+        if schema.get("additionalProperties") is not False or property_names != set(
             schema.get("required", ())
         ):
             return False
@@ -128,13 +125,13 @@ def _marks(request: WireRequest) -> set[int]:
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     turn = front + len(prompt.history)
-    shown = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
+    visible = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
     ends: dict[str, list[Segment]] = {}
     stops: list[Segment] = []
-    held: Segment | None = None
+    cached_end: Segment | None = None
     goes_on = False
     tokens = last = 0
-    for (index, segment), (_, following) in pairwise([*shown, (len(prompt), None)]):
+    for (index, segment), (_, following) in pairwise([*visible, (len(prompt), None)]):
         assert segment is not None
         if index >= run:
             break
@@ -153,11 +150,11 @@ def _marks(request: WireRequest) -> set[int]:
             goes_on = True
         if index < request.held:
             # In a library that changed since, this is where it is still as it was.
-            held = stops[-1] if stops else segment if segment.layer == "L2" else None
+            cached_end = stops[-1] if stops else segment if segment.layer == "L2" else None
     # Tools carry none, and L1 follows them at once.
     marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-1:]]
-    for spare in ([held] if held else stops[-2:-1], ends.get("L2", ())[-2:-1]):
-        marks += spare if len(marks) < _MOST else ()
+    for spare in ([cached_end] if cached_end else stops[-2:-1], ends.get("L2", ())[-2:-1]):
+        marks += spare if len(marks) < _MAX_MARKERS else ()
     return {id(segment) for segment in marks}
 
 
@@ -189,15 +186,15 @@ def _encode_message(
 ) -> list[dict[str, Any]]:
     segments = message.segments
     if (text := single_text(segments)) is not None and message.role != "tool":
-        said = text if message.role == "assistant" else _said(text, segments, marks)
-        return [{"role": message.role, "content": said}]
+        content = text if message.role == "assistant" else _text_content(text, segments, marks)
+        return [{"role": message.role, "content": content}]
     match message.role:
         case "tool":
             return [
                 {
                     "role": "tool",
                     "tool_call_id": segment.content.call_id,
-                    "content": _said(segment.content.text, (segment,), marks),
+                    "content": _text_content(segment.content.text, (segment,), marks),
                 }
                 for segment in segments
                 if isinstance(segment.content, ToolResult)
@@ -229,7 +226,7 @@ def _user(
 ) -> str | list[dict[str, Any]]:
     if not any(isinstance(segment.content, Image) for segment in segments):
         # One text: servers join several parts in ways of their own.
-        return _said(join_text(segments), segments, marks)
+        return _text_content(join_text(segments), segments, marks)
     parts: list[dict[str, Any]] = []
     for segment in segments:
         match segment.content:
@@ -248,7 +245,7 @@ def _user(
     return parts
 
 
-def _said(
+def _text_content(
     text: str, segments: Iterable[Segment], marks: set[int] | None
 ) -> str | list[dict[str, Any]]:
     """A text; where markers are in use always as a part, so that marking it changes nothing else.

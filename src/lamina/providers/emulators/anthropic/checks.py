@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from lamina.providers.emulators.anthropic.cache import as_blocks
+from lamina.providers.emulators.anthropic.blocks import as_blocks
+from lamina.providers.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
 from lamina.values.settings import Target
 
 JSON = Mapping[str, Any]
@@ -21,7 +22,7 @@ _ORDER = (
     "blocks are processed in the following order: `tools`, `system`, `messages`."
 )
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_TOP = {
+_TOP_FIELDS = {
     "model", "max_tokens", "messages", "system", "tools", "tool_choice", "cache_control",
     "diagnostics", "output_config", "temperature", "top_p", "top_k", "stop_sequences", "stream",
     "thinking", "metadata", "service_tier", "container", "inference_geo", "speed",
@@ -31,7 +32,7 @@ COUNTED_FIELDS = {
     "model", "messages", "system", "tools", "tool_choice", "cache_control", "output_config",
     "thinking", "speed",
 }  # fmt: skip
-_TOOL = {
+_TOOL_FIELDS = {
     "name", "description", "input_schema", "cache_control", "type", "strict", "defer_loading",
     "allowed_callers", "eager_input_streaming", "input_examples",
 }  # fmt: skip
@@ -43,7 +44,7 @@ _FIELDS: dict[str, set[str]] = {
     "thinking": {"thinking", "signature"},
     "redacted_thinking": {"data"},
 }
-_OF_ROLE = {
+_ROLE_BLOCKS = {
     "system": {"text"},
     "user": {"text", "image", "tool_result"},
     "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
@@ -59,22 +60,6 @@ _MEDIA = {
 }
 
 
-class AnthropicRefusal(Exception):
-    """What the API's refusal says."""
-
-    def __init__(
-        self, message: str, *, status: int = 400, kind: str = "invalid_request_error"
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-
-
-def refuse_unless(condition: object, problem: str) -> None:
-    if not condition:
-        raise AnthropicRefusal(problem)
-
-
 def sign_thought(thought: str) -> str:
     """The server's signature of a thought: one that was touched is refused."""
     return sha256(f"thought\x1f{thought}".encode()).hexdigest()[:40]
@@ -84,13 +69,13 @@ def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
     """Refuses what the API refuses.
 
     Raises:
-        Refused: with the API's words.
+        AnthropicRefusal: with the API's words.
     """
     for name in ("model", "messages") if counting else ("model", "max_tokens", "messages"):
         refuse_unless(name in body, f"{name}: Field required")
     for name in body:
-        known = COUNTED_FIELDS if counting else _TOP
-        refuse_unless(name in known, f"{name}: Extra inputs are not permitted")
+        known_fields = COUNTED_FIELDS if counting else _TOP_FIELDS
+        refuse_unless(name in known_fields, f"{name}: Extra inputs are not permitted")
     if not counting:
         _check_limits(body, target)
     names = _check_tools(body.get("tools") or ())
@@ -130,10 +115,10 @@ def _check_limits(body: JSON, target: Target) -> None:
         effort is None or effort in _EFFORTS,
         "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'",
     )
-    wanted = config.get("format")
-    if wanted is not None:
+    form = config.get("format")
+    if form is not None:
         refuse_unless(
-            wanted.get("type") == "json_schema" and isinstance(wanted.get("schema"), dict),
+            form.get("type") == "json_schema" and isinstance(form.get("schema"), dict),
             "output_config.format.schema: Field required",
         )
     diagnostics = body.get("diagnostics")
@@ -147,7 +132,7 @@ def _check_tools(tools: Sequence[JSON]) -> set[str]:
     names: set[str] = set()
     for index, tool in enumerate(tools):
         at = f"tools.{index}.custom"
-        extra = sorted(set(tool) - _TOOL)
+        extra = sorted(set(tool) - _TOOL_FIELDS)
         refuse_unless(not extra, f"{at}.{''.join(extra[:1])}: Extra inputs are not permitted")
         name = tool.get("name")
         refuse_unless(
@@ -204,9 +189,9 @@ def _check_block(block: JSON, role: str, at: str) -> None:
     refuse_unless(isinstance(block, dict), f"{at}: Input should be a valid dictionary")
     kind = block.get("type")
     refuse_unless(
-        kind in _OF_ROLE[role],
+        kind in _ROLE_BLOCKS[role],
         f"{at}: Input tag '{kind}' found using 'type' does not match any of the expected tags: "
-        + ", ".join(repr(each) for each in sorted(_OF_ROLE[role])),
+        + ", ".join(repr(tag) for tag in sorted(_ROLE_BLOCKS[role])),
     )
     extra = sorted(set(block) - _FIELDS[str(kind)] - {"type"})
     refuse_unless(not extra, f"{at}.{kind}.{''.join(extra[:1])}: Extra inputs are not permitted")
@@ -241,16 +226,16 @@ def _check_block(block: JSON, role: str, at: str) -> None:
 
 
 def _check_text(block: JSON, at: str) -> None:
-    said = block.get("text")
-    refuse_unless(isinstance(said, str), f"{at}.text.text: Field required")
-    if not said:
+    text = block.get("text")
+    refuse_unless(isinstance(text, str), f"{at}.text.text: Field required")
+    if not text:
         refuse_unless(
             "cache_control" not in block,
             f"{at}.text: cache_control cannot be set for empty text blocks",
         )
         raise AnthropicRefusal("messages: text content blocks must be non-empty")
     refuse_unless(
-        str(said).strip(), "messages: text content blocks must contain non-whitespace text"
+        str(text).strip(), "messages: text content blocks must contain non-whitespace text"
     )
 
 
@@ -260,7 +245,7 @@ def _check_picture(source: JSON, at: str) -> None:
     refuse_unless(
         media in _MEDIA,
         f"{at}.image.source.base64.media_type: Input should be "
-        + ", ".join(repr(each) for each in _MEDIA),
+        + ", ".join(repr(media_type) for media_type in _MEDIA),
     )
     try:
         data = b64decode(str(source.get("data", "")), validate=True)
@@ -271,19 +256,19 @@ def _check_picture(source: JSON, at: str) -> None:
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
     """Every call has its result in the message right behind it, in front of what else that says."""
-    seen: set[str] = set()
+    past_ids: set[str] = set()
     waiting: list[str] = []
-    for index, message in enumerate(_merged(messages)):
+    for index, message in enumerate(_merge_messages(messages)):
         blocks = list(as_blocks(message["content"]))
         results = [str(block["tool_use_id"]) for block in blocks if block["type"] == "tool_result"]
-        unknown = [result for result in results if result not in waiting]
+        unknown_ids = [result for result in results if result not in waiting]
         refuse_unless(
-            not unknown,
+            not unknown_ids,
             f"messages.{index}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: "
-            f"{', '.join(unknown)}. Each `tool_result` block must have a corresponding `tool_use` "
-            f"block in the previous message.",
+            f"{', '.join(unknown_ids)}. Each `tool_result` block must have a corresponding "
+            f"`tool_use` block in the previous message.",
         )
-        missing = [each for each in waiting if each not in results]
+        missing = [call_id for call_id in waiting if call_id not in results]
         refuse_unless(
             not missing,
             f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks "
@@ -301,9 +286,9 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
             f"messages.{index}: `tool_result` blocks must come first in the content",
         )
         waiting = [str(block["id"]) for block in blocks if block["type"] == "tool_use"]
-        twice = len(set(waiting)) < len(waiting) or bool(seen & set(waiting))
+        twice = len(set(waiting)) < len(waiting) or bool(past_ids & set(waiting))
         refuse_unless(not twice, f"messages.{index}: `tool_use` ids must be unique")
-        seen |= set(waiting)
+        past_ids |= set(waiting)
     refuse_unless(
         not waiting,
         f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks "
@@ -312,26 +297,26 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
     )
 
 
-def _merged(messages: Sequence[JSON]) -> Iterator[JSON]:
+def _merge_messages(messages: Sequence[JSON]) -> Iterator[JSON]:
     """Neighbours of one role as one message, as the API takes them."""
-    merged: dict[str, Any] = {}
+    group: dict[str, Any] = {}
     for message in messages:
-        if merged and merged["role"] == message["role"]:
-            merged["content"] += list(as_blocks(message["content"]))
+        if group and group["role"] == message["role"]:
+            group["content"] += list(as_blocks(message["content"]))
             continue
-        if merged:
-            yield merged
-        merged = {"role": message["role"], "content": list(as_blocks(message["content"]))}
-    if merged:
-        yield merged
+        if group:
+            yield group
+        group = {"role": message["role"], "content": list(as_blocks(message["content"]))}
+    if group:
+        yield group
 
 
 def _check_prefill(message: JSON) -> None:
     blocks = list(as_blocks(message["content"]))
     if message["role"] == "assistant" and blocks and blocks[-1]["type"] == "text":
-        said = blocks[-1]["text"]
+        text = blocks[-1]["text"]
         refuse_unless(
-            said == said.rstrip(),
+            text == text.rstrip(),
             "messages: final assistant content cannot end with trailing whitespace",
         )
 
@@ -358,14 +343,14 @@ def _check_control(block: JSON, at: str) -> None:
 
 
 def _check_markers(body: JSON) -> None:
-    marked = list(_markers(body))
+    markers = list(_markers(body))
     refuse_unless(
-        len(marked) <= MAX_MARKERS,
+        len(markers) <= MAX_MARKERS,
         f"A maximum of {MAX_MARKERS} blocks with cache_control may be provided. Found "
-        f"{len(marked)}.",
+        f"{len(markers)}.",
     )
     short = False
-    for at, ttl in marked:
+    for at, ttl in markers:
         refuse_unless(not (short and ttl == "1h"), f"{at}.cache_control.ttl: {_ORDER}")
         short = short or ttl == "5m"
 

@@ -6,21 +6,19 @@ is refused or fails costs nothing and leaves nothing in the cache.
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 
 from lamina.errors import UnknownTarget
-from lamina.providers.emulators.answers import EmulatedRequest
-from lamina.providers.emulators.anthropic.cache import (
-    AnthropicCache,
-    AnthropicCacheUse,
-    as_blocks,
-    read_blocks,
-)
-from lamina.providers.emulators.anthropic.checks import AnthropicRefusal, check_body
+from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole
+from lamina.providers.emulators.anthropic.blocks import as_blocks, read_blocks
+from lamina.providers.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
+from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.emulators.anthropic.message import AnthropicMessage, compose_message
+from lamina.providers.emulators.anthropic.refusals import FAULT_REFUSALS, AnthropicRefusal
+from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
 from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.tokens import counter_for
@@ -33,34 +31,21 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 JSON = dict[str, Any]
-EmulatedRole = Literal["system", "user", "assistant", "tool"]
-# Status, type and words of what goes wrong before there is an answer.
-_FAILURES: dict[FaultKind, tuple[int, str, str]] = {
-    "429": (429, "rate_limit_error", "This request would exceed the rate limit for your "
-            "organization of 50 requests per minute."),
-    "throttle": (429, "rate_limit_error", "This request would exceed the rate limit for your "
-                 "organization of 40,000 input tokens per minute. Please reduce the prompt length "
-                 "or the maximum tokens requested, or try again later."),
-    "500": (500, "api_error", "Internal server error"),
-    "503": (503, "api_error", "Service temporarily unavailable"),
-    "529": (529, "overloaded_error", "Overloaded"),
-    "401": (401, "authentication_error", "invalid x-api-key"),
-}  # fmt: skip
-_ASKED_TO_WAIT = ("429", "throttle", "529")
+_WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
 
 
 class AnthropicEmulator(Emulator):
-    """`requests` holds the bodies in order, `dropped` counts the answers whose client went away."""
+    """`bodies` holds the requests in order, `abandoned` counts answers whose client went away."""
 
     vendor = "anthropic"
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.cache = AnthropicCache()
-        self.requests: list[JSON] = []
-        self.accounts: list[AnthropicCacheUse] = []
-        self.dropped = 0
+        self.bodies: list[JSON] = []
+        self.cache_uses: list[AnthropicCacheUse] = []
+        self.abandoned = 0
         self._numbers = itertools.count(1)
 
     def routes(self) -> "Sequence[Route]":
@@ -82,28 +67,28 @@ class AnthropicEmulator(Emulator):
         fault = self.faults.next()
         try:
             body, target = await self._read(request)
-            self.requests.append(body)
-            if fault is not None and (failed := await self._fail(request, fault, target)):
-                return failed
-            account = self._admit(body, target, now)
-        except AnthropicRefusal as refused:
-            return self._refuse(refused.status, refused.kind, str(refused))
-        said = await self.answers.answer(_asked(body))
+            self.bodies.append(body)
+            if fault is not None and (failure := await self._fail(request, fault, target)):
+                return failure
+            cache_use = self._admit(body, target, now)
+        except AnthropicRefusal as refusal:
+            return self._refuse(refusal.status, refusal.kind, str(refusal))
+        answer = await self.answers.answer(_read_request(body))
         message = compose_message(
-            said,
+            answer,
             number=next(self._numbers),
             body=body,
-            account=account,
-            diagnostics=self.cache.diagnose(account),
+            cache_use=cache_use,
+            diagnostics=self.cache.diagnose(cache_use),
             count=counter_for(target).count,
         )
-        self.accounts.append(account)
-        self.cache.keep_fingerprint(message.id, account)
+        self.cache_uses.append(cache_use)
+        self.cache.keep_fingerprint(message.id, cache_use)
         if not body.get("stream"):
-            self.cache.begin(account)
-            self._note(account, target, message.output)
-            return self._json(message.whole())
-        events = self._stream(request, message, account, target, fault)
+            self.cache.begin(cache_use)
+            self._note(cache_use, target, message.output)
+            return self._json(message.body())
+        events = self._stream(request, message, cache_use, target, fault)
         return StreamingResponse(
             events, media_type="text/event-stream; charset=utf-8", headers=_headers(message.number)
         )
@@ -132,7 +117,7 @@ class AnthropicEmulator(Emulator):
             raise AnthropicRefusal(f"model: {model}", status=404, kind="not_found_error") from error
 
     def _admit(self, body: JSON, target: Target, now: float) -> AnthropicCacheUse:
-        """What the request comes to, if it fits."""
+        """What the request amounts to, if it fits."""
         tokens = _input_tokens(body, target)
         if tokens > target.window:
             raise AnthropicRefusal(_too_long(tokens, target))
@@ -142,7 +127,7 @@ class AnthropicEmulator(Emulator):
         self,
         request: "Request",
         message: AnthropicMessage,
-        account: AnthropicCacheUse,
+        cache_use: AnthropicCacheUse,
         target: Target,
         fault: FaultKind | None,
     ) -> AsyncIterator[bytes]:
@@ -151,8 +136,8 @@ class AnthropicEmulator(Emulator):
         if fault in ("cut", "silent"):
             # In the middle of the words: neither what ends them nor what ends the message comes.
             events = events[: max(3, len(events) // 2 - 1)]
-        ended = False
-        self.cache.begin(account)
+        has_ended = False
+        self.cache.begin(cache_use)
         try:
             for event in events:
                 yield event
@@ -160,16 +145,16 @@ class AnthropicEmulator(Emulator):
                     await anyio.sleep(SLOW_S)
                 await anyio.lowlevel.checkpoint()
             if fault == "cut":
-                _hang_up(request)
-                ended = True
+                has_ended = True
+                await hang_up(request)
                 await anyio.sleep_forever()
-            ended = True
+            has_ended = True
         finally:
-            self.dropped += not ended
-            self._note(account, target, message.output if ended and fault is None else 1)
+            self.abandoned += not has_ended
+            self._note(cache_use, target, message.output if has_ended and fault is None else 1)
 
-    def _note(self, account: AnthropicCacheUse, target: Target, output: int) -> None:
-        self.report.add(account.at, target, account.usage(output), missed=account.missed)
+    def _note(self, cache_use: AnthropicCacheUse, target: Target, output: int) -> None:
+        self.report.add(cache_use.at, target, cache_use.usage(output), missed=cache_use.missed)
 
     # -- faults ----------------------------------------------------------------------------------
 
@@ -179,10 +164,10 @@ class AnthropicEmulator(Emulator):
         """What is answered instead of an answer; None if the fault is of the stream."""
         from starlette.responses import HTMLResponse, Response
 
-        if fault in _FAILURES:
-            status, kind, words = _FAILURES[fault]
+        if fault in FAULT_REFUSALS:
+            status, kind, words = FAULT_REFUSALS[fault]
             wait = {"retry-after": f"{self.faults.retry_after(fault):g}"}
-            return self._refuse(status, kind, words, wait if fault in _ASKED_TO_WAIT else {})
+            return self._refuse(status, kind, words, wait if fault in _WAIT_FAULTS else {})
         match fault:
             case "overflow":
                 return self._refuse(
@@ -193,12 +178,12 @@ class AnthropicEmulator(Emulator):
             case "empty":
                 return Response(b"")
             case "hang":
-                await _gone(request)
-                self.dropped += 1
+                await wait_for_disconnect(request)
+                self.abandoned += 1
                 return Response(b"")
             case "reset":
-                _hang_up(request)
-                await _gone(request)
+                await hang_up(request)
+                await wait_for_disconnect(request)
                 return Response(b"")
             case _:
                 return None
@@ -216,7 +201,7 @@ class AnthropicEmulator(Emulator):
         return self._json(body, status, dict(headers or {}))
 
     def _any_target(self) -> Target:
-        model = self.requests[-1].get("model") if self.requests else None
+        model = self.bodies[-1].get("model") if self.bodies else None
         return self.book.find(f"anthropic:{model or 'claude'}")
 
     def _json(
@@ -236,28 +221,28 @@ class AnthropicEmulator(Emulator):
     async def _count(self, request: "Request") -> "Response":
         try:
             body, target = await self._read(request, counting=True)
-        except AnthropicRefusal as refused:
-            return self._refuse(refused.status, refused.kind, str(refused))
+        except AnthropicRefusal as refusal:
+            return self._refuse(refusal.status, refusal.kind, str(refusal))
         return self._json({"input_tokens": _input_tokens(body, target)})
 
     async def _models(self, request: "Request") -> "Response":  # noqa: ARG002
         names: list[str] = getattr(self.book, "names", list)()
-        found = [
-            _described(self._find(model.rstrip("*-")))
+        models = [
+            _describe_model(self._find(model.rstrip("*-")))
             for provider, _, model in (name.partition(":") for name in names)
             if provider == "anthropic" and model.startswith("claude-") and "[" not in model
         ]
-        ends = {"first_id": found[0]["id"], "last_id": found[-1]["id"]} if found else {}
-        return self._json({"data": found, "has_more": False} | ends)
+        ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
+        return self._json({"data": models, "has_more": False} | ends)
 
     async def _model(self, request: "Request") -> "Response":
         try:
-            return self._json(_described(self._find(request.path_params["model"])))
-        except AnthropicRefusal as refused:
-            return self._refuse(refused.status, refused.kind, str(refused))
+            return self._json(_describe_model(self._find(request.path_params["model"])))
+        except AnthropicRefusal as refusal:
+            return self._refuse(refusal.status, refusal.kind, str(refusal))
 
 
-def _described(target: Target) -> JSON:
+def _describe_model(target: Target) -> JSON:
     return {
         "type": "model",
         "id": target.model,
@@ -283,21 +268,7 @@ def _too_long(tokens: int, target: Target) -> str:
     return f"prompt is too long: {tokens} tokens > {target.window} maximum"
 
 
-def _hang_up(request: "Request") -> None:
-    """Closes the connection under a response. ASGI has no word for it: the server that calls us is
-    asked."""
-    transport = getattr(getattr(request.receive, "__self__", None), "transport", None)
-    assert transport is not None, "a server that keeps its transport where uvicorn does"
-    transport.close()
-
-
-async def _gone(request: "Request") -> None:
-    """Waits until the client has gone away."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _asked(body: Mapping[str, Any]) -> EmulatedRequest:
+def _read_request(body: Mapping[str, Any]) -> EmulatedRequest:
     messages: list[tuple[EmulatedRole, str]] = []
     if system := body.get("system"):
         messages.append(("system", "\n".join(_texts(system))))

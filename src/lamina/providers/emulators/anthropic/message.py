@@ -24,18 +24,18 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
     pieces: tuple[str, ...]
     stop: str
     output: int
-    account: AnthropicCacheUse
+    cache_use: AnthropicCacheUse
     diagnostics: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
         return f"msg_{self.number:024x}"
 
-    def whole(self) -> JSON:
+    def body(self) -> JSON:
         return self._head(list(self.content), self.stop, self.output)
 
     def _head(self, content: list[JSON], stop: str | None, output: int) -> JSON:
-        account = self.account
+        cache_use = self.cache_use
         return {
             "id": self.id,
             "type": "message",
@@ -46,12 +46,12 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
             "stop_sequence": None,
             "diagnostics": self.diagnostics,
             "usage": {
-                "input_tokens": account.fresh,
-                "cache_creation_input_tokens": account.written,
-                "cache_read_input_tokens": account.read,
+                "input_tokens": cache_use.fresh,
+                "cache_creation_input_tokens": cache_use.written,
+                "cache_read_input_tokens": cache_use.read,
                 "cache_creation": {
-                    "ephemeral_5m_input_tokens": account.written - account.written_long,
-                    "ephemeral_1h_input_tokens": account.written_long,
+                    "ephemeral_5m_input_tokens": cache_use.written - cache_use.written_long,
+                    "ephemeral_1h_input_tokens": cache_use.written_long,
                 },
                 "output_tokens": output,
                 "service_tier": "standard",
@@ -87,41 +87,41 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
 
 
 def compose_message(
-    said: EmulatedAnswer,
+    answer: EmulatedAnswer,
     *,
     number: int,
     body: Mapping[str, Any],
-    account: AnthropicCacheUse,
+    cache_use: AnthropicCacheUse,
     diagnostics: Mapping[str, Any] | None,
     count: Callable[[str], int],
 ) -> AnthropicMessage:
-    """The message that says `said`, as far as the request lets it."""
+    """The message that says what `answer` does, as far as the request lets it."""
     content: list[JSON] = []
-    stop = "tool_use" if said.calls else "end_turn"
-    left = int(body["max_tokens"]) - count(said.thinking)
-    if said.thinking:
+    stop = "tool_use" if answer.calls else "end_turn"
+    tokens_left = int(body["max_tokens"]) - count(answer.thinking)
+    if answer.thinking:
         thought = {
             "type": "thinking",
-            "thinking": said.thinking,
-            "signature": sign_thought(said.thinking),
+            "thinking": answer.thinking,
+            "signature": sign_thought(answer.thinking),
         }
         content.append(thought)
     pieces: list[str] = []
-    for piece in said.pieces():
-        left -= max(1, count(piece))
-        if left < 0:
+    for piece in answer.pieces():
+        tokens_left -= max(1, count(piece))
+        if tokens_left < 0:
             stop = "max_tokens"
             break
         pieces.append(piece)
     text = "".join(pieces)
     if text:
         content.append({"type": "text", "text": text})
-    for place, call in enumerate(said.calls if stop == "tool_use" else ()):
+    for place, call in enumerate(answer.calls if stop == "tool_use" else ()):
         call_id = f"toolu_{number:020x}{place:04x}"
         content.append(
             {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
         )
-    output = sum(count(_spoken(block)) for block in content)
+    output = sum(count(_block_text(block)) for block in content)
     return AnthropicMessage(
         number=number,
         model=body["model"],
@@ -129,12 +129,12 @@ def compose_message(
         pieces=tuple(pieces),
         stop=stop,
         output=max(1, output),
-        account=account,
+        cache_use=cache_use,
         diagnostics=diagnostics,
     )
 
 
-def _spoken(block: JSON) -> str:
+def _block_text(block: JSON) -> str:
     return str(
         block.get("text") or block.get("thinking") or f"{block.get('name')}{block.get('input')}"
     )
@@ -147,11 +147,11 @@ def _thought(block: JSON) -> Iterator[JSON]:
 
 
 def _arguments(block: JSON) -> Iterator[JSON]:
-    written = msgspec.json.encode(block["input"]).decode()
+    arguments_json = msgspec.json.encode(block["input"]).decode()
     # The first one is empty, as the API's are.
     yield {"type": "input_json_delta", "partial_json": ""}
-    for at in range(0, len(written), _JSON_PIECE):
-        yield {"type": "input_json_delta", "partial_json": written[at : at + _JSON_PIECE]}
+    for at in range(0, len(arguments_json), _JSON_PIECE):
+        yield {"type": "input_json_delta", "partial_json": arguments_json[at : at + _JSON_PIECE]}
 
 
 def _event(kind: str, **fields: Any) -> bytes:

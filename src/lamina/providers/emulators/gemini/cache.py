@@ -7,6 +7,7 @@ nothing else is found, as no rule promises more. It is paid for while it lives.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count as numbers
+from itertools import takewhile
 
 import msgspec
 from msgspec import Struct
@@ -32,12 +33,12 @@ class GeminiPromptPart(Struct, frozen=True, kw_only=True):
 
 
 class GeminiCacheUse(Struct, frozen=True, kw_only=True):
-    """What a request comes to: its tokens, those read from a cache, and why there were no more.
+    """What a request amounts to: its tokens, those read from a cache, and why there were no more.
     `explicit` is what a cache made by hand gave."""
 
     owner: str
     target: Target
-    pieces: tuple[GeminiPromptPart, ...]
+    parts: tuple[GeminiPromptPart, ...]
     input: int
     cached: int = 0
     explicit: int = 0
@@ -50,7 +51,7 @@ class CachedContent(Struct, frozen=True, kw_only=True):
     name: str
     owner: str
     target: Target
-    pieces: tuple[GeminiPromptPart, ...]
+    parts: tuple[GeminiPromptPart, ...]
     tokens: int
     created: float
     updated: float
@@ -58,8 +59,8 @@ class CachedContent(Struct, frozen=True, kw_only=True):
     display_name: str = ""
 
 
-class _Kept(Struct):
-    pieces: tuple[GeminiPromptPart, ...]
+class _PastPrompt(Struct):
+    parts: tuple[GeminiPromptPart, ...]
     at: float
 
 
@@ -76,121 +77,121 @@ class CacheTooSmall(Exception):
 
 
 class GeminiCache:
-    """What a vendor keeps for all its callers."""
+    """What the vendor keeps for all its callers."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], list[_Kept]] = {}
-        self._held: dict[str, CachedContent] = {}
+        self._past_prompts: dict[tuple[str, str], list[_PastPrompt]] = {}
+        self._contents: dict[str, CachedContent] = {}
         self._numbers = numbers(1)
 
     # -- implicit --------------------------------------------------------------------------------
 
-    def read(
+    def use(
         self, body: GenerateBody, target: Target, owner: str, count: CountTokens, now: float
     ) -> GeminiCacheUse:
         """What a request reads from the cache. A cache that it names must be there."""
         own = tuple(split_body(body, count))
-        held = self._held[body.cached_content] if body.cached_content else None
-        if held is not None:
-            explicit = held.tokens
+        content = self._contents[body.cached_content] if body.cached_content else None
+        if content is not None:
+            explicit = content.tokens
             return GeminiCacheUse(
-                owner=owner, target=target, pieces=(*held.pieces, *own),
+                owner=owner, target=target, parts=(*content.parts, *own),
                 input=explicit + _total(own), cached=explicit, explicit=explicit,
             )  # fmt: skip
-        found = GeminiCacheUse(owner=owner, target=target, pieces=own, input=_total(own))
-        tokens, kept = self._longest(found, count, now)
-        if kept is None:
-            return replace(found, missed="nothing sent before")
-        if not _lives(kept, target, now):
-            return replace(found, missed="lifetime passed")
+        use = GeminiCacheUse(owner=owner, target=target, parts=own, input=_total(own))
+        tokens, past = self._longest(use, count, now)
+        if past is None:
+            return replace(use, missed="nothing sent before")
+        if not _is_alive(past, target, now):
+            return replace(use, missed="lifetime passed")
         if tokens < target.cache.minimum:
-            missed = _changed(kept.pieces, own) if tokens < _total(kept.pieces) else ""
+            change = _describe_change(past.parts, own) if tokens < _total(past.parts) else ""
             least = f"nothing under {target.cache.minimum:,} is kept"
-            return replace(found, missed=missed or f"{tokens:,} tokens agree; {least}")
+            return replace(use, missed=change or f"{tokens:,} tokens agree; {least}")
         return replace(
-            found,
+            use,
             # The last token has to be read for there to be an answer.
-            cached=min(tokens, found.input - 1),
-            missed=_changed(kept.pieces, own),
+            cached=min(tokens, use.input - 1),
+            missed=_describe_change(past.parts, own),
         )
 
-    def keep(self, read: GeminiCacheUse, now: float) -> None:
+    def remember(self, use: GeminiCacheUse, now: float) -> None:
         """Keeps a request that was answered; what it read lives on."""
-        if read.explicit:
+        if use.explicit:
             return
-        kept = self._kept.setdefault((read.owner, read.target.model), [])
-        for each in list(kept):
-            if each.pieces == read.pieces[: len(each.pieces)]:
-                kept.remove(each)
-            elif _lives(each, read.target, now) and read.cached and _shares(each.pieces, read):
-                each.at = now
-        kept.append(_Kept(pieces=read.pieces, at=now))
-        del kept[:-_REMEMBERED]
+        prompts = self._past_prompts.setdefault((use.owner, use.target.model), [])
+        for past in list(prompts):
+            if past.parts == use.parts[: len(past.parts)]:
+                prompts.remove(past)
+            elif _is_alive(past, use.target, now) and use.cached and _shares(past.parts, use):
+                past.at = now
+        prompts.append(_PastPrompt(parts=use.parts, at=now))
+        del prompts[:-_REMEMBERED]
 
     def _longest(
-        self, read: GeminiCacheUse, count: CountTokens, now: float
-    ) -> tuple[int, _Kept | None]:
+        self, use: GeminiCacheUse, count: CountTokens, now: float
+    ) -> tuple[int, _PastPrompt | None]:
         """The entry that shares most, a live one if there is any with enough."""
-        shared = [
-            (_lives(kept, read.target, now), _shared(kept.pieces, read.pieces, count), kept)
-            for kept in self._kept.get((read.owner, read.target.model), ())
+        candidates = [
+            (_is_alive(past, use.target, now), _count_shared(past.parts, use.parts, count), past)
+            for past in self._past_prompts.get((use.owner, use.target.model), ())
         ]
-        if not shared:
+        if not candidates:
             return 0, None
-        minimum = read.target.cache.minimum
-        _, tokens, kept = max(shared, key=lambda s: (s[0] and s[1] >= minimum, s[1], s[0]))
-        return tokens, kept
+        minimum = use.target.cache.minimum
+        _, tokens, past = max(candidates, key=lambda s: (s[0] and s[1] >= minimum, s[1], s[0]))
+        return tokens, past
 
     # -- made by hand ----------------------------------------------------------------------------
 
-    def hold(
+    def create(
         self, body: CacheBody | GenerateBody, target: Target, owner: str, count: CountTokens,
         now: float, expires: float,
     ) -> CachedContent:  # fmt: skip
         """Makes a cache.
 
         Raises:
-            TooSmall: it would be below the model's minimum.
+            CacheTooSmall: it would be below the model's minimum.
         """
         pieces = tuple(split_body(body, count))
         tokens = _total(pieces)
         if tokens < target.cache.minimum:
             raise CacheTooSmall(tokens, target.cache.minimum)
-        held = CachedContent(
+        content = CachedContent(
             name=f"cachedContents/emulated{next(self._numbers):08d}",
             owner=owner,
             target=target,
-            pieces=pieces,
+            parts=pieces,
             tokens=tokens,
             created=now,
             updated=now,
             expires=expires,
             display_name=(body.display_name or "") if isinstance(body, CacheBody) else "",
         )
-        self._held[held.name] = held
-        return held
+        self._contents[content.name] = content
+        return content
 
     def find(self, name: str, owner: str, now: float) -> CachedContent | None:
         """The cache of that name, if it is the caller's and lives."""
-        held = self._held.get(name)
-        return held if held and held.owner == owner and now <= held.expires else None
+        content = self._contents.get(name)
+        return content if content and content.owner == owner and now <= content.expires else None
 
-    def listed(self, owner: str, now: float) -> list[CachedContent]:
-        return [held for held in self._held.values() if self.find(held.name, owner, now)]
+    def list_contents(self, owner: str, now: float) -> list[CachedContent]:
+        return [content for name, content in self._contents.items() if self.find(name, owner, now)]
 
-    def renew(self, held: CachedContent, now: float, expires: float) -> CachedContent:
-        renewed = self._held[held.name] = replace(held, updated=now, expires=expires)
-        return renewed
+    def renew(self, content: CachedContent, now: float, expires: float) -> CachedContent:
+        new_content = self._contents[content.name] = replace(content, updated=now, expires=expires)
+        return new_content
 
-    def drop(self, held: CachedContent, now: float) -> CachedContent:
+    def delete(self, content: CachedContent, now: float) -> CachedContent:
         """The cache as it ended."""
-        del self._held[held.name]
-        return replace(held, expires=min(held.expires, now))
+        del self._contents[content.name]
+        return replace(content, expires=min(content.expires, now))
 
-    def storage_fee(self, held: CachedContent, now: float) -> float:
+    def storage_fee(self, content: CachedContent, now: float) -> float:
         """US dollars for having kept it until now."""
-        hours = max(0.0, min(now, held.expires) - held.created) / _HOUR
-        return held.tokens * hours * held.target.cache.storage_price / 1_000_000
+        hours = max(0.0, min(now, content.expires) - content.created) / _HOUR
+        return content.tokens * hours * content.target.cache.storage_price / 1_000_000
 
 
 # -- prompts in pieces ---------------------------------------------------------------------------
@@ -199,20 +200,20 @@ class GeminiCache:
 def split_body(body: GenerateBody | CacheBody, count: CountTokens) -> Iterator[GeminiPromptPart]:
     """A body in the order in which it is cached: tools, system instruction, contents."""
     for tool in body.tools:
-        declared = [_plain(declaration) for declaration in tool.function_declarations]
+        texts = [_plain(declaration) for declaration in tool.function_declarations]
         others = replace(tool, function_declarations=[])
-        declared += [_plain(others)] * (others != type(tool)())
-        for text in declared:
+        texts += [_plain(others)] * (others != type(tool)())
+        for text in texts:
             yield GeminiPromptPart(place="tools", text=text, tokens=count(text))
     if body.system_instruction is not None:
         for part in body.system_instruction.parts:
-            yield _piece("systemInstruction", part, count)
+            yield _prompt_part("systemInstruction", part, count)
     for index, content in enumerate(body.contents):
         for part in content.parts:
-            yield _piece(f"contents[{index}]", part, count)
+            yield _prompt_part(f"contents[{index}]", part, count)
 
 
-def _piece(place: str, part: GeminiPart, count: CountTokens) -> GeminiPromptPart:
+def _prompt_part(place: str, part: GeminiPart, count: CountTokens) -> GeminiPromptPart:
     if part.text is not None and part.thought_signature is None and not part.thought:
         return GeminiPromptPart(place=place, text=part.text, tokens=count(part.text))
     text = _plain(part)
@@ -236,22 +237,18 @@ def _total(pieces: Sequence[GeminiPromptPart]) -> int:
     return sum(piece.tokens for piece in pieces)
 
 
-def _lives(kept: _Kept, target: Target, now: float) -> bool:
+def _is_alive(past: _PastPrompt, target: Target, now: float) -> bool:
     lifetime = target.cache.lifetime_s
-    return lifetime is None or now - kept.at <= lifetime
+    return lifetime is None or now - past.at <= lifetime
 
 
 def _agree(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> int:
     """How many leading pieces are the same."""
-    agree = 0
-    for old, new in zip(before, after, strict=False):
-        if old != new:
-            break
-        agree += 1
-    return agree
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _shared(
+def _count_shared(
     before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart], count: CountTokens
 ) -> int:
     """Tokens of the common prefix; it may end inside a text."""
@@ -275,11 +272,11 @@ def _common(before: str, after: str) -> str:
     return before[:low]
 
 
-def _shares(before: Sequence[GeminiPromptPart], read: GeminiCacheUse) -> bool:
-    return _total(read.pieces[: _agree(before, read.pieces)]) >= read.target.cache.minimum
+def _shares(before: Sequence[GeminiPromptPart], use: GeminiCacheUse) -> bool:
+    return _total(use.parts[: _agree(before, use.parts)]) >= use.target.cache.minimum
 
 
-def _changed(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> str:
+def _describe_change(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> str:
     """Where a request differs from one before it, if it does not go on from it."""
     agree = _agree(before, after)
     if agree == len(before):

@@ -12,22 +12,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lamina.providers.emulators.cost_report import CostReport, CostRow
-from lamina.providers.emulators.gemini.bodies import (
-    CacheBody,
-    CacheUpdateBody,
-    GeminiRefusal,
-    check_contents,
-    check_front,
-    invalid_argument,
-    read_body,
-)
+from lamina.providers.emulators.gemini.bodies import CacheBody, CacheUpdateBody, read_body
 from lamina.providers.emulators.gemini.cache import (
     CachedContent,
     CacheTooSmall,
     CountTokens,
     GeminiCache,
 )
+from lamina.providers.emulators.gemini.checks import check_contents, check_front
 from lamina.providers.emulators.gemini.http_request import owner_of, read_json_body
+from lamina.providers.emulators.gemini.refusals import GeminiRefusal, invalid_argument
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
@@ -53,18 +47,18 @@ class CachedContentRoutes:
         self._now = now
         self._count = count
         # Where the storage of a cache stands in the report.
-        self._stored: dict[str, tuple[int, CachedContent]] = {}
+        self._storage_rows: dict[str, tuple[int, CachedContent]] = {}
 
     def find(self, name: str, owner: str) -> CachedContent:
         """The cache of that name.
 
         Raises:
-            Refused: it is not there for this caller.
+            GeminiRefusal: it is not there for this caller.
         """
-        held = self._cache.find(name, owner, self._now())
-        if held is None:
+        content = self._cache.find(name, owner, self._now())
+        if content is None:
             raise GeminiRefusal(403, "PERMISSION_DENIED", CACHE_NOT_FOUND)
-        return held
+        return content
 
     async def create(self, request: "Request", body: CacheBody, target: Target) -> "Response":
         from starlette.responses import JSONResponse
@@ -76,12 +70,12 @@ class CachedContentRoutes:
         expires = _expiry(body.ttl, body.expire_time, now) or now + _TTL_S
         try:
             owner, count = owner_of(request), self._count(target)
-            held = self._cache.hold(body, target, owner, count, now, expires)
+            content = self._cache.create(body, target, owner, count, now, expires)
         except CacheTooSmall as small:
             raise invalid_argument(str(small)) from small
         rows = self._report.rows
-        self._report.add(now, target, Usage(input=held.tokens), missed=f"made {held.name}")
-        self._stored[held.name] = (len(rows), held)
+        self._report.add(now, target, Usage(input=content.tokens), missed=f"made {content.name}")
+        self._storage_rows[content.name] = (len(rows), content)
         rows.append(
             CostRow(
                 number=len(rows) + 1,
@@ -90,36 +84,36 @@ class CachedContentRoutes:
                 usage=Usage(),
                 cost=0.0,
                 uncached_cost=0.0,
-                missed=f"storage of {held.name}: {held.tokens:,} tokens",
+                missed=f"storage of {content.name}: {content.tokens:,} tokens",
             )
         )
-        return JSONResponse(_described(held))
+        return JSONResponse(_describe(content))
 
     async def list(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        listed = self._cache.listed(owner_of(request), self._now())
+        contents = self._cache.list_contents(owner_of(request), self._now())
         size = request.query_params.get("pageSize") or str(_PAGE)
         start = request.query_params.get("pageToken") or "0"
         if not start.isdigit() or not size.isdigit():
             raise invalid_argument("page_size must be a number, and page_token as it was given.")
         end = int(start) + int(size)
         page: dict[str, Any] = {}
-        if shown := listed[int(start) : end]:
-            page["cachedContents"] = [_described(held) for held in shown]
-        if end < len(listed):
+        if page_contents := contents[int(start) : end]:
+            page["cachedContents"] = [_describe(content) for content in page_contents]
+        if end < len(contents):
             page["nextPageToken"] = str(end)
         return JSONResponse(page)
 
     async def get(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        return JSONResponse(_described(self._named(request)))
+        return JSONResponse(_describe(self._find_named(request)))
 
     async def update(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        held = self._named(request)
+        content = self._find_named(request)
         body = read_body(await read_json_body(request), CacheUpdateBody)
         now = self._now()
         expires = _expiry(body.ttl, body.expire_time, now)
@@ -127,25 +121,25 @@ class CachedContentRoutes:
             raise invalid_argument(
                 "Only ttl and expire_time can be updated; one of them has to be set."
             )
-        renewed = self._cache.renew(held, now, expires)
-        self._stored[held.name] = (self._stored[held.name][0], renewed)
-        return JSONResponse(_described(renewed))
+        content = self._cache.renew(content, now, expires)
+        self._storage_rows[content.name] = (self._storage_rows[content.name][0], content)
+        return JSONResponse(_describe(content))
 
     async def delete(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        dropped = self._cache.drop(self._named(request), self._now())
-        self._stored[dropped.name] = (self._stored[dropped.name][0], dropped)
+        content = self._cache.delete(self._find_named(request), self._now())
+        self._storage_rows[content.name] = (self._storage_rows[content.name][0], content)
         self.settle()
         return JSONResponse({})
 
     def settle(self) -> None:
         """Brings the storage fees in the report up to now."""
         rows = self._report.rows
-        for index, held in self._stored.values():
-            rows[index] = replace(rows[index], cost=self._cache.storage_fee(held, self._now()))
+        for index, content in self._storage_rows.values():
+            rows[index] = replace(rows[index], cost=self._cache.storage_fee(content, self._now()))
 
-    def _named(self, request: "Request") -> CachedContent:
+    def _find_named(self, request: "Request") -> CachedContent:
         return self.find(f"cachedContents/{request.path_params['id']}", owner_of(request))
 
 
@@ -154,11 +148,11 @@ def _expiry(ttl: str | None, expire_time: str | None, now: float) -> float | Non
     if ttl is not None and expire_time is not None:
         raise invalid_argument("Only one of ttl and expire_time can be set.")
     if ttl is not None:
-        if not (found := _DURATION.match(ttl)) or not float(found[1]):
+        if not (match := _DURATION.match(ttl)) or not float(match[1]):
             raise invalid_argument(
                 f"Invalid value at 'ttl' (type.googleapis.com/google.protobuf.Duration), {ttl!r}"
             )
-        return now + float(found[1])
+        return now + float(match[1])
     if expire_time is None:
         return None
     try:
@@ -170,16 +164,16 @@ def _expiry(ttl: str | None, expire_time: str | None, now: float) -> float | Non
     return expires
 
 
-def _described(held: CachedContent) -> dict[str, Any]:
+def _describe(content: CachedContent) -> dict[str, Any]:
     def stamp(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
-    described = {
-        "name": held.name,
-        "model": f"models/{held.target.model}",
-        "createTime": stamp(held.created),
-        "updateTime": stamp(held.updated),
-        "expireTime": stamp(held.expires),
-        "usageMetadata": {"totalTokenCount": held.tokens},
+    description = {
+        "name": content.name,
+        "model": f"models/{content.target.model}",
+        "createTime": stamp(content.created),
+        "updateTime": stamp(content.updated),
+        "expireTime": stamp(content.expires),
+        "usageMetadata": {"totalTokenCount": content.tokens},
     }
-    return described | ({"displayName": held.display_name} if held.display_name else {})
+    return description | ({"displayName": content.display_name} if content.display_name else {})

@@ -14,24 +14,25 @@ from msgspec import Struct
 
 from lamina.errors import LaminaError
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedRequest
+from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
 from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.emulators.gemini.bodies import (
     CacheBody,
     CountBody,
-    GeminiRefusal,
     GenerateBody,
-    check_contents,
-    check_front,
-    check_generate,
-    invalid_argument,
     read_body,
     texts_of,
 )
 from lamina.providers.emulators.gemini.cache import CountTokens, GeminiCache, GeminiCacheUse
 from lamina.providers.emulators.gemini.cached_content_routes import CachedContentRoutes
-from lamina.providers.emulators.gemini.http_request import hang_up, key_of, owner_of, read_json_body
-from lamina.providers.emulators.gemini.refusals import refusal_for_fault
+from lamina.providers.emulators.gemini.checks import check_contents, check_front, check_generate
+from lamina.providers.emulators.gemini.http_request import key_of, owner_of, read_json_body
+from lamina.providers.emulators.gemini.refusals import (
+    GeminiRefusal,
+    invalid_argument,
+    refusal_for_fault,
+)
 from lamina.providers.emulators.gemini.response_parts import closing_parts, response_parts
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
@@ -47,10 +48,10 @@ _METHODS = ("generateContent", "streamGenerateContent", "countTokens")
 
 
 class _Exchange(Struct, kw_only=True):
-    """One request and what is said to it."""
+    """One request and the answer to it."""
 
-    read: GeminiCacheUse
-    said: EmulatedAnswer
+    use: GeminiCacheUse
+    answer: EmulatedAnswer
     body: GenerateBody
     id: str
     fault: FaultKind | None
@@ -61,34 +62,34 @@ class GeminiEmulator(Emulator):
 
     vendor = "gemini"
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.cache = GeminiCache()
         self.abandoned = 0
         self._numbers = numbers(1)
-        self.holding = CachedContentRoutes(self.cache, self.report, self.clock.now, self._count)
+        self.caches = CachedContentRoutes(self.cache, self.report, self.clock.now, self._count)
 
     def routes(self) -> "Sequence[Route]":
         from starlette.routing import Route
 
-        given = [
+        routes = [
             ("/models", ["GET"], self._list_models),
             ("/models/{model}", ["GET"], self._get_model),
             ("/models/{model}:{method}", ["POST"], self._call_model),
-            ("/cachedContents", ["GET"], self.holding.list),
+            ("/cachedContents", ["GET"], self.caches.list),
             ("/cachedContents", ["POST"], self._create_cache),
-            ("/cachedContents/{id}", ["GET"], self.holding.get),
-            ("/cachedContents/{id}", ["PATCH"], self.holding.update),
-            ("/cachedContents/{id}", ["DELETE"], self.holding.delete),
+            ("/cachedContents/{id}", ["GET"], self.caches.get),
+            ("/cachedContents/{id}", ["PATCH"], self.caches.update),
+            ("/cachedContents/{id}", ["DELETE"], self.caches.delete),
         ]
         return [
-            Route(f"/{version}{path}", self._guarded(handler), methods=methods)
+            Route(f"/{version}{path}", self._guard(handler), methods=methods)
             for version in ("v1", "v1beta")
-            for path, methods, handler in given
+            for path, methods, handler in routes
         ]
 
-    def _guarded(self, handler: "Handler") -> "Handler":
-        """The handler for callers with a key; what it refuses is told in the API's own form."""
+    def _guard(self, handler: "Handler") -> "Handler":
+        """The handler for callers with a key; what it refuses is answered in the API's own form."""
         from starlette.responses import JSONResponse
 
         async def handle(request: "Request") -> "Response":
@@ -103,11 +104,11 @@ class GeminiEmulator(Emulator):
                         "call this API.",
                     )
                 return await handler(request)
-            except GeminiRefusal as refused:
+            except GeminiRefusal as refusal:
                 model = request.path_params.get("model", "")
                 target = self.book.find(f"gemini:{model or 'gemini'}")
-                self.report.add(self.clock.now(), target, Usage(), status=refused.code)
-                return JSONResponse(refused.body(), refused.code)
+                self.report.add(self.clock.now(), target, Usage(), status=refusal.code)
+                return JSONResponse(refusal.body(), refusal.code)
 
         return handle
 
@@ -116,8 +117,8 @@ class GeminiEmulator(Emulator):
     async def _list_models(self, request: "Request") -> "Response":  # noqa: ARG002
         from starlette.responses import JSONResponse
 
-        known = ("gemini-2.0-flash", "gemini-2.5-flash", "gemini-3.1-pro", "gemini-4-flash")
-        return JSONResponse({"models": [self._model(self._target(name)) for name in known]})
+        names = ("gemini-2.0-flash", "gemini-2.5-flash", "gemini-3.1-pro", "gemini-4-flash")
+        return JSONResponse({"models": [self._model(self._target(name)) for name in names]})
 
     async def _get_model(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
@@ -136,10 +137,10 @@ class GeminiEmulator(Emulator):
     def _target(self, model: str) -> Target:
         name = model.removeprefix("models/")
         try:
-            found = self.book.find(f"gemini:{name}")
+            target = self.book.find(f"gemini:{name}")
         except LaminaError:
-            found = None
-        if found is None or not name.startswith("gemini-"):
+            target = None
+        if target is None or not name.startswith("gemini-"):
             raise GeminiRefusal(
                 404,
                 "NOT_FOUND",
@@ -147,7 +148,7 @@ class GeminiEmulator(Emulator):
                 f"generateContent. Call ModelService.ListModels to see the list of available "
                 f"models and their supported methods.",
             )
-        return found
+        return target
 
     def _count(self, target: Target) -> CountTokens:
         return self.book.counter(target).count
@@ -161,17 +162,18 @@ class GeminiEmulator(Emulator):
         target = self._target(request.path_params["model"])
         raw = await read_json_body(request)
         if method == "countTokens":
-            return JSONResponse(self._counted(read_body(raw, CountBody), target, owner_of(request)))
-        body = read_body(raw, GenerateBody)
+            body = read_body(raw, CountBody)
+            return JSONResponse(self._count_tokens(body, target, owner_of(request)))
+        prompt = read_body(raw, GenerateBody)
         fault = self.faults.next()
         if (response := await self._fail(fault, request, target)) is not None:
             return response
-        exchange = await self._exchange(request, body, target, fault)
+        exchange = await self._exchange(request, prompt, target, fault)
         if method == "generateContent":
             return JSONResponse(await self._whole(exchange))
-        return self._streamed(exchange, request)
+        return self._stream(exchange, request)
 
-    def _counted(self, body: CountBody, target: Target, owner: str) -> dict[str, Any]:
+    def _count_tokens(self, body: CountBody, target: Target, owner: str) -> dict[str, Any]:
         whole = body.generate_content_request
         if (whole is None) == (not body.contents):
             raise invalid_argument(
@@ -181,10 +183,10 @@ class GeminiEmulator(Emulator):
         check_front(whole)
         check_contents(whole.contents, target.model)
         if whole.cached_content:
-            self.holding.find(whole.cached_content, owner)
-        read = self.cache.read(whole, target, owner, self._count(target), self.clock.now())
-        counted = {"totalTokens": read.input}
-        return counted | ({"cachedContentTokenCount": read.explicit} if read.explicit else {})
+            self.caches.find(whole.cached_content, owner)
+        use = self.cache.use(whole, target, owner, self._count(target), self.clock.now())
+        count = {"totalTokens": use.input}
+        return count | ({"cachedContentTokenCount": use.explicit} if use.explicit else {})
 
     # -- generating ------------------------------------------------------------------------------
 
@@ -194,25 +196,25 @@ class GeminiEmulator(Emulator):
         check_generate(body, target.model)
         now, owner = self.clock.now(), owner_of(request)
         if body.cached_content:
-            held = self.holding.find(body.cached_content, owner)
-            if held.target.model != target.model:
+            content = self.caches.find(body.cached_content, owner)
+            if content.target.model != target.model:
                 raise invalid_argument(
                     f"Model used by GenerateContent request (models/{target.model}) and "
-                    f"CachedContent (models/{held.target.model}) has to be the same."
+                    f"CachedContent (models/{content.target.model}) has to be the same."
                 )
-        read = self.cache.read(body, target, owner, self._count(target), now)
-        if read.input > target.window:
+        use = self.cache.use(body, target, owner, self._count(target), now)
+        if use.input > target.window:
             raise invalid_argument(
-                f"The input token count ({read.input}) exceeds the maximum number of tokens "
+                f"The input token count ({use.input}) exceeds the maximum number of tokens "
                 f"allowed ({target.window})."
             )
-        said = await self.answers.answer(self._asked(body))
-        self.cache.keep(read, now)
+        answer = await self.answers.answer(self._read_request(body))
+        self.cache.remember(use, now)
         return _Exchange(
-            read=read, said=said, body=body, id=f"emulated-{next(self._numbers)}", fault=fault
+            use=use, answer=answer, body=body, id=f"emulated-{next(self._numbers)}", fault=fault
         )
 
-    def _asked(self, body: GenerateBody) -> EmulatedRequest:
+    def _read_request(self, body: GenerateBody) -> EmulatedRequest:
         messages: list[Any] = list(texts_of(body.contents))
         if (system := body.system_instruction) is not None:
             messages.insert(0, ("system", "".join(part.text or "" for part in system.parts)))
@@ -225,37 +227,37 @@ class GeminiEmulator(Emulator):
 
     def _chunks(self, exchange: _Exchange) -> Iterator[dict[str, Any]]:
         """The answer as it is streamed: parts, and last the reason why it ends."""
-        read, said = exchange.read, exchange.said
-        count = self._count(read.target)
+        use, answer = exchange.use, exchange.answer
+        count = self._count(use.target)
         config = exchange.body.generation_config
-        parts = list(response_parts(said, exchange.body, read.target.model, exchange.id))
-        limit = (config.max_output_tokens if config else None) or read.target.max_output
-        spoken = 0
+        parts = list(response_parts(answer, exchange.body, use.target.model, exchange.id))
+        limit = (config.max_output_tokens if config else None) or use.target.max_output
+        output = 0
         for part in parts:
             if "text" in part and not part.get("thought"):
-                if spoken + count(part["text"]) > limit:
-                    yield self._chunk(exchange, [], spoken, finish="MAX_TOKENS")
+                if output + count(part["text"]) > limit:
+                    yield self._chunk(exchange, [], output, finish="MAX_TOKENS")
                     return
-                spoken += count(part["text"])
+                output += count(part["text"])
             elif call := part.get("functionCall"):
-                spoken += count(call["name"]) + count(msgspec.json.encode(call["args"]).decode())
-            yield self._chunk(exchange, [part], spoken)
-        yield self._chunk(exchange, closing_parts(said, read.target.model), spoken, finish="STOP")
+                output += count(call["name"]) + count(msgspec.json.encode(call["args"]).decode())
+            yield self._chunk(exchange, [part], output)
+        yield self._chunk(exchange, closing_parts(answer, use.target.model), output, finish="STOP")
 
     def _chunk(
-        self, exchange: _Exchange, parts: list[dict[str, Any]], spoken: int, *, finish: str = ""
+        self, exchange: _Exchange, parts: list[dict[str, Any]], output: int, *, finish: str = ""
     ) -> dict[str, Any]:
-        read = exchange.read
-        thought = self._count(read.target)(exchange.said.thinking)
+        use = exchange.use
+        thought = self._count(use.target)(exchange.answer.thinking)
         usage: dict[str, Any] = {
-            "promptTokenCount": read.input,
-            "candidatesTokenCount": spoken,
-            "totalTokenCount": read.input + spoken + thought,
-            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": read.input}],
+            "promptTokenCount": use.input,
+            "candidatesTokenCount": output,
+            "totalTokenCount": use.input + output + thought,
+            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": use.input}],
         }
-        if read.cached:
-            usage["cachedContentTokenCount"] = read.cached
-            usage["cacheTokensDetails"] = [{"modality": "TEXT", "tokenCount": read.cached}]
+        if use.cached:
+            usage["cachedContentTokenCount"] = use.cached
+            usage["cacheTokensDetails"] = [{"modality": "TEXT", "tokenCount": use.cached}]
         if thought:
             usage["thoughtsTokenCount"] = thought
         content = {"role": "model"} | ({"parts": parts} if parts else {})
@@ -265,7 +267,7 @@ class GeminiEmulator(Emulator):
         return {
             "candidates": [candidate],
             "usageMetadata": usage,
-            "modelVersion": read.target.model,
+            "modelVersion": use.target.model,
             "responseId": exchange.id,
         }
 
@@ -280,12 +282,12 @@ class GeminiEmulator(Emulator):
         self._charge(exchange, whole)
         return whole
 
-    def _streamed(self, exchange: _Exchange, request: "Request") -> "Response":
+    def _stream(self, exchange: _Exchange, request: "Request") -> "Response":
         from starlette.responses import StreamingResponse
 
         async def events() -> AsyncIterator[bytes]:
             chunks = list(self._chunks(exchange))
-            sent = chunks[0]
+            last_chunk = chunks[0]
             try:
                 for number, chunk in enumerate(chunks):
                     last = number == len(chunks) - 1
@@ -295,25 +297,25 @@ class GeminiEmulator(Emulator):
                         return
                     if exchange.fault == "slow" and number:
                         await anyio.sleep(1.0)
-                    sent = chunk
+                    last_chunk = chunk
                     yield b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n"
                     await anyio.lowlevel.checkpoint()
             except BaseException:
                 self.abandoned += 1
                 raise
             finally:
-                self._charge(exchange, sent)
+                self._charge(exchange, last_chunk)
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
     def _charge(self, exchange: _Exchange, chunk: dict[str, Any]) -> None:
-        read, usage = exchange.read, chunk["usageMetadata"]
-        said = usage["candidatesTokenCount"] + usage.get("thoughtsTokenCount", 0)
+        use, usage = exchange.use, chunk["usageMetadata"]
+        output = usage["candidatesTokenCount"] + usage.get("thoughtsTokenCount", 0)
         self.report.add(
             self.clock.now(),
-            read.target,
-            Usage(input=read.input, cached=read.cached, output=said, explicit=read.explicit),
-            missed=read.missed,
+            use.target,
+            Usage(input=use.input, cached=use.cached, output=output, explicit=use.explicit),
+            missed=use.missed,
         )
 
     async def _fail(
@@ -331,8 +333,7 @@ class GeminiEmulator(Emulator):
         if fault == "reset":
             await hang_up(request)
         if fault in ("hang", "reset"):
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
+            await wait_for_disconnect(request)
             self.abandoned += 1
             return Response(status_code=499)
         raise refusal_for_fault(fault, self.faults.retry_after(fault), target)
@@ -340,12 +341,12 @@ class GeminiEmulator(Emulator):
     async def _create_cache(self, request: "Request") -> "Response":
         body = read_body(await read_json_body(request), CacheBody)
         target = self._target(body.model or "")
-        failed = await self._fail(self.faults.next(), request, target)
-        return failed or await self.holding.create(request, body, target)
+        failure = await self._fail(self.faults.next(), request, target)
+        return failure or await self.caches.create(request, body, target)
 
     def settle(self) -> None:
         """Brings the storage fees in the report up to now."""
-        self.holding.settle()
+        self.caches.settle()
 
     async def _report(self, request: "Request") -> "Response":
         self.settle()

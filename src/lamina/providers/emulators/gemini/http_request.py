@@ -1,12 +1,11 @@
-"""What handlers need of a request: who calls, what they say, and how to hang up on them."""
+"""What handlers need of a request: who calls, and what they say."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import anyio
 import msgspec
 
-from lamina.providers.emulators.gemini.bodies import invalid_argument
+from lamina.providers.emulators.gemini.refusals import invalid_argument
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,18 +24,9 @@ async def read_json_body(request: "Request") -> object:
     """The body of a request.
 
     Raises:
-        Refused: it is no JSON.
+        GeminiRefusal: it is no JSON.
     """
     try:
         return cast(object, msgspec.json.decode(await request.body()))
     except msgspec.DecodeError as error:
         raise invalid_argument(f"Invalid JSON payload received. {error}") from error
-
-
-async def hang_up(request: "Request") -> None:
-    """Closes the connection under a request, as a network does."""
-    server: Any = getattr(request.receive, "__self__", None)
-    server.transport.abort()
-    # The server learns of it in its own time.
-    while not server.disconnected:  # noqa: ASYNC110 - it tells in no other way
-        await anyio.sleep(0.001)

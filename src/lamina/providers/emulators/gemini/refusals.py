@@ -1,17 +1,38 @@
-"""Faults as Gemini has them: its statuses, its words, and where it says how long to wait."""
+"""What Gemini refuses with: its statuses, its words, and where it says how long to wait."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lamina.providers.emulators.faults import FaultKind
-from lamina.providers.emulators.gemini.bodies import GeminiRefusal
 from lamina.values.settings import Target
+
+
+class GeminiRefusal(Exception):
+    """An error in the API's own form."""
+
+    def __init__(
+        self, code: int, status: str, message: str, details: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+        self.details = list(details)
+
+    def body(self) -> dict[str, Any]:
+        error = {"code": self.code, "message": str(self), "status": self.status}
+        return {"error": error | ({"details": self.details} if self.details else {})}
+
+
+def invalid_argument(message: str) -> GeminiRefusal:
+    return GeminiRefusal(400, "INVALID_ARGUMENT", message)
+
 
 _QUOTA = (
     "You exceeded your current quota, please check your plan and billing details. "
     "* Quota exceeded for metric: generativelanguage.googleapis.com/"
 )
 # Gemini knows no 529; a key that is refused is an invalid argument there.
-_SAID: dict[str, tuple[int, str, str]] = {
+_FAULT_REFUSALS: dict[str, tuple[int, str, str]] = {
     "429": (429, "RESOURCE_EXHAUSTED", f"{_QUOTA}generate_requests_per_model, limit: 150"),
     "throttle": (
         429,
@@ -26,7 +47,7 @@ _SAID: dict[str, tuple[int, str, str]] = {
 
 
 def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> GeminiRefusal:
-    """How the API tells a fault."""
+    """A fault as the API reports it."""
     if fault == "overflow":
         return GeminiRefusal(
             400,
@@ -34,7 +55,7 @@ def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> G
             f"The input token count ({target.window + 1}) exceeds the maximum number of tokens "
             f"allowed ({target.window}).",
         )
-    code, status, said = _SAID[fault]
+    code, status, message = _FAULT_REFUSALS[fault]
     details: list[dict[str, Any]] = []
     if code == 429:
         # Not in a header: Google's APIs say it here.
@@ -43,4 +64,4 @@ def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> G
     if fault == "401":
         kind = "type.googleapis.com/google.rpc.ErrorInfo"
         details.append({"@type": kind, "reason": "API_KEY_INVALID", "domain": "googleapis.com"})
-    return GeminiRefusal(code, status, said, details)
+    return GeminiRefusal(code, status, message, details)

@@ -9,39 +9,40 @@ from hashlib import sha256
 from typing import Any
 
 from lamina.providers.emulators.answers import EmulatedAnswer
-from lamina.providers.emulators.gemini.bodies import SIGNATURE_PREFIX, GenerateBody, signs_calls
+from lamina.providers.emulators.gemini.bodies import GenerateBody
+from lamina.providers.emulators.gemini.checks import SIGNATURE_PREFIX, signs_calls
 
 
 def response_parts(
-    said: EmulatedAnswer, body: GenerateBody, model: str, response: str
+    answer: EmulatedAnswer, body: GenerateBody, model: str, response: str
 ) -> Iterator[dict[str, Any]]:
     """The parts of an answer as they are streamed: thoughts if they are asked for, words, calls."""
     config = body.generation_config
     thinking = config.thinking_config if config else None
-    if said.thinking and thinking is not None and thinking.include_thoughts:
-        for piece in EmulatedAnswer(text=said.thinking).pieces():
+    if answer.thinking and thinking is not None and thinking.include_thoughts:
+        for piece in EmulatedAnswer(text=answer.thinking).pieces():
             yield {"text": piece, "thought": True}
-    if said.text:
-        for piece in said.pieces():
+    if answer.text:
+        for piece in answer.pieces():
             yield {"text": piece}
-    for index, call in enumerate(said.calls):
-        called: dict[str, Any] = {"name": call.name, "args": call.arguments}
-        part: dict[str, Any] = {"functionCall": called}
+    for index, call in enumerate(answer.calls):
+        function_call: dict[str, Any] = {"name": call.name, "args": call.arguments}
+        part: dict[str, Any] = {"functionCall": function_call}
         if signs_calls(model):
             # Older models often send no ids. Of parallel calls the first is signed.
-            called["id"] = f"{response}-{index}"
+            function_call["id"] = f"{response}-{index}"
             if index == 0:
                 part["thoughtSignature"] = _sign(response)
         yield part
 
 
-def closing_parts(said: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
+def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
     """The parts that come with the end: an empty text, which signs the answer if it was thought
     about."""
-    if said.calls:
+    if answer.calls:
         return []
-    if said.thinking and signs_calls(model):
-        return [{"text": "", "thoughtSignature": _sign(said.text)}]
+    if answer.thinking and signs_calls(model):
+        return [{"text": "", "thoughtSignature": _sign(answer.text)}]
     return [{"text": ""}]
 
 

@@ -9,6 +9,7 @@ Use keeps an entry alive.
 from collections import deque
 from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -48,12 +49,12 @@ class OpenAICacheUse(Struct, frozen=True, kw_only=True):
     missed: str = ""
 
 
-class _Past(Struct, frozen=True, kw_only=True):
+class _PastRequest(Struct, frozen=True, kw_only=True):
     """A request that was sent."""
 
     at: float
     settings: tuple[bytes, ...]
-    places: tuple[OpenAIPromptPart, ...]
+    parts: tuple[OpenAIPromptPart, ...]
 
 
 class OpenAICache:
@@ -61,38 +62,38 @@ class OpenAICache:
     requests of one prefix and key than that go to a machine that knows nothing of the others."""
 
     def __init__(self, *, per_minute: int | None = None) -> None:
-        self._used: dict[bytes, float] = {}
-        self._past: deque[_Past] = deque(maxlen=_REMEMBERED)
+        self._last_uses: dict[bytes, float] = {}
+        self._past: deque[_PastRequest] = deque(maxlen=_REMEMBERED)
         self._per_minute = per_minute
-        self._routed: dict[bytes, deque[float]] = {}
+        self._recent_requests: dict[bytes, deque[float]] = {}
 
-    def take(self, body: Mapping[str, Any], target: Target, now: float) -> OpenAICacheUse:
+    def use(self, body: Mapping[str, Any], target: Target, now: float) -> OpenAICacheUse:
         """Accounts for a request, and keeps of it what is kept."""
-        rendered = render_prompt(body, target.encoding)
+        prompt = render_prompt(body, target.encoding)
         settings = tuple(
             blake2b(msgspec.json.encode(body.get(name)), digest_size=16).digest()
             for name in _SETTINGS
         )
-        machine = self._route(rendered, settings, now)
+        machine = self._route(prompt, settings, now)
         seed = b"".join((*settings, machine.to_bytes(2, "big")))
         find = self._at_breakpoints if target.cache.explicit else self._in_steps
-        cached, written = find(body, rendered, target.cache, seed, now)
-        past = _Past(at=now, settings=settings, places=rendered.places)
-        missed = "overflow" if machine and not cached else ""
-        account = OpenAICacheUse(
-            tokens=len(rendered.ids),
-            cached=cached,
-            written=written,
-            missed=missed or self._explain(past, cached, target.cache),
+        cached_tokens, written_tokens = find(body, prompt, target.cache, seed, now)
+        past = _PastRequest(at=now, settings=settings, parts=prompt.parts)
+        miss_reason = "overflow" if machine and not cached_tokens else ""
+        cache_use = OpenAICacheUse(
+            tokens=len(prompt.ids),
+            cached=cached_tokens,
+            written=written_tokens,
+            missed=miss_reason or self._explain(past, cached_tokens, target.cache),
         )
         self._past.append(past)
-        return account
+        return cache_use
 
-    def _route(self, rendered: RenderedPrompt, settings: tuple[bytes, ...], now: float) -> int:
+    def _route(self, prompt: RenderedPrompt, settings: tuple[bytes, ...], now: float) -> int:
         if self._per_minute is None:
             return 0
-        head = rendered.ids[:ROUTING_TOKENS].tobytes()
-        recent = self._routed.setdefault(b"".join((*settings[:2], head)), deque())
+        head = prompt.ids[:ROUTING_TOKENS].tobytes()
+        recent = self._recent_requests.setdefault(b"".join((*settings[:2], head)), deque())
         while recent and recent[0] <= now - 60:
             recent.popleft()
         recent.append(now)
@@ -103,85 +104,85 @@ class OpenAICache:
     def _in_steps(
         self,
         _: Mapping[str, Any],
-        rendered: RenderedPrompt,
+        prompt: RenderedPrompt,
         rules: CacheRules,
         seed: bytes,
         now: float,
     ) -> tuple[int, int]:
         # The last token is always read: the model goes on from it.
-        ends = list(range(rules.step, len(rendered.ids), rules.step))
-        digests = rendered.digests(seed, ends)
-        cached = 0
+        ends = list(range(rules.step, len(prompt.ids), rules.step))
+        digests = prompt.digests(seed, ends)
+        cached_end = 0
         for end, digest in zip(ends, digests, strict=True):
             if not self._is_alive(digest, rules, now):
                 break
-            cached = end
-        if len(rendered.ids) >= rules.minimum:
-            self._used.update(dict.fromkeys(digests, now))
-        return (cached if cached >= rules.minimum else 0), 0
+            cached_end = end
+        if len(prompt.ids) >= rules.minimum:
+            self._last_uses.update(dict.fromkeys(digests, now))
+        return (cached_end if cached_end >= rules.minimum else 0), 0
 
     def _at_breakpoints(
         self,
         body: Mapping[str, Any],
-        rendered: RenderedPrompt,
+        prompt: RenderedPrompt,
         rules: CacheRules,
         seed: bytes,
         now: float,
     ) -> tuple[int, int]:
-        marks, endings = rendered.marks, rendered.endings
+        marks, endings = prompt.marks, prompt.endings
         if is_explicit(body):
             readable, writable = marks[-LOOKBACK_BREAKPOINTS:], marks[-MAX_WRITES:]
         else:
             readable = (*marks[-LOOKBACK_BREAKPOINTS:], *endings[-LOOKBACK_ENDINGS - 1 :])
             writable = (*marks[-MAX_WRITES + 1 :], *endings[-1:])
         ends = sorted(end for end in {*readable, *writable} if end >= rules.minimum)
-        entries = dict(zip(ends, rendered.digests(seed, ends), strict=True))
+        entries = dict(zip(ends, prompt.digests(seed, ends), strict=True))
         alive = [
             end for end in ends if end in readable and self._is_alive(entries[end], rules, now)
         ]
-        cached = max(alive, default=0)
-        kept = {end for end in ends if end in writable} | {cached} - {0}
-        self._used.update({entries[end]: now for end in kept})
-        return cached, max(0, max(kept, default=0) - cached)
+        cached_end = max(alive, default=0)
+        kept_ends = {end for end in ends if end in writable} | {cached_end} - {0}
+        self._last_uses.update({entries[end]: now for end in kept_ends})
+        return cached_end, max(0, max(kept_ends, default=0) - cached_end)
 
     def _is_alive(self, digest: bytes, rules: CacheRules, now: float) -> bool:
-        used = self._used.get(digest)
-        if used is None:
+        last_use = self._last_uses.get(digest)
+        if last_use is None:
             return False
-        if rules.lifetime_s is not None and now - used > rules.lifetime_s:
-            del self._used[digest]
+        if rules.lifetime_s is not None and now - last_use > rules.lifetime_s:
+            del self._last_uses[digest]
             return False
         return True
 
     # -- why not more ------------------------------------------------------------------------------
 
-    def _explain(self, asked: _Past, cached: int, rules: CacheRules) -> str:
+    def _explain(self, request: _PastRequest, cached_tokens: int, rules: CacheRules) -> str:
         """The reason in OpenAI's words, where it has one; nothing if all was found that an earlier
         request had in common with this one."""
-        shared, before = max(
-            ((_shared(past.places, asked.places), past) for past in self._past),
-            key=lambda found: (found[0], found[1].at),
+        shared_count, before = max(
+            ((_count_shared(past.parts, request.parts), past) for past in self._past),
+            key=lambda match: (match[0], match[1].at),
             default=(0, None),
         )
         if before is None:
             return "nothing_sent_before"
         for name, mine, other in zip(
-            _SETTINGS.values(), asked.settings, before.settings, strict=True
+            _SETTINGS.values(), request.settings, before.settings, strict=True
         ):
             if mine != other:
                 return name
-        agreed = asked.places[shared - 1].end if shared else 0
-        if shared < len(before.places) and shared < len(asked.places):
-            name = asked.places[shared].name
-            if "tools" in (name, before.places[shared].name):
+        agreed_end = request.parts[shared_count - 1].end if shared_count else 0
+        if shared_count < len(before.parts) and shared_count < len(request.parts):
+            name = request.parts[shared_count].name
+            if "tools" in (name, before.parts[shared_count].name):
                 return "tools_changed"
-            if cached or agreed < rules.minimum or rules.explicit:
+            if cached_tokens or agreed_end < rules.minimum or rules.explicit:
                 return f"input_changed: {name}"
-        if agreed < rules.minimum:
+        if agreed_end < rules.minimum:
             return "below_minimum"
-        if cached:
+        if cached_tokens:
             return ""
-        if rules.lifetime_s is not None and asked.at - before.at > rules.lifetime_s:
+        if rules.lifetime_s is not None and request.at - before.at > rules.lifetime_s:
             return "expired"
         return "no_breakpoint" if rules.explicit else "not_kept"
 
@@ -196,10 +197,6 @@ def is_explicit(body: Mapping[str, Any]) -> bool:
     return (body.get("prompt_cache_options") or {}).get("mode") == "explicit"
 
 
-def _shared(before: tuple[OpenAIPromptPart, ...], after: tuple[OpenAIPromptPart, ...]) -> int:
-    count = 0
-    for old, new in zip(before, after, strict=False):
-        if old.digest != new.digest:
-            break
-        count += 1
-    return count
+def _count_shared(before: tuple[OpenAIPromptPart, ...], after: tuple[OpenAIPromptPart, ...]) -> int:
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].digest == pair[1].digest, pairs))

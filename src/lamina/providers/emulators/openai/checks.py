@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.providers.emulators.openai.refusals import OpenAIRefusal, refuse_unless
 from lamina.values.settings import Target
 
 JSON = Mapping[str, Any]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_MOST_TOOLS = 128
+_MAX_TOOLS = 128
 _LONGEST_KEY = 64
-_KNOWN = {
+_FIELDS = {
     "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
     "max_completion_tokens", "max_tokens", "reasoning_effort", "verbosity", "prompt_cache_key",
     "prompt_cache_options", "prompt_cache_retention", "response_format", "stream",
@@ -33,34 +34,19 @@ _PARTS = {
 _BREAKPOINT = "prompt_cache_breakpoint"
 
 
-class OpenAIRefusal(Exception):
-    """A 400, as the vendor says it."""
-
-    def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.param = param
-        self.code = code
-
-
-def _require(condition: object, message: str, param: str | None, code: str | None = None) -> None:
-    if not condition:
-        raise OpenAIRefusal(message, param, code)
-
-
 def check_body(body: Any, target: Target, *, lax: bool = False) -> None:
     """Refuses what the API refuses.
 
     Raises:
-        Refused: with the API's message.
+        OpenAIRefusal: with the API's message.
     """
-    _require(isinstance(body, dict), "Invalid body: expected an object.", None)
+    refuse_unless(isinstance(body, dict), "Invalid body: expected an object.", None)
     messages = body.get("messages")
-    _require(
+    refuse_unless(
         messages is not None, "Missing required parameter: 'messages'.", "messages",
         "missing_required_parameter",
     )  # fmt: skip
-    _require(
+    refuse_unless(
         isinstance(messages, list) and messages,
         "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an "
         "empty array instead.",
@@ -76,15 +62,15 @@ def check_body(body: Any, target: Target, *, lax: bool = False) -> None:
 
 def _check_arguments(body: JSON, target: Target) -> None:
     for name in body:
-        _require(name in _KNOWN, f"Unrecognized request argument supplied: {name}", None)
+        refuse_unless(name in _FIELDS, f"Unrecognized request argument supplied: {name}", None)
     if not body.get("stream"):
-        _require(
+        refuse_unless(
             body.get("stream_options") is None,
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
             "stream_options",
         )
     if target.restricts_tools or re.match(r"o\d", target.model):
-        _require(
+        refuse_unless(
             "max_tokens" not in body,
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
             "'max_completion_tokens' instead.",
@@ -92,7 +78,7 @@ def _check_arguments(body: JSON, target: Target) -> None:
             "unsupported_parameter",
         )
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
-    _require(
+    refuse_unless(
         limit is None or (isinstance(limit, int) and 1 <= limit <= target.max_output),
         f"max_tokens is too large: {limit}. This model supports at most {target.max_output} "
         f"completion tokens, whereas you provided {limit}.",
@@ -100,16 +86,16 @@ def _check_arguments(body: JSON, target: Target) -> None:
         "invalid_value",
     )
     temperature = body.get("temperature")
-    _require(
+    refuse_unless(
         temperature is None or 0 <= temperature <= 2,
         f"Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got "
         f"{temperature} instead.",
         "temperature",
         "decimal_above_max_value",
     )
-    _require(body.get("n") in (None, 1), "This server answers once: 'n' must be 1.", "n")
+    refuse_unless(body.get("n") in (None, 1), "This server answers once: 'n' must be 1.", "n")
     key = body.get("prompt_cache_key") or ""
-    _require(
+    refuse_unless(
         len(key) <= _LONGEST_KEY,
         f"Invalid 'prompt_cache_key': string too long. Expected a string with maximum length "
         f"{_LONGEST_KEY}, but got a string with length {len(key)} instead.",
@@ -119,7 +105,7 @@ def _check_arguments(body: JSON, target: Target) -> None:
     options = body.get("prompt_cache_options")
     if options is not None:
         _require_explicit(target.cache.explicit, "prompt_cache_options")
-        _require(
+        refuse_unless(
             options.get("mode", "implicit") in ("implicit", "explicit")
             and options.get("ttl", "30m") == "30m",
             f"Invalid value: {json.dumps(options)}. Supported values are: mode 'implicit' and "
@@ -131,26 +117,26 @@ def _check_arguments(body: JSON, target: Target) -> None:
 
 
 def _require_explicit(supported: bool, name: str) -> None:
-    _require(
+    refuse_unless(
         supported, f"Unsupported parameter: '{name}' is not supported with this model.", name,
         "unsupported_parameter",
     )  # fmt: skip
 
 
-def _check_format(wanted: Any) -> None:
-    if wanted is None or wanted.get("type") in ("text", "json_object"):
+def _check_format(form: Any) -> None:
+    if form is None or form.get("type") in ("text", "json_object"):
         return
-    given = wanted.get("json_schema") or {}
-    _require(
-        wanted.get("type") == "json_schema" and _NAME.fullmatch(str(given.get("name", ""))),
+    schema = form.get("json_schema") or {}
+    refuse_unless(
+        form.get("type") == "json_schema" and _NAME.fullmatch(str(schema.get("name", ""))),
         "Invalid 'response_format': expected a 'json_schema' with a name of a-z, A-Z, 0-9, _ or -.",
         "response_format",
         "invalid_value",
     )
-    if given.get("strict"):
-        problem = find_schema_problem(given.get("schema"))
-        _require(
-            not problem, f"Invalid schema for response_format '{given['name']}': {problem}",
+    if schema.get("strict"):
+        problem = find_schema_problem(schema.get("schema"))
+        refuse_unless(
+            not problem, f"Invalid schema for response_format '{schema['name']}': {problem}",
             "response_format",
         )  # fmt: skip
 
@@ -158,7 +144,7 @@ def _check_format(wanted: Any) -> None:
 def find_schema_problem(schema: Any, where: str = "()") -> str:
     """What a schema has that strict output does not take; nothing if it has all it needs."""
     if isinstance(schema, list):
-        return next(filter(None, (find_schema_problem(each, where) for each in schema)), "")
+        return next(filter(None, (find_schema_problem(part, where) for part in schema)), "")
     if not isinstance(schema, dict):
         return ""
     if schema.get("type") == "object" or "properties" in schema:
@@ -180,9 +166,9 @@ def _check_tools(body: JSON) -> list[str]:
     tools = body.get("tools")
     if tools is None:
         return []
-    _require(
-        isinstance(tools, list) and 1 <= len(tools) <= _MOST_TOOLS,
-        f"Invalid 'tools': expected an array of 1 to {_MOST_TOOLS} tools.",
+    refuse_unless(
+        isinstance(tools, list) and 1 <= len(tools) <= _MAX_TOOLS,
+        f"Invalid 'tools': expected an array of 1 to {_MAX_TOOLS} tools.",
         "tools",
         "empty_array" if not tools else "array_above_max_length",
     )
@@ -190,13 +176,13 @@ def _check_tools(body: JSON) -> list[str]:
     for index, tool in enumerate(tools):
         place = f"tools[{index}]"
         function = tool.get("function") if tool.get("type") == "function" else None
-        _require(
+        refuse_unless(
             isinstance(function, dict), f"Missing required parameter: '{place}.function'.", place,
             "missing_required_parameter",
         )  # fmt: skip
         assert isinstance(function, dict)
         name = str(function.get("name", ""))
-        _require(
+        refuse_unless(
             _NAME.fullmatch(name),
             f"Invalid '{place}.function.name': string does not match pattern. Expected a string "
             f"that matches the pattern '^[a-zA-Z0-9_-]+$'.",
@@ -205,7 +191,7 @@ def _check_tools(body: JSON) -> list[str]:
         )
         schema = function.get("parameters", {"type": "object", "properties": {}})
         kind = schema.get("type")
-        _require(
+        refuse_unless(
             kind == "object" and isinstance(schema.get("properties"), dict),
             f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: "
             f'"object"\' with properties, got \'type: "{kind}"\'.',
@@ -220,9 +206,9 @@ def _check_choice(body: JSON, names: list[str]) -> None:
     choice = body.get("tool_choice")
     if choice is None:
         return
-    _require(names, "'tool_choice' is only allowed when 'tools' are specified.", "tool_choice")
+    refuse_unless(names, "'tool_choice' is only allowed when 'tools' are specified.", "tool_choice")
     for name in allowed_tool_names(choice, names):
-        _require(
+        refuse_unless(
             name in names, f"Tool choice '{name}' not found in 'tools' parameter.", "tool_choice"
         )
 
@@ -235,7 +221,7 @@ def allowed_tool_names(choice: Any, names: list[str]) -> list[str]:
         case {"type": "function", "function": {"name": name}}:
             return [str(name)]
         case {"type": "allowed_tools", "allowed_tools": {"tools": list(tools), "mode": mode}}:
-            _require(
+            refuse_unless(
                 mode in ("auto", "required") and tools,
                 "Invalid 'tool_choice': allowed_tools needs a mode and at least one tool.",
                 "tool_choice",
@@ -253,11 +239,11 @@ def allowed_tool_names(choice: Any, names: list[str]) -> list[str]:
 
 def _check_messages(messages: list[Any], *, explicit: bool) -> None:
     waiting: list[str] = []
-    asked = 0
+    call_index = 0
     for index, message in enumerate(messages):
         place = f"messages.[{index}]"
         role = message.get("role") if isinstance(message, dict) else None
-        _require(
+        refuse_unless(
             role in _ROLES,
             f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', "
             f"'function', 'tool', and 'developer'.",
@@ -266,7 +252,7 @@ def _check_messages(messages: list[Any], *, explicit: bool) -> None:
         )
         if role == "tool":
             call = message.get("tool_call_id")
-            _require(
+            refuse_unless(
                 call in waiting,
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
                 "message with 'tool_calls'.",
@@ -274,26 +260,26 @@ def _check_messages(messages: list[Any], *, explicit: bool) -> None:
             )
             waiting.remove(call)
         else:
-            _require_answers(waiting, asked)
+            _require_answers(waiting, call_index)
         calls = message.get("tool_calls")
         if role == "assistant" and calls is not None:
-            waiting, asked = _check_calls(calls, place), index
+            waiting, call_index = _check_calls(calls, place), index
         _check_content(message, str(role), place, explicit=explicit)
-    _require_answers(waiting, asked)
+    _require_answers(waiting, call_index)
 
 
-def _require_answers(waiting: list[str], asked: int) -> None:
-    _require(
+def _require_answers(waiting: list[str], call_index: int) -> None:
+    refuse_unless(
         not waiting,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to "
         "each 'tool_call_id'. The following tool_call_ids did not have response messages: "
         + ", ".join(waiting),
-        f"messages.[{asked + 1}].role",
+        f"messages.[{call_index + 1}].role",
     )
 
 
 def _check_calls(calls: Any, place: str) -> list[str]:
-    _require(
+    refuse_unless(
         isinstance(calls, list) and calls,
         f"Invalid '{place}.tool_calls': empty array. Expected an array with minimum length 1, but "
         f"got an empty array instead.",
@@ -302,13 +288,13 @@ def _check_calls(calls: Any, place: str) -> list[str]:
     )
     for call in calls:
         function = call.get("function") or {}
-        _require(
+        refuse_unless(
             call.get("id") and function.get("name"),
             f"Missing required parameter: '{place}.tool_calls'.",
             place,
             "missing_required_parameter",
         )
-        _require(
+        refuse_unless(
             isinstance(function.get("arguments"), str),
             f"Invalid type for '{place}.tool_calls[0].function.arguments': expected a string, but "
             f"got an object instead.",
@@ -316,7 +302,7 @@ def _check_calls(calls: Any, place: str) -> list[str]:
             "invalid_type",
         )
     ids = [call["id"] for call in calls]
-    _require(len(set(ids)) == len(ids), f"Duplicate ids in '{place}.tool_calls'.", place)
+    refuse_unless(len(set(ids)) == len(ids), f"Duplicate ids in '{place}.tool_calls'.", place)
     return ids
 
 
@@ -325,7 +311,7 @@ def _check_content(message: JSON, role: str, place: str, *, explicit: bool) -> N
     where = f"{place}.content"
     if isinstance(content, str) or (content is None and message.get("tool_calls")):
         return
-    _require(
+    refuse_unless(
         isinstance(content, list) and content,
         f"Invalid value for 'content': expected a string, got {json.dumps(content)}.",
         where,
@@ -333,27 +319,29 @@ def _check_content(message: JSON, role: str, place: str, *, explicit: bool) -> N
     assert isinstance(content, list)
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
-        _require(
+        refuse_unless(
             kind in _PARTS.get(role, ("text",)),
             f"Invalid value: '{kind}' in a message of role '{role}'.",
             where,
             "invalid_value",
         )
         if kind == "text":
-            _require(isinstance(part.get("text"), str), "Expected a string.", where, "invalid_type")
+            refuse_unless(
+                isinstance(part.get("text"), str), "Expected a string.", where, "invalid_type"
+            )
         if kind == "image_url":
             _check_picture((part.get("image_url") or {}).get("url"), where)
         if _BREAKPOINT in part:
             # What an assistant said is not the start of anything that is asked.
             _require_explicit(explicit and role != "assistant", _BREAKPOINT)
-            _require(
+            refuse_unless(
                 part[_BREAKPOINT].get("mode") == "explicit", "Invalid value for 'mode'.", where,
                 "invalid_value",
             )  # fmt: skip
 
 
 def _check_picture(url: Any, where: str) -> None:
-    _require(
+    refuse_unless(
         isinstance(url, str)
         and re.match(r"https?://|data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$", url),
         "You uploaded an unsupported image. Please make sure your image has of one the following "

@@ -32,12 +32,12 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
     number: int
     created: int
     model: str
-    said: EmulatedAnswer
+    answer: EmulatedAnswer
     pieces: tuple[str, ...]
     finish: str
-    account: OpenAICacheUse
+    cache_use: OpenAICacheUse
     output: int
-    thought: int
+    thoughts: int
     style: CompletionStyle = CompletionStyle()
 
     @property
@@ -47,26 +47,26 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
     @property
     def usage(self) -> Usage:
         return Usage(
-            input=self.account.tokens,
-            cached=self.account.cached,
-            written=self.account.written,
+            input=self.cache_use.tokens,
+            cached=self.cache_use.cached,
+            written=self.cache_use.written,
             output=self.output,
         )
 
-    def completion(self, *, ended: bool = True) -> JSON:
+    def body(self, *, has_ended: bool = True) -> JSON:
         """The whole answer as one body."""
         message: JSON = {"role": "assistant", "content": "".join(self.pieces) or None}
         message |= {"refusal": None, "annotations": []}
-        if self.style.thinks_aloud and self.said.thinking:
-            message["reasoning_content"] = self.said.thinking
-        if self.said.calls:
+        if self.style.thinks_aloud and self.answer.thinking:
+            message["reasoning_content"] = self.answer.thinking
+        if self.answer.calls:
             message["tool_calls"] = [
-                self._call(index, call) for index, call in enumerate(self.said.calls)
+                self._call(index, call) for index, call in enumerate(self.answer.calls)
             ]
         elif message["content"] is None:
             message["content"] = ""
         choice = {"index": 0, "message": message, "logprobs": None}
-        choice["finish_reason"] = self.finish if ended else None
+        choice["finish_reason"] = self.finish if has_ended else None
         body = self._head("chat.completion") | {"choices": [choice]}
         return body | {"usage": self._usage()} if self.style.tells_usage else body
 
@@ -82,11 +82,11 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
 
         yield chunk({"role": "assistant", "content": "", "refusal": None})
         if self.style.thinks_aloud:
-            for piece in EmulatedAnswer(text=self.said.thinking).pieces():
+            for piece in EmulatedAnswer(text=self.answer.thinking).pieces():
                 yield chunk({"reasoning_content": piece})
         for piece in self.pieces:
             yield chunk({"content": piece})
-        for index, call in enumerate(self.said.calls):
+        for index, call in enumerate(self.answer.calls):
             for part in self._call_parts(index, call):
                 yield chunk({"tool_calls": [part]})
         yield chunk({}, self.finish)
@@ -122,16 +122,16 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
             yield {"index": index, "function": {"arguments": arguments[start : start + _SLICE]}}
 
     def _usage(self) -> JSON:
-        account = self.account
-        details: JSON = {"cached_tokens": account.cached, "audio_tokens": 0}
+        cache_use = self.cache_use
+        details: JSON = {"cached_tokens": cache_use.cached, "audio_tokens": 0}
         if self.style.tells_writes:
-            details["cache_write_tokens"] = account.written
+            details["cache_write_tokens"] = cache_use.written
         return {
-            "prompt_tokens": account.tokens,
+            "prompt_tokens": cache_use.tokens,
             "completion_tokens": self.output,
-            "total_tokens": account.tokens + self.output,
+            "total_tokens": cache_use.tokens + self.output,
             "prompt_tokens_details": details,
-            "completion_tokens_details": {"reasoning_tokens": self.thought, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": self.thoughts, "audio_tokens": 0},
         }
 
 

@@ -1,7 +1,7 @@
 """OpenAI's chat completions on the loopback, and the servers that speak as they do.
 
 Laws: models with OpenAI's names are served as strictly as OpenAI does; any other name is one of a
-server that only speaks the wire: no key, no unknown argument refused, thoughts told, every prefix
+server that only speaks the wire: no key, no unknown argument refused, thoughts shown, every prefix
 kept. Names that begin with `vllm/` are cached in vLLM's blocks.
 """
 
@@ -14,15 +14,17 @@ import msgspec
 from msgspec.structs import replace
 
 from lamina.providers.emulators.answers import EmulatedRequest
+from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
 from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.emulators.openai.cache import OpenAICache, OpenAICacheUse, count_tokens
-from lamina.providers.emulators.openai.checks import OpenAIRefusal, allowed_tool_names, check_body
+from lamina.providers.emulators.openai.checks import allowed_tool_names, check_body
 from lamina.providers.emulators.openai.completion import (
     DONE_EVENT,
     CompletionStyle,
     OpenAICompletion,
 )
+from lamina.providers.emulators.openai.refusals import FAULT_REFUSALS, OpenAIRefusal
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
@@ -39,49 +41,24 @@ Quirk = Literal[
 
 _OWN = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d)")
 _VLLM, _VLLM_BLOCK = "vllm/", 16
-_LISTED = ("gpt-4o", "gpt-4.1", "gpt-5", "gpt-5.6", "gpt-6", "vllm/any")
-_SENTENCES: dict[FaultKind, tuple[int, str, str, str | None]] = {
-    "429": (
-        429, "Rate limit reached for {model} in organization org-emulated on requests per min "
-        "(RPM): Limit 500, Used 500, Requested 1. Please try again in {ms}ms.", "requests",
-        "rate_limit_exceeded",
-    ),
-    "throttle": (
-        429, "Request too large for {model} in organization org-emulated on tokens per min (TPM): "
-        "Limit 30000, Requested 35000. The input or output tokens must be reduced in order to run "
-        "successfully.", "tokens", "rate_limit_exceeded",
-    ),
-    "500": (
-        500, "The server had an error while processing your request. Sorry about that!",
-        "server_error", None,
-    ),
-    "503": (
-        503, "The engine is currently overloaded, please try again later", "service_unavailable",
-        None,
-    ),
-    "529": (529, "The server is overloaded, please try again later", "server_error", None),
-    "401": (
-        401, "Incorrect API key provided: {key}. You can find your API key at "
-        "https://platform.openai.com/account/api-keys.", "invalid_request_error", "invalid_api_key",
-    ),
-}  # fmt: skip
+_MODELS = ("gpt-4o", "gpt-4.1", "gpt-5", "gpt-5.6", "gpt-6", "vllm/any")
 
 
 class OpenAIEmulator(Emulator):
-    """`left` counts clients that went away in the middle of an answer; `bodies` are the latest
+    """`abandoned` counts clients that went away in the middle of an answer; `bodies` are the latest
     requests, `headers` those of the last. `per_minute` is how many of one prefix and key a machine
     takes: OpenAI speaks of 15, but programs have no pauses for thought."""
 
     vendor = "openai"
 
     def __init__(
-        self, *, quirks: Iterable[Quirk] = (), per_minute: int | None = None, **given: Any
+        self, *, quirks: Iterable[Quirk] = (), per_minute: int | None = None, **options: Any
     ) -> None:
-        super().__init__(**given)
+        super().__init__(**options)
         self.quirks = frozenset(quirks)
         self.cache = OpenAICache(per_minute=per_minute)
-        self.asked = 0
-        self.left = 0
+        self.request_count = 0
+        self.abandoned = 0
         self.bodies: list[dict[str, Any]] = []
         self.headers: Mapping[str, str] = {}
 
@@ -106,7 +83,7 @@ class OpenAIEmulator(Emulator):
     # -- requests ----------------------------------------------------------------------------------
 
     async def _complete(self, request: "Request") -> "Response":
-        self.asked += 1
+        self.request_count += 1
         self.headers = request.headers
         kind = self.faults.next()
         try:
@@ -116,24 +93,24 @@ class OpenAIEmulator(Emulator):
         model = str(body.get("model") or "") if isinstance(body, dict) else ""
         target = self.target_of(model)
         key = request.headers.get("authorization", "").removeprefix("Bearer").strip()
-        if kind is not None and (faulty := await self._fault_of(kind, request, model, key)):
-            if faulty.status_code != 200:
+        if kind is not None and (response := await self._fault_of(kind, request, model, key)):
+            if response.status_code != 200:
                 self.report.add(
-                    self.clock.now(), target, Usage(), status=faulty.status_code, missed=kind
+                    self.clock.now(), target, Usage(), status=response.status_code, missed=kind
                 )
-            return faulty
+            return response
         try:
             self._check(body, target, key)
             overflow = kind == "overflow"
-            account = self._account(body, target, overflow=overflow)
-        except OpenAIRefusal as refused:
-            status = 401 if refused.code == "invalid_api_key" else 400
+            cache_use = self._charge(body, target, overflow=overflow)
+        except OpenAIRefusal as refusal:
+            status = 401 if refusal.code == "invalid_api_key" else 400
             self.report.add(
-                self.clock.now(), target, Usage(), status=status, missed=refused.message
+                self.clock.now(), target, Usage(), status=status, missed=refusal.message
             )
-            return _error(status, refused.message, param=refused.param, code=refused.code)
-        answer = await self._answer(body, target, account)
-        self.report.add(self.clock.now(), target, answer.usage, missed=account.missed)
+            return _error(status, refusal.message, param=refusal.param, code=refusal.code)
+        answer = await self._answer(body, target, cache_use)
+        self.report.add(self.clock.now(), target, answer.usage, missed=cache_use.missed)
         return await self._respond(request, body, answer, kind)
 
     def _check(self, body: Any, target: Target, key: str) -> None:
@@ -151,7 +128,7 @@ class OpenAIEmulator(Emulator):
         check_body(body, target, lax=not own)
         self.bodies = [*self.bodies[-63:], body]
 
-    def _account(self, body: JSON, target: Target, *, overflow: bool) -> OpenAICacheUse:
+    def _charge(self, body: JSON, target: Target, *, overflow: bool) -> OpenAICacheUse:
         # An overflow on demand is one of a model that is too small for anything.
         window = 1 if overflow else target.window
         tokens = count_tokens(body, target)
@@ -163,35 +140,35 @@ class OpenAIEmulator(Emulator):
                 "messages",
                 "context_length_exceeded",
             )
-        return self.cache.take(body, target, self.clock.now())
+        return self.cache.use(body, target, self.clock.now())
 
     async def _answer(
-        self, body: JSON, target: Target, account: OpenAICacheUse
+        self, body: JSON, target: Target, cache_use: OpenAICacheUse
     ) -> OpenAICompletion:
-        said = await self.answers.answer(_asked(body, target))
+        answer = await self.answers.answer(_read_request(body, target))
         counter = self.book.counter(target)
         limit = body.get("max_completion_tokens") or body.get("max_tokens") or target.max_output
         pieces: list[str] = []
-        thought = output = counter.count(said.thinking)
-        finish = "tool_calls" if said.calls else "stop"
-        for piece in said.pieces():
+        thoughts = output = counter.count(answer.thinking)
+        finish = "tool_calls" if answer.calls else "stop"
+        for piece in answer.pieces():
             output += counter.count(piece)
             if output > limit:
-                output, finish, said = limit, "length", replace(said, calls=())
+                output, finish, answer = limit, "length", replace(answer, calls=())
                 break
             pieces.append(piece)
-        for call in said.calls:
+        for call in answer.calls:
             output += counter.count(call.name) + counter.count(str(call.arguments))
         return OpenAICompletion(
-            number=self.asked,
+            number=self.request_count,
             created=int(self.clock.now()),
             model=str(body["model"]),
-            said=said,
+            answer=answer,
             pieces=tuple(pieces),
             finish=finish,
-            account=account,
+            cache_use=cache_use,
             output=output,
-            thought=thought,
+            thoughts=thoughts,
             style=self._style(target),
         )
 
@@ -215,19 +192,19 @@ class OpenAIEmulator(Emulator):
             options = body.get("stream_options") or {}
             chunks = list(answer.chunks(with_usage=bool(options.get("include_usage"))))
             return StreamingResponse(
-                self._spoken(request, chunks, kind), media_type="text/event-stream"
+                self._stream(request, chunks, kind), media_type="text/event-stream"
             )
         if kind == "slow":
             await anyio.sleep(1)
         if kind == "cut":
-            hang_up(request)
+            await hang_up(request)
             await wait_for_disconnect(request)
-        return JSONResponse(answer.completion(ended=kind != "silent"))
+        return JSONResponse(answer.body(has_ended=kind != "silent"))
 
-    async def _spoken(
+    async def _stream(
         self, request: "Request", chunks: list[bytes], kind: FaultKind | None
     ) -> AsyncIterator[bytes]:
-        ended = False
+        has_ended = False
         # Half of it, and more than the role with which it opens.
         until = max(2, len(chunks) // 2) if kind in ("cut", "silent") else len(chunks)
         try:
@@ -235,14 +212,14 @@ class OpenAIEmulator(Emulator):
                 if kind == "slow":
                     await anyio.sleep(1)
                 yield chunk
-            ended = kind in ("cut", "silent")
+            has_ended = kind in ("cut", "silent")
             if kind == "cut":
-                hang_up(request)
-            elif not ended:
+                await hang_up(request)
+            elif not has_ended:
                 yield DONE_EVENT
-                ended = True
+                has_ended = True
         finally:
-            self.left += not ended
+            self.abandoned += not has_ended
 
     async def _fault_of(
         self, kind: FaultKind, request: "Request", model: str, key: str
@@ -251,12 +228,12 @@ class OpenAIEmulator(Emulator):
         from starlette.responses import HTMLResponse, Response
 
         after = self.faults.retry_after(kind)
-        if kind in _SENTENCES:
-            status, sentence, sort, code = _SENTENCES[kind]
-            said = sentence.format(model=model, ms=round(after * 1_000), key=key)
-            waiting = {"retry-after": f"{after:g}", "retry-after-ms": f"{after * 1_000:g}"}
-            headers = waiting if kind in ("429", "503") else {}
-            return _error(status, said, sort=sort, code=code, headers=headers)
+        if kind in FAULT_REFUSALS:
+            status, sentence, sort, code = FAULT_REFUSALS[kind]
+            message = sentence.format(model=model, ms=round(after * 1_000), key=key)
+            wait_headers = {"retry-after": f"{after:g}", "retry-after-ms": f"{after * 1_000:g}"}
+            headers = wait_headers if kind in ("429", "503") else {}
+            return _error(status, message, sort=sort, code=code, headers=headers)
         match kind:
             case "html":
                 return HTMLResponse(BAD_GATEWAY_HTML)
@@ -264,7 +241,7 @@ class OpenAIEmulator(Emulator):
                 return Response(b"", media_type="text/event-stream")
             case "reset" | "hang":
                 if kind == "reset":
-                    hang_up(request)
+                    await hang_up(request)
                 await wait_for_disconnect(request)
                 return Response(b"")
             case _:
@@ -273,19 +250,19 @@ class OpenAIEmulator(Emulator):
     async def _models(self, request: "Request") -> "Response":  # noqa: ARG002
         from starlette.responses import JSONResponse
 
-        return JSONResponse({"object": "list", "data": [_listed(name) for name in _LISTED]})
+        return JSONResponse({"object": "list", "data": [_describe_model(name) for name in _MODELS]})
 
     async def _model(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        return JSONResponse(_listed(request.path_params["model"]))
+        return JSONResponse(_describe_model(request.path_params["model"]))
 
 
-def _listed(model: str) -> dict[str, Any]:
+def _describe_model(model: str) -> dict[str, Any]:
     return {"id": model, "object": "model", "created": 1_794_000_000, "owned_by": "emulated"}
 
 
-def _asked(body: JSON, target: Target) -> EmulatedRequest:
+def _read_request(body: JSON, target: Target) -> EmulatedRequest:
     roles = {"developer": "system", "function": "tool"}
     names = [tool["function"]["name"] for tool in body.get("tools") or ()]
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or target.max_output
@@ -318,15 +295,3 @@ def _error(
 
     error = {"message": message, "type": sort, "param": param, "code": code}
     return JSONResponse({"error": error}, status, headers=dict(headers or {}))
-
-
-def hang_up(request: "Request") -> None:
-    """Closes the connection in the middle of whatever it was doing."""
-    cycle: Any = getattr(request.receive, "__self__", None)
-    cycle.transport.abort()
-
-
-async def wait_for_disconnect(request: "Request") -> None:
-    """Waits until the client has left."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

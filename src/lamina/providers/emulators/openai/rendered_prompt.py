@@ -42,31 +42,31 @@ class RenderedPrompt(Struct, frozen=True, kw_only=True):
     an implicit one: the user's, the last of a run of tool results, the first instructions."""
 
     ids: "array[int]"
-    places: tuple[OpenAIPromptPart, ...]
+    parts: tuple[OpenAIPromptPart, ...]
     marks: tuple[int, ...]
     endings: tuple[int, ...]
 
     def digests(self, seed: bytes, ends: list[int]) -> list[bytes]:
         """What everything up to each of `ends`, in order, amounts to."""
         running = blake2b(seed, digest_size=16)
-        found, start = [], 0
+        digests, start = [], 0
         for end in ends:
             running.update(self.ids[start:end].tobytes())
-            found.append(running.copy().digest())
+            digests.append(running.copy().digest())
             start = end
-        return found
+        return digests
 
 
 def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
     """The prompt of a body, as one of OpenAI's models or a server like theirs reads it."""
     ids: array[int] = array("Q")
-    places: list[OpenAIPromptPart] = []
+    parts: list[OpenAIPromptPart] = []
     marks: list[int] = []
     endings: list[int] = []
 
     def close(name: str, start: int) -> None:
         digest = blake2b(ids[start:].tobytes(), digest_size=16).digest()
-        places.append(OpenAIPromptPart(name, len(ids), digest))
+        parts.append(OpenAIPromptPart(name, len(ids), digest))
 
     if tools := body.get("tools"):
         for tool in tools:
@@ -81,9 +81,9 @@ def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
         ids.extend((_START, *_text(encoding, role), _SEP))
         if call := message.get("tool_call_id"):
             ids.append(_opaque(call))
-        for part, marked in _parts(message.get("content")):
+        for part, is_marked in _parts(message.get("content")):
             ids.extend(_content(encoding, part))
-            if marked:
+            if is_marked:
                 marks.append(len(ids))
         for call in message.get("tool_calls") or ():
             ids.append(_CALL)
@@ -98,7 +98,7 @@ def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
         close(f"message {index}, {role}", start)
     # The model goes on from here.
     ids.extend((_START, *_text(encoding, "assistant"), _SEP))
-    return RenderedPrompt(ids=ids, places=tuple(places), marks=tuple(marks), endings=tuple(endings))
+    return RenderedPrompt(ids=ids, parts=tuple(parts), marks=tuple(marks), endings=tuple(endings))
 
 
 def _may_end(role: str, following: str, *, is_opening: bool) -> bool:

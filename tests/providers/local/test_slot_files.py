@@ -81,12 +81,12 @@ def test_what_was_used_least_goes_first(tmp_path: Path) -> None:
     model.write_bytes(b"GGUF")
     memory = SlotFiles(tmp_path / "slots", model)
     for number in range(5):
-        path = memory.folder / memory.name_of(str(number))
+        path = memory.folder / memory.file_name(str(number))
         path.write_bytes(b"x" * 10)
         os.utime(path, (number, number))
-    assert trim_slot_files(memory.folder, most_bytes=1_000, most_files=3) == 2
+    assert trim_slot_files(memory.folder, max_bytes=1_000, max_files=3) == 2
     assert [memory.has(str(number)) for number in range(5)] == [False, False, True, True, True]
-    assert trim_slot_files(memory.folder, most_bytes=15, most_files=9) == 2
+    assert trim_slot_files(memory.folder, max_bytes=15, max_files=9) == 2
     assert [memory.has(str(number)) for number in range(5)] == [False] * 4 + [True]
     memory.drop("4")
     memory.drop("4")
@@ -96,6 +96,6 @@ def test_what_was_used_least_goes_first(tmp_path: Path) -> None:
 def test_another_model_file_has_another_memory(tmp_path: Path) -> None:
     model = tmp_path / "m.gguf"
     model.write_bytes(b"GGUF")
-    before = SlotFiles(tmp_path / "slots", model).name_of("a")
+    before = SlotFiles(tmp_path / "slots", model).file_name("a")
     model.write_bytes(b"GGUF another")
-    assert SlotFiles(tmp_path / "slots", model).name_of("a") != before
+    assert SlotFiles(tmp_path / "slots", model).file_name("a") != before

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.providers.local.server import defuse_control_tokens
-from lamina.providers.wires.llamacpp import (
-    ToolFormReader,
-    read_tool_form,
-)
+from lamina.providers.wires.tool_form import ToolFormReader, read_tool_form
 from lamina.values.message import (
     Text,
 )

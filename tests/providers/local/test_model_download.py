@@ -341,10 +341,10 @@ PULLING = """
 import sys
 from functools import partial
 import anyio, msgspec
-from lamina.providers.local.models import CATALOGUE, LocalModel
-from lamina.providers.local.model_download import pull
-CATALOGUE["tiny"] = msgspec.json.decode(sys.argv[1], type=LocalModel)
-print(anyio.run(pull, "tiny"))
+from lamina.providers.local.models import LOCAL_MODELS, LocalModel
+from lamina.providers.local.model_download import pull_local_model
+LOCAL_MODELS["tiny"] = msgspec.json.decode(sys.argv[1], type=LocalModel)
+print(anyio.run(pull_local_model, "tiny"))
 """
 
 

@@ -1,0 +1,65 @@
+"""When a request is sent again, and how long is waited before that.
+
+Law: a request is sent again only if nothing of its answer was given on.
+"""
+
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from email.utils import parsedate_to_datetime
+from time import time
+
+import anyio
+from msgspec import Struct
+
+from lamina.errors import ProviderBusy
+from lamina.values.piece import Piece, ProgressPiece
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """How often a request is sent, and how long is waited in between: twice as long each time,
+    or as long as the provider says."""
+
+    attempts: int = 4
+    first_wait_s: float = 0.5
+    max_wait_s: float = 30.0
+
+    def wait(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds before the next attempt; never less than a provider asked for, and not at the
+        same moment as everybody else."""
+        base_wait: float = min(self.max_wait_s, self.first_wait_s * 2**attempt)
+        spread = base_wait * random.uniform(0.75, 1.25)
+        return spread if retry_after is None else max(retry_after, 0.0) + 0.1 * spread
+
+
+async def with_retries(
+    attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
+) -> AsyncIterator[Piece]:
+    """The pieces of an answer, from as many attempts as the policy allows. Once a word was given
+    on, the answer is what it is."""
+    for number in range(policy.attempts):
+        has_content = False
+        try:
+            async with aclosing(attempt()) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    has_content = has_content or not isinstance(piece, ProgressPiece)
+                    yield piece
+            return
+        except ProviderBusy as error:
+            last = number == policy.attempts - 1
+            wait = error.retry_after
+            if has_content or last or (wait is not None and wait > 2 * policy.max_wait_s):
+                raise
+            pause = policy.wait(number, wait)
+        await anyio.sleep(pause)
+
+
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, as a server says them: in milliseconds, in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        value = headers.get(name, "")
+        with suppress(ValueError):
+            return float(value) / unit
+        with suppress(ValueError):
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time())
+    return None

@@ -1,0 +1,119 @@
+"""An answer of the embedded model that is coming in, chunk by chunk, or its refusal."""
+
+from typing import Any
+
+import msgspec
+
+from lamina.errors import ProviderError, RequestTooLong
+from lamina.providers.wires.llamacpp import IN_TOOL_FORM
+from lamina.providers.wires.tool_form import ToolFormReader
+from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
+
+# A run of words of this length that comes a third time will come for ever.
+REPEAT_LENGTH = 64
+REPETITION = "repetition"
+
+
+class NoGrammar(Exception):
+    """llama.cpp cannot make a grammar of the schema."""
+
+
+def read_refusal(content: bytes, status: int) -> Exception:
+    try:
+        error = msgspec.json.decode(content)["error"]
+        message, kind = str(error.get("message", "")), str(error.get("type", ""))
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        return ProviderError(
+            f"the embedded model refused the request ({status}): {content[:200]!r}"
+        )
+    if kind == "exceed_context_size_error":
+        return RequestTooLong(
+            f"the embedded model says: {message}", error.get("n_prompt_tokens"), error.get("n_ctx")
+        )
+    if "grammar" in message.lower() or "schema" in message.lower():
+        return NoGrammar(message)
+    return ProviderError(f"the embedded model refused the request ({status}): {message}")
+
+
+class LocalStreamReader:
+    """An answer that is coming in."""
+
+    def __init__(self, *, in_form: bool) -> None:
+        self._form = ToolFormReader() if in_form else None
+        self._text: list[str] = []
+        self._thought: list[str] = []
+        self._usage: dict[str, Any] | None = None
+        self._id = ""
+        self._model = ""
+        self.finish = ""
+        self._has_name = False
+        self._progress = ProgressPiece(done=0, total=0)
+        self._piece_count = 0
+
+    def goes_in_circles(self) -> bool:
+        """Whether a model has begun to say the same over and over, as small ones do; asked for
+        now and then."""
+        if self.finish or self._piece_count % 16:
+            return False
+        text = "".join(self._text)
+        if text.count(text[-REPEAT_LENGTH:]) < 3 or len(text) < 4 * REPEAT_LENGTH:
+            return False
+        self.finish = REPETITION
+        return True
+
+    def feed(self, chunk: dict[str, Any]) -> list[Piece]:
+        if "error" in chunk:
+            raise read_refusal(msgspec.json.encode(chunk), 200)
+        self._id = self._id or chunk.get("id", "")
+        self._model = self._model or chunk.get("model", "")
+        self._usage = chunk.get("usage") or self._usage
+        pieces: list[Piece] = []
+        if progress := chunk.get("prompt_progress"):
+            self._progress = ProgressPiece(
+                done=progress.get("processed", 0),
+                total=progress.get("total", 0),
+                cached=progress.get("cache", 0),
+            )
+            pieces.append(self._progress)
+        for choice in chunk.get("choices") or ():
+            self.finish = choice.get("finish_reason") or self.finish
+            delta = choice.get("delta") or {}
+            if thought := delta.get("reasoning_content"):
+                self._thought.append(thought)
+                pieces.append(ThinkingPiece(thought))
+            if text := delta.get("content"):
+                self._text.append(text)
+                self._piece_count += 1
+                pieces += self._read(text)
+        return pieces
+
+    def _read(self, text: str) -> list[Piece]:
+        if self._form is None:
+            return [TextPiece(text)]
+        if piece := self._form.feed(text):
+            return [TextPiece(piece)]
+        if not self._form.is_call:
+            return []
+        name = "" if self._has_name else self._form.name
+        self._has_name = self._has_name or bool(name)
+        return [CallPiece(index=0, name=name, arguments=text)] if self._has_name else []
+
+    def completion(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
+        if self._thought:
+            message["reasoning_content"] = "".join(self._thought)
+        return {
+            "id": self._id,
+            "model": self._model.rpartition("/")[2],
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
+            "usage": self._usage or self._estimate_usage(),
+            IN_TOOL_FORM: self._form is not None,
+        }
+
+    def _estimate_usage(self) -> dict[str, Any]:
+        """Usage of an answer that was stopped: the server reports it only at the end."""
+        return {
+            "prompt_tokens": self._progress.total,
+            "completion_tokens": self._piece_count,
+            "prompt_tokens_details": {"cached_tokens": self._progress.cached},
+        }
