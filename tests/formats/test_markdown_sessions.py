@@ -120,7 +120,7 @@ def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
         assert [problem.what for problem in imported.problems] == ["moved"]
         await world.store.append("again", imported.entries)
         reloaded = await world.open("again")
-        wanted = [each.wanted for each in imported.reattach]
+        wanted = [each.spec for each in imported.reattachments]
         turn = await reloaded.prepare("And now?", attach=wanted, target=session.settings.target)
         assert "beta, changed" in all_text(turn)
         assert "What is beta?" in all_text(turn)
@@ -237,7 +237,7 @@ def test_names_models_pins_and_branches_on_the_path_are_part_of_the_chat() -> No
     summary = imported.entries[-1]
     assert isinstance(summary, BranchSummaryEntry)
     assert (summary.branch, summary.summary, summary.at) == ("x", "It\r\nfailed.", 7.0)
-    assert [(each.message, each.item) for each in imported.reattach] == [("", "note:a.md")]
+    assert [(each.message, each.item) for each in imported.reattachments] == [("", "note:a.md")]
 
 
 def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
@@ -269,7 +269,7 @@ def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
         assert entry.at == 1767323045.0
     assert isinstance(messages[1], MessageEntry)
     assert messages[1].message.blocks == (Thinking(text="Hm"), Text("Fine."))
-    assert [(each.message, each.item) for each in imported.reattach] == [
+    assert [(each.message, each.item) for each in imported.reattachments] == [
         ("000002", "note:a.md"),
         ("000002", "note:dir/b, c.md"),
         ("000002", "url:https://ex.com/"),
@@ -289,7 +289,7 @@ def test_selections_keep_their_lines_when_their_note_moves() -> None:
     assert text.count('"fields":{"at"') == 1
     text = text.replace('"fields":{"at"', f'"fields":{attached}"at"')
     imported = import_chat(text, name="x", session="s", paths=["new/a.md"])
-    assert [each.item for each in imported.reattach] == ["selection:new/a.md#L1-L3"]
+    assert [each.item for each in imported.reattachments] == ["selection:new/a.md#L1-L3"]
 
 
 @modest

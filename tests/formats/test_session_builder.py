@@ -83,7 +83,7 @@ def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
 def test_what_is_put_in_line_stands_between_a_parent_and_its_later_children() -> None:
     build = builder()
     first = build.add("a", None, MessageEntry, at=None, message=message("a"))
-    noted = build.keep("note", 1)
+    noted = build.keep_data("note", 1)
     second = build.add("b", "a", MessageEntry, at=None, message=message("b"))
     assert build.path(second) == [second, noted, first, build.root]
     assert whats(build.finish()) == []

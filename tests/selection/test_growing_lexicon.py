@@ -24,7 +24,7 @@ def test_a_lexicon_that_grew_scores_as_one_built_at_once(
     begin, middle = len(first), len(first) + len(second)
     base = gather_postings(packed[:begin])
     before = Lexicon(base).score("read file")
-    grown = base.grown(packed[begin:middle]).grown(packed[middle:])
+    grown = base.extended(packed[begin:middle]).extended(packed[middle:])
     assert len(grown) == len(texts)
     at_once = Lexicon(gather_postings(packed), times).score("read a file")
     assert Lexicon(grown, times).score("read a file").tolist() == at_once.tolist()
@@ -38,7 +38,7 @@ def test_however_chunks_come_there_are_few_parts_and_no_large_one(
     packed = [pack_terms(f"read file {number % 7} {number}") for number in range(200)]
     singly, at_once = NO_POSTINGS, gather_postings(packed)
     for each in packed:
-        singly = singly.grown([each])
+        singly = singly.extended([each])
         assert len(singly.parts) <= 2 * len(singly) / 16 + 5
     for postings in (singly, at_once):
         assert max(part.size for part in postings.parts) <= 16
