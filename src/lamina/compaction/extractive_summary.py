@@ -82,23 +82,21 @@ def extract_plan_summary(
     what it stands for. Empty if not even its first line fits. Sections without content say that
     none was found; where room is short they are left out."""
     limit = min(limit, plan.tokens_dropped - 1)
-    dropped_messages = messages[: plan.first_kept]
-    begin = len(dropped_messages) if plan.turn_begin is None else plan.turn_begin
-    before, turn = dropped_messages[:begin], dropped_messages[begin:]
+    past = messages[: plan.first_kept]
+    begin = len(past) if plan.turn_begin is None else plan.turn_begin
+    before, turn = past[:begin], past[begin:]
     sheet = SummarySheet(limit, count)
     # In order of worth: who comes first gets the room.
     _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
-    sheet.add("goal", _goal_lines(plan, dropped_messages))
+    sheet.add("goal", _goal_lines(plan, past))
     _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
     if earlier := plan.previous_summary.removeprefix(NOTICE).strip():
         quotation = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
         sheet.add("context", [f"{EARLIER}\n{quotation}"] if quotation else [])
     sheet.add("blocked", _blocked_lines(messages, plan.first_kept), latest_first=True)
     sheet.add("constraints", _marked_lines(before, "user", _CONSTRAINT), latest_first=True)
-    sheet.add(
-        "decisions", _marked_lines(dropped_messages, "assistant", _DECISION), latest_first=True
-    )
-    sheet.add("next", _next_lines(dropped_messages), latest_first=True)
+    sheet.add("decisions", _marked_lines(past, "assistant", _DECISION), latest_first=True)
+    sheet.add("next", _next_lines(past), latest_first=True)
     sheet.add("progress", _step_lines(turn), latest_first=True)
     sheet.add("done", _done_lines(before), latest_first=True)
     _add_files(sheet, "read", plan.files.read, int(limit * FILES_SHARE), count)
@@ -113,14 +111,12 @@ def _add_question(sheet: SummarySheet, plan: CompactionPlan, room: int, count: C
     sheet.add("progress", [f"{UNDER_WAY}\n{question}"])
 
 
-def _goal_lines(plan: CompactionPlan, dropped_messages: Sequence[Message]) -> list[str]:
+def _goal_lines(plan: CompactionPlan, past: Sequence[Message]) -> list[str]:
     if plan.goal.strip():
         return [f"- {first_line(plan.goal)}"]
     if plan.previous_summary:
         return ["- As the earlier summary says, under Critical Context."]
-    return [f"- {question_line(message)}" for message in dropped_messages if is_question(message)][
-        :1
-    ]
+    return [f"- {question_line(message)}" for message in past if is_question(message)][:1]
 
 
 def _add_files(
@@ -165,12 +161,10 @@ def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str])
     return list(lines)[-MOST_LINES:]
 
 
-def _next_lines(dropped_messages: Sequence[Message]) -> list[str]:
+def _next_lines(past: Sequence[Message]) -> list[str]:
     """What the last final answer called next: the rest of that line, or the list below it."""
     final = (
-        message
-        for message in reversed(dropped_messages)
-        if message.role == "assistant" and not message.calls
+        message for message in reversed(past) if message.role == "assistant" and not message.calls
     )
     lines = next((text for text in map(typed_text, final) if text.strip()), "").splitlines()
     next_lines: list[str] = []

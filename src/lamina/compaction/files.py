@@ -84,15 +84,15 @@ def touched_files(messages: Sequence[Message]) -> TouchedFiles:
                     paths["read"].update(dict.fromkeys(_attached_by(block)))
                 case _:
                     pass
-    return _list_files(paths["read"], paths["modified"])
+    return _files_of(paths["read"], paths["modified"])
 
 
 def merge_files(first: TouchedFiles, second: TouchedFiles) -> TouchedFiles:
     """The files of both, those of the first in front."""
-    return _list_files((*first.read, *second.read), (*first.modified, *second.modified))
+    return _files_of((*first.read, *second.read), (*first.modified, *second.modified))
 
 
-def _list_files(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
+def _files_of(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
     modified_paths = dict.fromkeys(modified)
     only_read = (path for path in dict.fromkeys(read) if path not in modified_paths)
     return TouchedFiles(read=tuple(only_read), modified=tuple(modified_paths))
@@ -159,11 +159,9 @@ def _snake(name: str) -> str:
 def _paths(fields: dict[str, Any], keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         value = fields.get(key)
-        for record in value if isinstance(value, list) else [value]:
+        for part in value if isinstance(value, list) else [value]:
             # Lists of what to read or edit hold paths, or records with a path.
-            path = (
-                record.get("path", record.get("file_path")) if isinstance(record, dict) else record
-            )
+            path = part.get("path", part.get("file_path")) if isinstance(part, dict) else part
             if isinstance(path, str) and _tidy(path):
                 yield _tidy(path)
 

@@ -109,7 +109,7 @@ def plan_compaction(
             f"only {dropped_tokens:,} tokens could go, which is not enough: the summary that would "
             f"stand for them may take {summary_tokens:,}, and the cut has to free {margin:,} more"
         )
-    dropped_messages = messages[:first_kept]
+    past = messages[:first_kept]
     begin = _turn_cut_by(messages, first_kept, turn_start)
     turn_question = ""
     if begin is not None:
@@ -120,10 +120,8 @@ def plan_compaction(
         turn_begin=begin,
         question=turn_question,
         goal=goal,
-        previous_summary="\n\n".join(
-            message.text for message in dropped_messages if message.id == SUMMARY_ID
-        ),
-        files=merge_files(known_files, touched_files(dropped_messages)),
+        previous_summary="\n\n".join(message.text for message in past if message.id == SUMMARY_ID),
+        files=merge_files(known_files, touched_files(past)),
         tokens_dropped=dropped_tokens,
         tokens_kept=sum(sizes[first_kept:]),
         summary_tokens=summary_tokens,
@@ -140,21 +138,17 @@ def is_question(message: Message) -> bool:
 def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int | NoCompaction:
     """Where history begins from now on: the start of a turn, unless going through one keeps more
     than twice as much. What does not fit whole stays all the same if it is the latest exchange."""
-    kept_tokens = [*reversed([*accumulate(reversed(sizes), initial=0)])]
-    if kept_tokens[0] <= keep:
-        return NoCompaction(
-            f"all of history ({kept_tokens[0]:,} tokens) is within the {keep:,} that stay"
-        )
+    tail = [*reversed([*accumulate(reversed(sizes), initial=0)])]
+    if tail[0] <= keep:
+        return NoCompaction(f"all of history ({tail[0]:,} tokens) is within the {keep:,} that stay")
     # An earlier summary is carried by the new one; the two never stand side by side.
-    summary_index = max(
-        (i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0
-    )
-    cuts = [cut for cut in find_cuts(messages) if summary_index < cut < len(messages)]
+    summary = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
+    cuts = [cut for cut in find_cuts(messages) if summary < cut < len(messages)]
     if not cuts:
         return NoCompaction("there is nothing in front of the latest exchange that could go")
-    fitting_cuts = [cut for cut in cuts if kept_tokens[cut] <= keep] or cuts[-1:]
+    fitting_cuts = [cut for cut in cuts if tail[cut] <= keep] or cuts[-1:]
     turns = [cut for cut in fitting_cuts if messages[cut].role == "user"]
-    if turns and kept_tokens[turns[0]] * 2 >= kept_tokens[fitting_cuts[0]]:
+    if turns and tail[turns[0]] * 2 >= tail[fitting_cuts[0]]:
         return turns[0]
     return fitting_cuts[0]
 

@@ -84,14 +84,12 @@ def _read_part(
             return Text(part["refusal"]), {"type": "refusal"}
         case "thinking":
             signature = text_in(part, "signature", "thinkingSignature")
-            thinking = Thinking(
-                text=text_in(part, "thinking"), signature=signature, provider=provider
-            )
+            block = Thinking(text=text_in(part, "thinking"), signature=signature, provider=provider)
             rest = without(part, "type", "thinking", "signature", "thinkingSignature")
-            return thinking, rest
+            return block, rest
         case "redacted_thinking":
-            thinking = Thinking(redacted=text_in(part, "data"), provider=provider)
-            return thinking, without(part, "type", "data")
+            block = Thinking(redacted=text_in(part, "data"), provider=provider)
+            return block, without(part, "type", "data")
         case "toolCall" | "tool_use" if text_in(part, "name"):
             call = ToolCall(
                 id=text_in(part, "id") or builder.mint_call(index),
@@ -258,20 +256,18 @@ def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
     definitions: dict[str, ToolDefinition] = {}
     others: list[Any] = []
     for tool in tools if isinstance(tools, list) else [tools] if tools else []:
-        function = object_in(tool, "function") or tool if isinstance(tool, dict) else {}
-        name = text_in(function, "name")
+        body = object_in(tool, "function") or tool if isinstance(tool, dict) else {}
+        name = text_in(body, "name")
         schemas = ("parameters", "input_schema", "inputSchema")
-        schema = next(
-            (function[key] for key in schemas if isinstance(function.get(key), dict)), None
-        )
+        schema = next((body[key] for key in schemas if isinstance(body.get(key), dict)), None)
         if not name or name in definitions or schema is None:
             others.append(tool)
             continue
         definitions[name] = ToolDefinition(
-            name=name, description=text_in(function, "description"), parameters=schema
+            name=name, description=text_in(body, "description"), parameters=schema
         )
-        beside = without(function, "name", "description", "type") if function is tool else (
-            without(tool, "type") | without(function, "name", "description")
+        beside = without(body, "name", "description", "type") if body is tool else (
+            without(tool, "type") | without(body, "name", "description")
         )  # fmt: skip
         if beside.keys() - {"function", *schemas} or tool.get("type", "function") != "function":
             others.append({**beside, "name": name, "type": tool.get("type")})

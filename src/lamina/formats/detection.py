@@ -45,20 +45,16 @@ def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
         UsageError: the content is of no format that is known; `name` is what the error calls it.
     """
     file = _read_file(data)
-    lines = file.lines
-    votes = {
-        candidate.name: sum(candidate.matches(line.value) for line in lines[:_VOTERS])
-        for candidate in _FORMATS
-    }
-    best = max(_FORMATS, key=lambda candidate: votes[candidate.name])
-    if not votes[best.name]:
-        names = ", ".join(candidate.name for candidate in _FORMATS)
-        content = f"{len(lines)} JSON objects" if lines else "no JSON object"
+    objects = [line.value for line in file.lines[:_VOTERS]]
+    votes = [sum(map(format_.matches, objects)) for format_ in _FORMATS]
+    if not any(votes):
+        names = ", ".join(format_.name for format_ in _FORMATS)
+        content = f"{len(file.lines)} JSON objects" if objects else "no JSON object"
         raise UsageError(
             f"{name!r} is not a session in a format that can be imported: {content} in it, none of "
             f"them of these formats: {names}. Give a session file of one of these"
         )
-    return best.import_file(file, session)
+    return _FORMATS[votes.index(max(votes))].import_file(file, session)
 
 
 def _read_file(data: bytes) -> JsonLinesFile:

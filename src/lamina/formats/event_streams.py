@@ -64,9 +64,7 @@ def _join_chat(events: list[Object]) -> Object:
     calls: dict[int, Object] = {}
     reason: Any = None
     for event in events:
-        body |= {
-            key: value for key, value in event.items() if key != "choices" and value is not None
-        }
+        body |= {key: part for key, part in event.items() if key != "choices" and part is not None}
         # Of several answers the first one, as in an answer given at once.
         for choice in list_in(event, "choices")[:1]:
             if not isinstance(choice, dict) or choice.get("index", 0) != 0:

@@ -104,9 +104,7 @@ def _read_messages(values: Any, builder: SessionBuilder, line: int) -> list[Obje
 
 
 def _read_tool(tool: Any) -> Any:
-    return (
-        {snake_case(name): field for name, field in tool.items()} if isinstance(tool, dict) else 0
-    )
+    return {snake_case(name): part for name, part in tool.items()} if isinstance(tool, dict) else 0
 
 
 def _read_display(value: Any) -> tuple[Display | None, Any]:

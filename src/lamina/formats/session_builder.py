@@ -237,17 +237,15 @@ class SessionBuilder:
         """An image of base64 text; its bytes are kept for the store."""
         try:
             base64_text = "".join(data.split()).rstrip("=") if isinstance(data, str) else ""
-            image_bytes = base64.b64decode(
-                base64_text + "=" * (-len(base64_text) % 4), validate=True
-            )
+            blob = base64.b64decode(base64_text + "=" * (-len(base64_text) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
             self.report(line, "image", f"its base64 is broken: {error}")
             return None
-        if not image_bytes:
+        if not blob:
             self.report(line, "image", "it has no data")
             return None
-        digest = digest_bytes(image_bytes)
-        self._blobs[digest] = image_bytes
+        digest = digest_bytes(blob)
+        self._blobs[digest] = blob
         kind = media_type if media_type.startswith("image/") else "image/png"
         return Image(Picture(digest=digest, media_type=kind))
 
@@ -340,22 +338,18 @@ class SessionBuilder:
         self, parent: str, at: float, line: int | None, result: ToolResult, extra: dict[str, Any],
         *, as_text: bool,
     ) -> str:  # fmt: skip
-        result_fields = {
-            "call_id": result.call_id,
-            "name": result.name,
-            "is_error": result.is_error,
-        }
+        facts = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
         detail = f"the result of {result.call_id!r} has no call on its path"
         if as_text:
             self.report(line, "orphan_result", f"{detail}; it became a text")
             message = Message(role="user", blocks=(orphan_text(result),))
-            note = {**extra, "lamina": {"orphan_result": result_fields}}
+            note = {**extra, "lamina": {"orphan_result": facts}}
             return self._write(
                 parent, MessageEntry, at, line, None, {"message": message, "extra": note}
             )
         # Between a call and its result there is no room for a text.
         self.report(line, "orphan_result", f"{detail}; it is kept as data")
-        data = {**result_fields, "text": result.text}
+        data = {**facts, "text": result.text}
         fields = {"kind": f"{self.source}.orphan_result", "data": data, "extra": extra}
         return self._write(parent, CustomEntry, at, line, None, fields)
 

@@ -118,19 +118,17 @@ def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
     """Walks the path once, with all places in the pattern at which it could be."""
     last = len(tokens)
     places = _onward(tokens, {0}, folder=True)
-    for character in path:
+    for letter in path:
         next_places: set[int] = set()
         for place in places:
             if place == last:
                 continue
             token = tokens[place]
-            if token in ("**", "**/") or (token == "*" and character != "/"):
+            if token in ("**", "**/") or (token == "*" and letter != "/"):
                 next_places.add(place)
-            elif token == character or (
-                isinstance(token, re.Pattern) and token.fullmatch(character)
-            ):
+            elif token == letter or (isinstance(token, re.Pattern) and token.fullmatch(letter)):
                 next_places.add(place + 1)
-        places = _onward(tokens, next_places, folder=character == "/")
+        places = _onward(tokens, next_places, folder=letter == "/")
         if not places:
             return False
     return last in places

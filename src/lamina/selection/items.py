@@ -41,10 +41,8 @@ def choose_items(
     if settings.top_n and settings.top_k:
         claims = _claim(fits, scores, query, settings.floor)
         places = _make_room(places, sure, claims, settings.top_n)
-    without_score = {place for place in places if numpy.isnan(fits.score[place])}
-    places.sort(
-        key=lambda p: (p in without_score, -(fits.fit if p in without_score else fits.score)[p], p)
-    )
+    no_score = {place for place in places if numpy.isnan(fits.score[place])}
+    places.sort(key=lambda p: (p in no_score, -(fits.fit if p in no_score else fits.score)[p], p))
     return tuple(selected_item(documents[place], fits, place) for place in places)
 
 

@@ -61,14 +61,14 @@ class Postings(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def extended(self, packed_chunks: Sequence[bytes]) -> "Postings":
+    def extended(self, packs: Sequence[bytes]) -> "Postings":
         """With these chunks, too, behind the others."""
-        first, size = len(self), len(self) + len(packed_chunks)
+        first, size = len(self), len(self) + len(packs)
         if size > MOST_CHUNKS:
             raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
         parts, lengths = list(self.parts), [self.lengths]
-        for start in range(0, len(packed_chunks), PART):
-            part, part_lengths = _gather(packed_chunks[start : start + PART], first + start)
+        for start in range(0, len(packs), PART):
+            part, part_lengths = _gather(packs[start : start + PART], first + start)
             lengths.append(part_lengths)
             while parts and parts[-1].size < 2 * part.size <= 2 * (PART - parts[-1].size):
                 part = parts.pop().join(part)
@@ -79,23 +79,19 @@ class Postings(Struct, frozen=True):
 NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
 
 
-def gather_postings(packed_chunks: Sequence[bytes]) -> Postings:
+def gather_postings(packs: Sequence[bytes]) -> Postings:
     """The terms of chunks."""
-    return NO_POSTINGS.extended(packed_chunks)
+    return NO_POSTINGS.extended(packs)
 
 
-def _gather(packed_chunks: Sequence[bytes], first: int) -> tuple[_Part, Times]:
+def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
     """A part of chunks, of which the first has the number `first`; and their lengths."""
-    sizes = (
-        numpy.fromiter(map(len, packed_chunks), numpy.int64, len(packed_chunks)) // PACKED.itemsize
-    )
-    records = numpy.frombuffer(b"".join(packed_chunks), PACKED)
-    chunks = numpy.repeat(numpy.arange(len(packed_chunks), dtype=numpy.int32), sizes)
-    lengths = numpy.bincount(chunks, records["count"], len(packed_chunks)).astype(numpy.int64)
+    sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize
+    records = numpy.frombuffer(b"".join(packs), PACKED)
+    chunks = numpy.repeat(numpy.arange(len(packs), dtype=numpy.int32), sizes)
+    lengths = numpy.bincount(chunks, records["count"], len(packs)).astype(numpy.int64)
     chunks += numpy.int32(first)
-    return _sort(
-        _pack_numbers(records["term"], chunks, records["count"]), len(packed_chunks)
-    ), lengths
+    return _sort(_pack_numbers(records["term"], chunks, records["count"]), len(packs)), lengths
 
 
 def _pack_numbers(

@@ -45,10 +45,8 @@ def split_question(text: str, recent: Sequence[str] = ()) -> Query:
     if not sentences:
         return Query()
     clauses = {sentence: tuple(_clauses(sentence)) for sentence in sentences}
-    single = {
-        sentence for sentence, sentence_clauses in clauses.items() if len(sentence_clauses) < 2
-    }
-    things = sum(max(1, len(sentence_clauses)) for sentence_clauses in clauses.values())
+    single = {sentence for sentence, pieces in clauses.items() if len(pieces) < 2}
+    things = sum(max(1, len(pieces)) for pieces in clauses.values())
     by_clause = things <= MOST_CLAIMS
     parts = {
         sentence: QueryPart(text=sentence, claims=sentence in single or not by_clause)

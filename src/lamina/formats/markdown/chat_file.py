@@ -207,21 +207,19 @@ def _read_message(
     chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, note_names: NoteNames
 ) -> tuple[ChatMessage, list[tuple[str, str]]]:
     """One message, and what there is to say of it."""
-    remarks: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     if record is not None:
         try:
             restoration = restore_message(record, chunk, role, tz, note_names)
         except UsageError as error:
-            remarks.append(("comment", str(error)))
+            notes.append(("comment", str(error)))
         else:
             return restoration.message, [("edited", text) for text in restoration.edits]
     message = read_message(chunk, role, tz=tz, note_names=note_names).message
     if "timestamp" in message.extra:
-        remarks.append(
-            ("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands")
-        )
-    remarks += [("context", f"unknown context {text!r}; kept") for text in message.context.other]
-    return message, remarks
+        notes.append(("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands"))
+    notes += [("context", f"unknown context {text!r}; kept") for text in message.context.other]
+    return message, notes
 
 
 def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:

@@ -123,15 +123,13 @@ def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
     """What a reader of `chunk` has to be told to get `message`."""
     tail, padding = render_tail(message), padding_of(message)
-    visible = read_message(
-        chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding
-    )
+    view = read_message(chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
     # Whoever reads may be in another time zone and may know other paths.
-    fields = differing_fields(message, visible.message, "at", "context")
+    fields = differing_fields(message, view.message, "at", "context")
     return CommentRecord(
         digest=part_digest(chunk),
         role=message.role,
-        body=part_digest(visible.body),
+        body=part_digest(view.body),
         fields=fields,
         fencing=padding,
     )
@@ -176,38 +174,36 @@ def restore_message(
     original = _apply(ChatMessage(role=role), record.fields)
     tail, padding = render_tail(original), record.fencing
     if record.digest == part_digest(chunk) and record.role == role:
-        visible = read_message(chunk, role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
-        return RestoredMessage(message=_apply(visible.message, record.fields))
+        view = read_message(chunk, role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
+        return RestoredMessage(message=_apply(view.message, record.fields))
     # With the paths that are known now: no record tells names from commas in an edited line.
-    visible = read_message(chunk, role, tz=tz, note_names=note_names, tail=tail, padding=padding)
-    return _restore_edited(record, original, visible, tail, tz)
+    view = read_message(chunk, role, tz=tz, note_names=note_names, tail=tail, padding=padding)
+    return _restore_edited(record, original, view, tail, tz)
 
 
 def _restore_edited(
-    record: CommentRecord, original: ChatMessage, visible: VisibleMessage, tail: str, tz: tzinfo
+    record: CommentRecord, original: ChatMessage, view: VisibleMessage, tail: str, tz: tzinfo
 ) -> RestoredMessage:
     fields = {k: v for k, v in record.fields.items() if k not in ("role", "at", "context")}
     edits = []
-    if record.body != part_digest(visible.body):
+    if record.body != part_digest(view.body):
         edits.append("its text was edited")
         lost_fields: tuple[str, ...] = _OF_THE_TEXT
-        if not visible.body.endswith(tail):
+        if not view.body.endswith(tail):
             edits.append("its tool lines are not as they were; its calls are left out")
             lost_fields += _OF_THE_TAIL
         fields = {name: field for name, field in fields.items() if name not in lost_fields}
-    fields["extra"] = {**visible.message.extra, **original.extra}
-    message = _apply(visible.message, fields)
-    if not visible.stamp or visible.stamp == show_moment(original.at, tz):
+    fields["extra"] = {**view.message.extra, **original.extra}
+    message = _apply(view.message, fields)
+    if not view.stamp or view.stamp == show_moment(original.at, tz):
         message = replace(message, at=original.at)
     else:
         edits.append("its time was edited")
-    if visible.context == render_context(original.context):
+    if view.context == render_context(original.context):
         message = replace(message, context=original.context)
     else:
         edits.append("its context was edited")
-        message = replace(
-            message, context=merge_contexts(original.context, visible.message.context)
-        )
+        message = replace(message, context=merge_contexts(original.context, view.message.context))
     return RestoredMessage(message=message, edits=tuple(edits) or ("it was edited",))
 
 

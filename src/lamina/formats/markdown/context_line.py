@@ -81,25 +81,16 @@ def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
     return ChatContext(references=tuple(references), other=tuple(other))
 
 
-def merge_contexts(original: ChatContext, visible: ChatContext) -> ChatContext:
-    """`visible`, as someone edited the line, with what `original` knows of the same references and
-    of those that no line shows."""
-    originals = {
-        (section_of(reference), key_of(reference.item)): reference
-        for reference in original.references
-    }
-    visible_references = tuple(
-        originals.get((section_of(reference), key_of(reference.item)), reference)
-        for reference in visible.references
+def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
+    """`now`, as someone edited the line, with what is known from `before` of the same references
+    and of those that no line shows."""
+    by_key = {(section_of(ref), key_of(ref.item)): ref for ref in before.references}
+    references = tuple(
+        by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references
     )
-    hidden_references = tuple(
-        reference for reference in original.references if not section_of(reference)
-    )
+    references += tuple(ref for ref in before.references if not section_of(ref))
     return ChatContext(
-        references=visible_references + hidden_references,
-        absent=original.absent,
-        in_force=original.in_force,
-        other=visible.other,
+        references=references, absent=before.absent, in_force=before.in_force, other=now.other
     )
 
 

@@ -116,19 +116,11 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 )
                 messages[-1] = replace(messages[-1], results=(*messages[-1].results, follower))
             case MessageEntry():
-                chat_message = _message_of(entry)
-                if (
-                    chat_message.role == "ai"
-                    and sources
-                    and chat_message.text
-                    and chat_message.layout is None
-                ):
+                last = _message_of(entry)
+                if last.role == "ai" and sources and last.text and last.layout is None:
                     # As the person got it: numbers by first mention, and what they mean.
-                    chat_message, sources = (
-                        replace(chat_message, text=with_footnotes(chat_message.text, sources)),
-                        (),
-                    )
-                messages.append(chat_message)
+                    last, sources = replace(last, text=with_footnotes(last.text, sources)), ()
+                messages.append(last)
                 has_worth = entry.message.role != "user"
             case BranchSummaryEntry():
                 messages.append(_summary_of(entry))
@@ -203,13 +195,9 @@ def _with_worth(message: ChatMessage, request: RequestContext) -> ChatMessage:
             before, priority=use.priority, essential=use.essential, pinned=use.pinned,
             include=use.include,
         )  # fmt: skip
-    absent_labels = {absent.label for absent in context.absent}
+    labels = {absent.label for absent in context.absent}
     for omission in request.left_out:
         item = ItemId(omission.what)
-        if (
-            kind_of(item) in ITEM_KINDS
-            and item not in references
-            and label_of(item) in absent_labels
-        ):
+        if kind_of(item) in ITEM_KINDS and item not in references and label_of(item) in labels:
             references[item] = ChatReference(item=item, form="left_out")
     return replace(message, context=replace(context, references=tuple(references.values())))

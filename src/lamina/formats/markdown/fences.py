@@ -45,14 +45,12 @@ def _closing_line(text: str) -> str:
             if match and match[1].startswith(fence):
                 fence = ""
             continue
-        plain_line = line.expandtabs(4)
-        if not plain_line.strip() or (
-            inside and len(plain_line) - len(plain_line.lstrip(" ")) >= inside
-        ):
+        plain = line.expandtabs(4)
+        if not plain.strip() or (inside and len(plain) - len(plain.lstrip(" ")) >= inside):
             continue
         inside = 0
-        if match := _OPENS.match(plain_line):
+        if match := _OPENS.match(plain):
             indent, fence = match[1], match[2]
-        elif match := _LISTED.match(plain_line):
+        elif match := _LISTED.match(plain):
             inside = match.end()
     return f"{indent}{fence}" if fence else ""
