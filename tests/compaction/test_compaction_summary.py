@@ -295,8 +295,8 @@ def test_nothing_quoted_passes_for_a_heading(asked: str, told: str, named: str, 
         [user("Q"), user("next")], 9_999, files=TouchedFiles(read=("r",), modified=("m",))
     )
     headings = [line for line in ours.splitlines() if line.startswith("#")]
-    headings = [line for line in text.splitlines() if line.lstrip().startswith("#")]
-    assert [line for line in headings if line in headings] == headings
+    hashes = [line for line in text.splitlines() if line.lstrip().startswith("#")]
+    assert [line for line in headings if line in hashes] == hashes
     assert all(line[:1] in "#->([TA" for line in text.splitlines())
 
 

@@ -111,13 +111,13 @@ def cc_said(own: str, parent: str | None, content: Any, **fields: Any) -> dict[s
 
 def cc_part(own: str, parent: str | None, message: str, *content: Any, out: int = 1,
             **fields: Any) -> dict[str, Any]:  # fmt: skip
-    message = {
+    body = {
         "id": message, "type": "message", "role": "assistant", "model": "claude-opus-4-5",
         "content": list(content), "stop_reason": None,
         "usage": {"input_tokens": 3, "cache_creation_input_tokens": 40,
                   "cache_read_input_tokens": 500, "output_tokens": out},
     }  # fmt: skip
-    return _cc("assistant", own, parent, message=message, requestId=f"req_{message}", **fields)
+    return _cc("assistant", own, parent, message=body, requestId=f"req_{message}", **fields)
 
 
 def use(call: str, **arguments: Any) -> dict[str, Any]:

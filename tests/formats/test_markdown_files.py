@@ -358,8 +358,8 @@ def test_messages_that_were_moved_added_or_doubled_keep_what_is_theirs() -> None
     question, rest = text[start:end], text[end:]
     new_lines = "**user**: And **this**?\n\n"
     chat, problems = parse_chat(text[:start] + new_lines + question + question + rest)
-    question = ChatMessage(role="user", text="And **this**?")
-    assert chat.messages[:2] == (question, CHAT.messages[0])
+    new_question = ChatMessage(role="user", text="And **this**?")
+    assert chat.messages[:2] == (new_question, CHAT.messages[0])
     assert chat.messages[2].text == "What is the API?"
     assert chat.messages[2].id == ""
     assert chat.messages[3:] == CHAT.messages[1:]

@@ -25,8 +25,8 @@ def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     yield path, value
     inner: Any = value.items() if isinstance(value, dict) else ()
     inner = enumerate(value) if isinstance(value, list) else inner
-    for key, value in inner:
-        yield from places(value, (*path, key))
+    for key, field in inner:
+        yield from places(field, (*path, key))
 
 
 def replaced(value: Any, path: Path, by: Any) -> Any:
