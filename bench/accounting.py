@@ -98,14 +98,18 @@ def _moved(before: Sent, after: Sent) -> bool:
 
 
 def _anthropic(total: int, cached: int, kept: int) -> float:
-    read = cached if cached >= MINIMUM else 0
-    written = max(0, kept - read) if kept >= MINIMUM else 0
-    return ANTHROPIC["read"] * read + ANTHROPIC["write"] * written + (total - read - written)
+    read_tokens = cached if cached >= MINIMUM else 0
+    written_tokens = max(0, kept - read_tokens) if kept >= MINIMUM else 0
+    return (
+        ANTHROPIC["read"] * read_tokens
+        + ANTHROPIC["write"] * written_tokens
+        + (total - read_tokens - written_tokens)
+    )
 
 
 def _openai(total: int, cached: int) -> float:
-    read = cached // STEP * STEP if cached >= MINIMUM else 0
-    return OPENAI["read"] * read + (total - read)
+    read_tokens = cached // STEP * STEP if cached >= MINIMUM else 0
+    return OPENAI["read"] * read_tokens + (total - read_tokens)
 
 
 def best_hit_rate(unbounded: Iterable[Sent], window: int) -> float:
@@ -113,43 +117,45 @@ def best_hit_rate(unbounded: Iterable[Sent], window: int) -> float:
     it processed (pruning while the cache is cold can beat it). `unbounded` are the requests of the
     same session without a window."""
     cache = Cache()
-    prompt = missed = 0
+    prompt = misses = 0
     for sent in unbounded:
         total = sum(atom.tokens for atom in sent.atoms)
         new = total - cache.send(sent)
         full = min(total, window)
         prompt += full
-        missed += min(full, new)
-    return 1 - missed / prompt if prompt else 0.0
+        misses += min(full, new)
+    return 1 - misses / prompt if prompt else 0.0
 
 
 def physical_limit(conversation: Conversation) -> int:
     """Every token once, and the live prompt again after an expired lifetime: L1, the notes in
     force and bare history. Results of planned tools live for one request."""
     total = live = line("system", conversation.system).tokens
-    laid: dict[str, tuple[int, str]] = {}
+    versions: dict[str, tuple[int, str]] = {}
     first = True
-    answered = 0
+    answer_tokens = 0
     for step in conversation.steps:
         # The answer before is new to the provider's input, unless all is processed again anyway.
-        live += answered
-        new = live if not first and step.idle > LIFETIME_S else answered
+        live += answer_tokens
+        new = live if not first and step.idle > LIFETIME_S else answer_tokens
         for note in step.notes:
-            known = laid.get(note.path)
-            if known is None or known[1] != note.text:
+            version = versions.get(note.path)
+            if version is None or version[1] != note.text:
                 tokens = note_line(note).tokens
-                live += tokens - (known[0] if known else 0)
+                live += tokens - (version[0] if version else 0)
                 new += tokens
-                laid[note.path] = (tokens, note.text)
+                versions[note.path] = (tokens, note.text)
         if step.question is not None:
-            asked = line("user", step.question).tokens
+            question_tokens = line("user", step.question).tokens
         else:
-            asked = sum(line("tool", text, call_id=call).tokens for call, text in step.results)
-        new += asked + COUNTER.count(step.tool_text)
-        live += asked
+            question_tokens = sum(
+                line("tool", text, call_id=call).tokens for call, text in step.results
+            )
+        new += question_tokens + COUNTER.count(step.tool_text)
+        live += question_tokens
         total += new
         first = False
         calls = "".join(text for _, text in step.calls)
         ids = tuple(call for call, _ in step.calls)
-        answered = line("assistant", step.answer, calls=ids, also=calls).tokens
+        answer_tokens = line("assistant", step.answer, calls=ids, also=calls).tokens
     return total

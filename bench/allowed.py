@@ -90,7 +90,7 @@ def count_markers(value: Any) -> int:
     if not isinstance(value, dict):
         return 0
     return sum(
-        1 if key in _MARKERS and each else count_markers(each) for key, each in value.items()
+        1 if key in _MARKERS and inner else count_markers(inner) for key, inner in value.items()
     )
 
 
@@ -152,20 +152,20 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Target], Any]] = {
 
 def allowed(sent: Sequence[Sent], target: Target, rules: CacheRules) -> list[int]:
     """For each request, the most that could be read."""
-    found: list[int] = []
-    read: list[tuple[float, Any]] = []
-    for each in sent:
-        request = _READERS[target.wire](each.body, target)
+    counts: list[int] = []
+    reads: list[tuple[float, Any]] = []
+    for sent_request in sent:
+        request = _READERS[target.wire](sent_request.body, target)
         alive = [
             earlier
-            for at, earlier in read
-            if rules.lifetime_s is None or each.at - at <= rules.lifetime_s
+            for at, earlier in reads
+            if rules.lifetime_s is None or sent_request.at - at <= rules.lifetime_s
         ]
         most = max((request.shared(earlier) for earlier in alive), default=0)
         most = min(most, request.tokens - 1)
-        found.append(most // rules.step * rules.step if most >= rules.minimum else 0)
-        read.append((each.at, request))
-    return found
+        counts.append(most // rules.step * rules.step if most >= rules.minimum else 0)
+        reads.append((sent_request.at, request))
+    return counts
 
 
 def _common(mine: bytes | str, other: bytes | str) -> int:

@@ -84,17 +84,17 @@ POLICIES = {"any plan": ANY, "any, leaving out": LEAVING, "rules like ours": OUR
 
 
 def needs(requests: Sequence[Sent]) -> list[Need]:
-    found: list[Need] = []
-    kept, at = 0, float("-inf")
-    for sent in requests:
-        before = kept
-        total = sum(atom.tokens for atom in sent.atoms)
-        passes = next((i for i, atom in enumerate(sent.atoms) if not atom.kept), None)
-        kept = sum(atom.tokens for atom in sent.atoms[:passes])
+    result: list[Need] = []
+    size, at = 0, float("-inf")
+    for request in requests:
+        before = size
+        total = sum(atom.tokens for atom in request.atoms)
+        passes = next((i for i, atom in enumerate(request.atoms) if not atom.kept), None)
+        size = sum(atom.tokens for atom in request.atoms[:passes])
         # While cold, lazy may lay out less than before. Plans are free to drop it too.
-        found.append(Need(max(0, kept - before), total - kept, sent.at - at > LIFETIME_S))
-        at = sent.at
-    return found
+        result.append(Need(max(0, size - before), total - size, request.at - at > LIFETIME_S))
+        at = request.at
+    return result
 
 
 class Plans:
@@ -234,13 +234,13 @@ def report(records: Sequence[dict[str, Any]]) -> Iterator[str]:
             record["best fixed"] = record[best]
         for name in names:
             shares = [record[name] for record in records if record["group"] == group]
-            met = f"{sum(share >= TARGET for share in shares)} of {len(shares)}"
-            yield f"{group + ': ' + name:<46}{met:>8}{np.mean(shares):>11.3f}{min(shares):>9.3f}"
+            score = f"{sum(share >= TARGET for share in shares)} of {len(shares)}"
+            yield f"{group + ': ' + name:<46}{score:>8}{np.mean(shares):>11.3f}{min(shares):>9.3f}"
     yield f"\nno plan reaches {TARGET}:"
     for record in records:
         if record["any plan"] < TARGET:
-            shown = "  ".join(f"{name} {record[name]:.3f}" for name in names)
-            yield f"  {record['group']:<19}{record['conversation']:<20}{shown}"
+            figures = "  ".join(f"{name} {record[name]:.3f}" for name in names)
+            yield f"  {record['group']:<19}{record['conversation']:<20}{figures}"
 
 
 def main() -> int:
@@ -248,16 +248,16 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="holds sessions/shapes.jsonl")
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     args = parser.parse_args()
-    started = time.monotonic()
+    start = time.monotonic()
     records: list[dict[str, Any]] = []
     with Pool() as pool:
         for group, conversations in (
             ("scenarios", scenarios()),
             ("shapes", recorded(args.data / "sessions" / "shapes.jsonl")),
         ):
-            for found in pool.imap(partial(judge, group=group), conversations):
-                records += found
-    print("\n".join(report(records)), f"\n\n{time.monotonic() - started:.0f} s")
+            for record in pool.imap(partial(judge, group=group), conversations):
+                records += record
+    print("\n".join(report(records)), f"\n\n{time.monotonic() - start:.0f} s")
     if args.json:
         args.json.write_text(json.dumps(records, indent=1) + "\n")
     return 0

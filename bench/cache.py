@@ -33,7 +33,7 @@ def play(
     conversations: Sequence[Conversation], everyone: Sequence[Player], windows: Sequence[int | None]
 ) -> list[dict[str, object]]:
     results: list[dict[str, object]] = []
-    started = time.monotonic()
+    start = time.monotonic()
     for number, conversation in enumerate(conversations, 1):
         limit = physical_limit(conversation)
         free = next(list(p.play(conversation, None)) for p in everyone if p.name == LAZY)
@@ -41,11 +41,11 @@ def play(
         for window in windows:
             for player in everyone:
                 if sys.stderr.isatty():
-                    done = (
+                    line = (
                         f"{number}/{len(conversations)} {conversation.name} {window} {player.name}"
                     )
                     print(
-                        f"\r\x1b[K{done} ({time.monotonic() - started:.0f} s)",
+                        f"\r\x1b[K{line} ({time.monotonic() - start:.0f} s)",
                         end="",
                         file=sys.stderr,
                     )
@@ -114,11 +114,11 @@ def main() -> int:
             per_conversation=False,
         )
         results += more
-    passed = verdict(results, {c.name for c in attach}, {c.name for c in shapes})
+    has_passed = verdict(results, {c.name for c in attach}, {c.name for c in shapes})
     if args.json:
         versions = {player.name: player.version for player in everyone}
         args.json.write_text(
-            json.dumps({"versions": versions, "claims": passed, "results": results}, indent=1)
+            json.dumps({"versions": versions, "claims": has_passed, "results": results}, indent=1)
             + "\n"
         )
     return 0

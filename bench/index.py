@@ -114,21 +114,21 @@ class Runs:
                 problems.seek(0)
                 code = process.returncode
                 raise SystemExit(f"{row}, {task} {size}: ended with {code}\n{problems.read()}")
-        said: dict[str, Any] = json.loads((first + rest).splitlines()[-1])
+        figures: dict[str, Any] = json.loads((first + rest).splitlines()[-1])
         if first.startswith("found"):
-            said["first_result_ms"] = until
-        self.figures[row].setdefault(f"{task} {size}", []).append(said)
-        return said
+            figures["first_result_ms"] = until
+        self.figures[row].setdefault(f"{task} {size}", []).append(figures)
+        return figures
 
     def median(self, row: str, task: str, size: int, figure: str) -> float:
-        return median(each[figure] for each in self.figures[row][f"{task} {size}"])
+        return median(run[figure] for run in self.figures[row][f"{task} {size}"])
 
 
 def measure(runs: Runs, work: Path, sizes: Sequence[int], chunks: int, rounds: int) -> None:
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
-        for left in work.glob("*.sqlite*"):
-            left.unlink()
+        for file in work.glob("*.sqlite*"):
+            file.unlink()
         runs.run(LAMINA, "cold", COLD)
         runs.run(PEER, "cold", COLD)
         runs.run(LAMINA, "again", COLD)
@@ -184,8 +184,8 @@ def summarise(runs: Runs, work: Path, sizes: Sequence[int], chunks: int) -> dict
     }
 
 
-def show(found: dict[str, Any], chunks: int) -> None:
-    print(f"\nMean cosine of the vectors of both: {found['likeness of vectors']:.4f}")
+def show(medians: dict[str, Any], chunks: int) -> None:
+    print(f"\nMean cosine of the vectors of both: {medians['likeness of vectors']:.4f}")
     for title in (
         "cold start ms",
         "cold start MB",
@@ -194,20 +194,20 @@ def show(found: dict[str, Any], chunks: int) -> None:
         "real chunks, MB",
     ):
         print(f"\n{title}" + (f" ({chunks} of them)" if title.startswith("real") else ""))
-        for row, value in found[title].items():
+        for row, value in medians[title].items():
             print(f"  {row:<34}{value:>10,.1f}")
     print("\nBy number of chunks (indexing extrapolated, vectors searched are synthetic)")
     print(f"{'chunks':>9}  {'row':<24}{'index ms/chunk':>15}{'query ms':>10}{'peak MB':>9}")
-    for each in found["sizes"]:
+    for size in medians["sizes"]:
         for row in (LAMINA, PEER):
             print(
-                f"{each['chunks']:>9,}  {row:<24}{each['ms per chunk'][row]:>15.2f}"
-                f"{each['query ms'][row]:>10.2f}{each['MB'][row]:>9.0f}"
+                f"{size['chunks']:>9,}  {row:<24}{size['ms per chunk'][row]:>15.2f}"
+                f"{size['query ms'][row]:>10.2f}{size['MB'][row]:>9.0f}"
             )
         print(
-            f"{'':>11}of Lamina's, {each['of which not the network']:.2f} ms per chunk are words "
-            f"and disk; the file has {each['file MB']:.1f} MB and opens in "
-            f"{each['opened again ms']:,.0f} ms"
+            f"{'':>11}of Lamina's, {size['of which not the network']:.2f} ms per chunk are words "
+            f"and disk; the file has {size['file MB']:.1f} MB and opens in "
+            f"{size['opened again ms']:,.0f} ms"
         )
 
 
@@ -238,20 +238,20 @@ def main() -> int:
             "Python": platform.python_version(),
             "processor threads": os.cpu_count(),
             **{name: version(name) for name in ("lamina", "onnxruntime", "tokenizers", "numpy")},
-            **{name: each for name, each in peer.items() if name != "peak_mb"},
+            **{name: figure for name, figure in peer.items() if name != "peak_mb"},
             "weights": f"{folder.name} {MINILM.weights.sha256[:12]}",
         }
         print(", ".join(f"{name} {value}" for name, value in versions.items()), flush=True)
         waiting = [os.getloadavg()[0]]
         measure(runs, work, args.sizes, args.chunks, args.rounds)
         waiting.append(os.getloadavg()[0])
-        found = summarise(runs, work, args.sizes, args.chunks)
-    show(found, args.chunks)
+        medians = summarise(runs, work, args.sizes, args.chunks)
+    show(medians, args.chunks)
     # Milliseconds of a machine that does something else, too, are worth little.
     print(f"\nLoad of the machine before and after: {waiting[0]:.1f}, {waiting[1]:.1f}")
     if args.json:
-        kept = {"versions": versions, "load": waiting, "medians": found, "runs": runs.figures}
-        args.json.write_text(json.dumps(kept, indent=1) + "\n")
+        record = {"versions": versions, "load": waiting, "medians": medians, "runs": runs.figures}
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
     return 0
 
 

@@ -33,10 +33,10 @@ def documents(chunks: Sequence[str]) -> list[Document]:
 def best(scores: Any, top: int = 10) -> list[int]:
     """The chunks that fit best, by their fused scores."""
     lexical, cosine = scores.lexical[0], scores.cosine[0]
-    fused = 0.7 * cosine + 0.3 * lexical / max(float(lexical.max()), 1e-9)
-    top = min(top, len(fused))
-    found = numpy.argpartition(-fused, top - 1)[:top]
-    return [int(n) for n in found[numpy.argsort(-fused[found])]]
+    fit = 0.7 * cosine + 0.3 * lexical / max(float(lexical.max()), 1e-9)
+    top = min(top, len(fit))
+    top_places = numpy.argpartition(-fit, top - 1)[:top]
+    return [int(n) for n in top_places[numpy.argsort(-fit[top_places])]]
 
 
 async def ask(corpus: IndexedCorpus, questions: Sequence[str]) -> float:
@@ -53,8 +53,8 @@ async def cold(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, 
     """From nothing to a first result; `again` finds the chunks where `cold` left them."""
     index = SqliteIndex(work / "cold.sqlite", open_embedder())
     corpus = await index.load(documents(texts["chunks"][:size]))
-    found = best(await corpus.score([texts["questions"][0]]))
-    print("found", found[0], flush=True)
+    places = best(await corpus.score([texts["questions"][0]]))
+    print("found", places[0], flush=True)
     return {"made": corpus.counts.new}
 
 
@@ -64,11 +64,11 @@ async def index(work: Path, texts: dict[str, list[str]], size: int) -> dict[str,
     await embedder.embed(chunks[:8])
     start = time.perf_counter()
     vectors = await embedder.embed(chunks)
-    embedded = time.perf_counter() - start
+    embed_seconds = time.perf_counter() - start
     numpy.save(work / "lamina.npy", vectors)
     start = time.perf_counter()
     corpus = await SqliteIndex(work / "index.sqlite", embedder).load(documents(chunks))
-    indexed = time.perf_counter() - start
+    index_seconds = time.perf_counter() - start
     assert corpus.counts.new == len({*chunks}), corpus.counts
     times = []
     for question in texts["questions"]:
@@ -76,8 +76,8 @@ async def index(work: Path, texts: dict[str, list[str]], size: int) -> dict[str,
         await embedder.embed([question])
         times.append((time.perf_counter() - start) * 1e3)
     return {
-        "embed_ms": embedded * 1e3 / size,
-        "index_ms": indexed * 1e3 / size,
+        "embed_ms": embed_seconds * 1e3 / size,
+        "index_ms": index_seconds * 1e3 / size,
         "question_ms": median(times),
     }
 
@@ -95,9 +95,9 @@ class SyntheticChunks:
     async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         if self._questions.issuperset(texts):
             return await self._real.embed(texts, progress)
-        drawn = self._random.standard_normal((len(texts), 384), dtype=numpy.float32)
-        made: Vectors = drawn / numpy.linalg.norm(drawn, axis=1, keepdims=True)
-        return made
+        rows = self._random.standard_normal((len(texts), 384), dtype=numpy.float32)
+        vectors: Vectors = rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+        return vectors
 
 
 async def search(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
@@ -111,16 +111,16 @@ async def search(work: Path, texts: dict[str, list[str]], size: int) -> dict[str
     first = SqliteIndex(path, embedder)
     await first.load(many)
     first.close()
-    made = time.perf_counter() - start
+    build_seconds = time.perf_counter() - start
     del first
     start = time.perf_counter()
     corpus = await SqliteIndex(path, embedder).load(many)
-    opened = time.perf_counter() - start
+    open_seconds = time.perf_counter() - start
     assert corpus.counts.new == 0, corpus.counts
     await ask(corpus, questions[:2])
     return {
-        "besides_ms": made * 1e3 / size,
-        "open_ms": opened * 1e3,
+        "besides_ms": build_seconds * 1e3 / size,
+        "open_ms": open_seconds * 1e3,
         "query_ms": await ask(corpus, questions[2:]),
         "file_mb": path.stat().st_size / 1e6,
     }

@@ -76,8 +76,8 @@ def cold(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
 
     model = load(work)
     vectors = encode(model, texts["chunks"][:size])
-    found = util.semantic_search(encode(model, texts["questions"][:1]), vectors, top_k=10)
-    print("found", found[0][0]["corpus_id"], flush=True)
+    hits = util.semantic_search(encode(model, texts["questions"][:1]), vectors, top_k=10)
+    print("found", hits[0][0]["corpus_id"], flush=True)
     return {}
 
 
@@ -110,8 +110,8 @@ def search(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]
     times = []
     for question in texts["questions"]:
         start = time.perf_counter()
-        asked = model.encode([question], convert_to_tensor=True, show_progress_bar=False)
-        util.semantic_search(asked, vectors, top_k=10)
+        vector = model.encode([question], convert_to_tensor=True, show_progress_bar=False)
+        util.semantic_search(vector, vectors, top_k=10)
         times.append((time.perf_counter() - start) * 1e3)
     return {"query_ms": median(times[2:])}
 

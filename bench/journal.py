@@ -83,10 +83,10 @@ class LaminaRow:
 
     async def _bulk_save(self, folder: Path, own: Sequence[Entry]) -> None:
         header = start_entry("bench", 0.0, settings=SETTINGS)
-        opened = await lamina.JsonlStore(folder).create(header)
-        await opened.append(own)
+        journal = await lamina.JsonlStore(folder).create(header)
+        await journal.append(own)
         self._last = int(own[-1].id, 16)
-        self._opened = opened
+        self._opened = journal
 
     def open_for_append(self, folder: Path) -> None:
         self._opened = self._loop.run_until_complete(lamina.JsonlStore(folder).open("bench"))
@@ -162,9 +162,13 @@ def _reply(message: values.Message) -> dict[str, Any]:
          "function": {"name": call.name, "arguments": call.arguments}}
         for call in message.calls
     ]  # fmt: skip
-    said = {"role": "assistant", "content": message.text or None, "tool_calls": calls or None}
+    message_fields = {
+        "role": "assistant",
+        "content": message.text or None,
+        "tool_calls": calls or None,
+    }
     finish = "tool_calls" if calls else "stop"
-    return {"choices": [{"message": said, "finish_reason": finish}]}
+    return {"choices": [{"message": message_fields, "finish_reason": finish}]}
 
 
 # -- measuring -----------------------------------------------------------------------------------
@@ -175,10 +179,10 @@ def measure(row: Peer | LaminaRow, size: int, folder: Path) -> Figures:
     own = row.convert(make_messages(size + APPENDS))
     # A Lamina session that was talked has more entries than messages.
     first = len(row.convert(make_messages(size))) if isinstance(row, LaminaRow) else size
-    bulk, more = own[:first], [each for each in own[first:] if _is_message(each)]
-    started = time.perf_counter()
+    bulk, more = own[:first], [entry for entry in own[first:] if _is_message(entry)]
+    start = time.perf_counter()
     row.bulk_save(folder, bulk)
-    bulk_ms = (time.perf_counter() - started) * 1e3
+    bulk_ms = (time.perf_counter() - start) * 1e3
     row.close()
     del own, bulk
     if isinstance(row, LaminaRow):
@@ -189,19 +193,19 @@ def measure(row: Peer | LaminaRow, size: int, folder: Path) -> Figures:
         place = folder.with_name(f"{folder.name}-{number}")
         shutil.copytree(folder, place)
         gc.collect()
-        started = time.perf_counter()
-        found = row.reload(place)
-        reloads.append((time.perf_counter() - started) * 1e3)
-        assert found >= size, (row.name, found, size)
+        start = time.perf_counter()
+        count = row.reload(place)
+        reloads.append((time.perf_counter() - start) * 1e3)
+        assert count >= size, (row.name, count, size)
         row.close()
         shutil.rmtree(place)
     row.open_for_append(folder)
     appends: list[float] = []
     deadline = time.perf_counter() + SECONDS
-    for each in more:
-        started = time.perf_counter()
-        row.append(each)
-        appends.append((time.perf_counter() - started) * 1e3)
+    for entry in more:
+        start = time.perf_counter()
+        row.append(entry)
+        appends.append((time.perf_counter() - start) * 1e3)
         if time.perf_counter() > deadline:
             break
     row.close()
@@ -217,8 +221,8 @@ def measure(row: Peer | LaminaRow, size: int, folder: Path) -> Figures:
     )
 
 
-def _is_message(each: Any) -> bool:
-    return not isinstance(each, Entry) or isinstance(each, MessageEntry)
+def _is_message(entry: Any) -> bool:
+    return not isinstance(entry, Entry) or isinstance(entry, MessageEntry)
 
 
 def main() -> None:
@@ -226,7 +230,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--folder", type=Path, help="where files are written; a temporary folder")
     parser.add_argument("--json", type=Path, help="write the figures there")
-    given = parser.parse_args()
+    args = parser.parse_args()
     peers, missing = everyone()
     rows: list[Peer | LaminaRow] = [LaminaRow(talked=False), LaminaRow(talked=True), *peers]
     print(
@@ -235,22 +239,22 @@ def main() -> None:
     for reason in missing:
         print(f"left out: {reason}")
     figures: list[Figures] = []
-    for size in given.sizes:
+    for size in args.sizes:
         print(f"\n{size:,} messages: milliseconds (best of {RELOADS} reloads, median of appends)")
         print(f"{'row':<34}{'bulk save':>11}{'reload':>10}{'append':>9}{'worst':>9}{'appends':>9}")
         for row in rows:
-            folder = Path(tempfile.mkdtemp(dir=given.folder))
+            folder = Path(tempfile.mkdtemp(dir=args.folder))
             try:
                 # Once in small, so that imports and first connections are not timed.
-                if size == given.sizes[0]:
+                if size == args.sizes[0]:
                     measure(row, 50, Path(tempfile.mkdtemp(dir=folder)))
-                found = measure(row, size, folder)
+                row_figures = measure(row, size, folder)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
-            figures.append(found)
+            figures.append(row_figures)
             print(
-                f"{found.row:<34}{found.bulk:>11,.1f}{found.reload:>10,.1f}{found.append:>9,.2f}"
-                f"{found.worst_append:>9,.1f}{found.appends:>9}",
+                f"{row_figures.row:<34}{row_figures.bulk:>11,.1f}{row_figures.reload:>10,.1f}{row_figures.append:>9,.2f}"
+                f"{row_figures.worst_append:>9,.1f}{row_figures.appends:>9}",
                 flush=True,
             )
         _ratios([figure for figure in figures if figure.size == size])
@@ -258,8 +262,8 @@ def main() -> None:
     print("\nWhat an acknowledged append survives:")
     for row in rows:
         print(f"- {row.name} ({row.version}): {row.durability}")
-    if given.json:
-        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1))
+    if args.json:
+        args.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1))
 
 
 def _ratios(figures: Sequence[Figures]) -> None:

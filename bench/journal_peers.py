@@ -544,7 +544,7 @@ def _measure(peer: Peer, size: int, parent: Path, *, appends: int, seconds: floa
         bulk = _timed(peer.bulk_save, folder, own)
         peer.close()
         del own
-        saved = _disk(folder)
+        size_before = _disk(folder)
         reloads = []
         for _ in range(3):
             gc.collect()
@@ -558,15 +558,15 @@ def _measure(peer: Peer, size: int, parent: Path, *, appends: int, seconds: floa
         while len(times) < appends and (len(times) < 3 or sum(times) < seconds * 1e3):
             times.append(_timed(peer.append, more[len(times)]))
         peer.close()
-        grown = (_disk(folder) - saved) / len(times)
+        growth = (_disk(folder) - size_before) / len(times)
         count = peer.reload(folder)
         peer.close()
     if count != size + len(times):
         raise RuntimeError(f"{peer.name}: {count} messages instead of {size + len(times)}")
     return (
         f"{peer.name:<44}{size:>9,}{bulk:>10.1f}{min(reloads):>10.1f}{median(times):>10.2f}"
-        f"{mean(times):>10.2f}{max(times):>10.1f}{len(times):>6}{saved / 1e6:>9.1f}"
-        f"{grown / 1e3:>11.1f}"
+        f"{mean(times):>10.2f}{max(times):>10.1f}{len(times):>6}{size_before / 1e6:>9.1f}"
+        f"{growth / 1e3:>11.1f}"
     )
 
 

@@ -96,7 +96,7 @@ def report(result: dict[str, Any]) -> None:
 
 def long_script(turns: int, folder: Path) -> Script:
     """A new note on every third turn, of some 300 tokens; what is attached stays attached."""
-    played: list[ScriptTurn] = []
+    script: list[ScriptTurn] = []
     notes: list[str] = []
     for number in range(turns):
         if number % 3 == 0:
@@ -109,13 +109,13 @@ def long_script(turns: int, folder: Path) -> Script:
             ]
             notes.append(f"shed-{shed}.md")
             (folder / notes[-1]).write_text("\n".join(lines) + "\n", "utf-8")
-        asked = (number * 2) % len(notes) + 1
-        played.append(
-            ScriptTurn(ask=f"What colour is the door of shed {asked}?", attach=tuple(notes))
+        number_asked = (number * 2) % len(notes) + 1
+        script.append(
+            ScriptTurn(ask=f"What colour is the door of shed {number_asked}?", attach=tuple(notes))
         )
     return Script(
         system="You keep the stores of a boat yard. Answer from the notes, in one short sentence.",
-        turns=tuple(played),
+        turns=tuple(script),
     )
 
 
@@ -134,12 +134,12 @@ async def talk(number: int, folder: Path, clients: Clients) -> list[dict[str, An
             answer = await chat.run(question, attach=[note])
             assert answer.turn
             assert answer.turn.verdict
-            said = answer.text.lower()
+            reply = answer.text.lower()
             rows.append(
                 {
                     "session": number, "word": word, "ask": question, "answer": answer.text,
-                    "own": word in said,
-                    "others": [each for each in WORDS if each != word and each in said],
+                    "own": word in reply,
+                    "others": [other for other in WORDS if other != word and other in reply],
                     "input": answer.usage.input, "expected": answer.turn.verdict.expected,
                     "reported": answer.turn.verdict.reported,
                     "verdict": answer.turn.verdict.meaning,
@@ -167,7 +167,7 @@ def report_sessions(rows: Sequence[dict[str, Any]]) -> bool:
     print(
         f"\n{'session':>8}{'turn':>6}{'prompt':>8}{'expected':>10}{'cached':>8}{'diff':>6}  verdict"
     )
-    right = mixed = 0
+    right = mix_ups = 0
     for index, row in enumerate(rows):
         turn = index % len(QUESTIONS) + 1
         off = row["reported"] - row["expected"]
@@ -175,39 +175,39 @@ def report_sessions(rows: Sequence[dict[str, Any]]) -> bool:
             f"{row['session']:>8}{turn:>6}{row['input']:>8}{row['expected']:>10}{row['reported']:>8}"
             f"{off:>6}  {row['verdict']}: {' '.join(row['answer'].split())[:60]}"
         )
-        wanted = "nothing_sent_before" if turn == 1 else "as_expected"
-        right += row["verdict"] == wanted
-        mixed += bool(row["others"])
+        verdict = "nothing_sent_before" if turn == 1 else "as_expected"
+        right += row["verdict"] == verdict
+        mix_ups += bool(row["others"])
     exact = sum(row["reported"] == row["expected"] for row in rows)
     own = sum(row["own"] for row in rows)
     print(
-        f"{len(rows)} answers: {own} with their own code word, {mixed} with another session's; "
+        f"{len(rows)} answers: {own} with their own code word, {mix_ups} with another session's; "
         f"cache as predicted {right}, to the token {exact}"
     )
-    return right == len(rows) and not mixed
+    return right == len(rows) and not mix_ups
 
 
 async def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], bool]:
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "python": platform.python_version(),
         **{name: version(name) for name in ("lamina", "xllamacpp")},
         "target": DEFAULT_TARGET,
         "max_tokens": MAX_TOKENS,
     }
     facts = ("python", "lamina", "xllamacpp", "target", "max_tokens")
-    print(", ".join(f"{name} {found[name]}" for name in facts), flush=True)
+    print(", ".join(f"{name} {results[name]}" for name in facts), flush=True)
     if not args.only_sessions:
         notes = folder if args.turns else sample_folder()
         script = long_script(args.turns, folder) if args.turns else read_script(sample_script())
         source = SampleWorkspace(FolderWorkspace(notes), SAMPLE_WRITTEN)
         name = f"{args.turns} turns" if args.turns else "the demo's conversation"
-        found["conversation"] = await measure(script, source, name)
-        report(found["conversation"])
+        results["conversation"] = await measure(script, source, name)
+        report(results["conversation"])
     sound = True
     if args.sessions:
-        found["sessions"] = await many_sessions(args.sessions, folder)
-        sound = report_sessions(found["sessions"])
-    return found, sound
+        results["sessions"] = await many_sessions(args.sessions, folder)
+        sound = report_sessions(results["sessions"])
+    return results, sound
 
 
 def main() -> int:
@@ -222,9 +222,9 @@ def main() -> int:
     if not 0 <= args.sessions <= len(WORDS):
         parser.error(f"--sessions is a number up to {len(WORDS)}")
     with tempfile.TemporaryDirectory() as folder:
-        found, sound = anyio.run(run, args, Path(folder))
+        results, sound = anyio.run(run, args, Path(folder))
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        args.json.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     return 0 if sound else 1
 
 

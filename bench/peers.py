@@ -189,13 +189,13 @@ class LlamaIndexContext:
         self._turn = self._turn.plus(line)
 
     def ask(self, line: Line, notes: Sequence[Line]) -> None:
-        done = [self._message(past) for past in self._turn.lines]
-        if done:
+        messages = [self._message(past) for past in self._turn.lines]
+        if messages:
             assert self._loop is not None
             # Question first, then the rest of the turn: the order and grouping the engines use.
-            self._loop.run_until_complete(self._memory.aput(done[0]))
-            if done[1:]:
-                self._loop.run_until_complete(self._memory.aput_messages(done[1:]))
+            self._loop.run_until_complete(self._memory.aput(messages[0]))
+            if messages[1:]:
+                self._loop.run_until_complete(self._memory.aput_messages(messages[1:]))
         self._turn = _Turn(tuple(notes), (line,))
 
     def request(self) -> list[Line]:

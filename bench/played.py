@@ -72,8 +72,8 @@ def scenario(
 ) -> Conversation:
     """L1 of 1,500 tokens, questions of 50, answers of 300, and a new note of 2,000 tokens on turns
     1, 4, 7...; what is attached stays attached."""
-    named = [name for name, on in (("tools", tools), ("gaps", gaps), ("edits", edits)) if on]
-    name = f"{turns} turns" + "".join(f" +{each}" for each in named)
+    traits = [name for name, on in (("tools", tools), ("gaps", gaps), ("edits", edits)) if on]
+    name = f"{turns} turns" + "".join(f" +{trait}" for trait in traits)
     writer = Writer(name)
     system = writer.text(1_500)
     edit_on = {turns * part // 5 + 1 for part in range(1, 5)} if edits else set()
@@ -83,12 +83,12 @@ def scenario(
         if turn % 3 == 1:
             notes.append(Note(f"note-{len(notes) + 1}.md", writer.text(2_000)))
         if turn in edit_on:
-            changed = len(notes) // 2
-            notes[changed] = Note(notes[changed].path, writer.text(2_000))
-        expired = gaps and turn > 1 and writer.chance(0.27)
+            change_count = len(notes) // 2
+            notes[change_count] = Note(notes[change_count].path, writer.text(2_000))
+        is_expired = gaps and turn > 1 and writer.chance(0.27)
         steps.append(
             Step(
-                idle=600.0 if expired else 30.0,
+                idle=600.0 if is_expired else 30.0,
                 question=writer.text(50),
                 answer=writer.text(300),
                 notes=tuple(notes),
@@ -161,13 +161,13 @@ def _step(name: str, number: int, pending: _Pending, event: dict, text) -> Step:
         for index, chars in enumerate(event.get("call_chars", ()))
     )
     answer = text(event["chars"]) if event["chars"] else ""
-    asked, results = list(pending.asked), list(pending.results)
+    texts, results = list(pending.asked), list(pending.results)
     if not pending.calls:
-        asked += results
-        return Step(pending.idle, "\n".join(asked) or "continue", answer, calls=calls)
+        texts += results
+        return Step(pending.idle, "\n".join(texts) or "continue", answer, calls=calls)
     while len(results) < len(pending.calls):
         results.append("none")
     # More results than calls: they belong to the last one.
     head, tail = results[: len(pending.calls) - 1], results[len(pending.calls) - 1 :]
-    paired = tuple(zip(pending.calls, [*head, "\n".join([*tail, *asked])], strict=True))
-    return Step(pending.idle, None, answer, results=paired, calls=calls)
+    pairs = tuple(zip(pending.calls, [*head, "\n".join([*tail, *texts])], strict=True))
+    return Step(pending.idle, None, answer, results=pairs, calls=calls)

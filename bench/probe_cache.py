@@ -72,14 +72,14 @@ def common_text(a: str, b: str) -> str:
 
 def probe(model: Model) -> list[dict[str, Any]]:
     history = [[{"role": "system", "content": SYSTEM}] for _ in NOTES]
-    held: list[list[int]] = [[] for _ in NOTES]  # token ids in each slot
-    sent = ["" for _ in NOTES]  # rendered text of each session's last request
+    slots: list[list[int]] = [[] for _ in NOTES]  # token ids in each slot
+    requests = ["" for _ in NOTES]  # rendered text of each session's last request
     rows: list[dict[str, Any]] = []
     for turn, question in enumerate(QUESTIONS, 1):
         for slot, (name, line) in enumerate(NOTES):
             note = "".join(line.format(n) for n in range(2, 18))
-            attached = f'<note path="{name}">\n{note}</note>\n\n' if turn == 1 else ""
-            history[slot].append({"role": "user", "content": attached + question})
+            attachment = f'<note path="{name}">\n{note}</note>\n\n' if turn == 1 else ""
+            history[slot].append({"role": "user", "content": attachment + question})
             reply = model.chat(history[slot], slot)
             raw, choice = reply["__verbose"], reply["choices"][0]
             prompt = model.tokens(raw["prompt"])
@@ -89,15 +89,15 @@ def probe(model: Model) -> list[dict[str, Any]]:
                     "turn": turn,
                     "prompt": reply["usage"]["prompt_tokens"],
                     # At least one token is processed again: its logits start the answer.
-                    "predicted": min(common(held[slot], prompt), len(prompt) - 1),
-                    "by_text": len(model.tokens(common_text(sent[slot], raw["prompt"]))),
+                    "predicted": min(common(slots[slot], prompt), len(prompt) - 1),
+                    "by_text": len(model.tokens(common_text(requests[slot], raw["prompt"]))),
                     "reported": reply["usage"]["prompt_tokens_details"]["cached_tokens"],
                     "finish": choice["finish_reason"],
                     "ms": round(reply["timings"]["prompt_ms"]),
                 }
             )
             # The last generated token was sampled but never decoded: the slot lacks it.
-            held[slot], sent[slot] = prompt + raw["tokens"][:-1], raw["prompt"]
+            slots[slot], requests[slot] = prompt + raw["tokens"][:-1], raw["prompt"]
             history[slot].append({"role": "assistant", "content": choice["message"]["content"]})
     return rows
 

@@ -83,11 +83,11 @@ async def play_peer(
 ) -> tuple[Outcome, str]:
     """A library's way through the conversation, and which versions it is of."""
     target = load_book().find(name)
-    emulator, sent = make_emulator(target, plan)
+    emulator, requests = make_emulator(target, plan)
     notes = await rendered_notes(plan)
     script = Path(__file__).with_name("providers_peers.py")
     async with serve_emulator(emulator) as url:
-        given: dict[str, Any] = {
+        plan_fields: dict[str, Any] = {
             "vendor": target.wire,
             "model": target.model,
             "url": url,
@@ -102,32 +102,32 @@ async def play_peer(
                 for turn, note in zip(plan.turns, notes, strict=True)
             ],
         }
-        done = await anyio.run_process(
+        process = await anyio.run_process(
             [python, str(script), library, idiom, caching],
-            input=json.dumps(given).encode(),
+            input=json.dumps(plan_fields).encode(),
             stderr=sys.stderr,
         )
-    said = json.loads(done.stdout)
-    expected = [turn.answers[-1].text for turn in plan.turns]
-    assert said["answers"] == expected, f"{library} lost an answer"
+    report = json.loads(process.stdout)
+    answers = [turn.answers[-1].text for turn in plan.turns]
+    assert report["answers"] == answers, f"{library} lost an answer"
     way = f"{library} {idiom}" + (f", caching {caching}" if has_switch(library, name) else "")
-    return outcome(emulator, sent, target, way, Settings()), said["version"]
+    return outcome(emulator, requests, target, way, Settings()), report["version"]
 
 
 async def play_all(python: str, targets: Sequence[str]) -> tuple[list[Outcome], list[str]]:
     plan = make_plan()
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     versions: list[str] = []
     for name in targets:
         for way, settings in WAYS.items():
-            found.append(await play_lamina(name, settings, plan, f"Lamina {way}"))
+            outcomes.append(await play_lamina(name, settings, plan, f"Lamina {way}"))
         for library, idiom in IDIOMS:
             for caching in ("on", "off") if has_switch(library, name) else ("off",):
-                played, version = await play_peer(python, name, plan, library, idiom, caching)
-                found.append(played)
+                peer_outcome, version = await play_peer(python, name, plan, library, idiom, caching)
+                outcomes.append(peer_outcome)
                 versions.append(version)
-        report(name, [each for each in found if each.target == name])
-    return found, sorted(set(versions))
+        report(name, [other for other in outcomes if other.target == name])
+    return outcomes, sorted(set(versions))
 
 
 def report(name: str, outcomes: Sequence[Outcome]) -> None:
@@ -135,28 +135,26 @@ def report(name: str, outcomes: Sequence[Outcome]) -> None:
     print(f"\n{name}\n")
     print(f"{'':<40}{'requests':>9}{'input':>11}{'cached':>9}{'of allowed':>12}{'markers':>9}"
           f"{'off by':>9}{'$':>9}{'against':>9}")  # fmt: skip
-    for each in outcomes:
-        off = f"{each.error:.2%}" if each.verdicts else ""
-        print(f"{each.way:<40}{len(each.rows):>9}{each.total('input'):>11,}{each.share:>9.1%}"
-              f"{each.of_allowed:>12.3f}{each.markers:>9}{off:>9}{each.cost:>9.4f}"
-              f"{each.cost / lazy.cost:>8.2f}x", flush=True)  # fmt: skip
+    for row in outcomes:
+        off = f"{row.error:.2%}" if row.verdicts else ""
+        print(f"{row.way:<40}{len(row.rows):>9}{row.total('input'):>11,}{row.share:>9.1%}"
+              f"{row.of_allowed:>12.3f}{row.markers:>9}{off:>9}{row.cost:>9.4f}"
+              f"{row.cost / lazy.cost:>8.2f}x", flush=True)  # fmt: skip
 
 
 def verdict(outcomes: Sequence[Outcome]) -> dict[str, bool]:
     """The claims, for Lamina's default."""
-    lazy = [each for each in outcomes if each.way == "Lamina lazy"]
+    lazy = [row for row in outcomes if row.way == "Lamina lazy"]
     claims = {
         f"at least {LEAST_OF_ALLOWED:g} of what the rules allow is read": all(
-            each.of_allowed >= LEAST_OF_ALLOWED for each in lazy
+            row.of_allowed >= LEAST_OF_ALLOWED for row in lazy
         ),
-        f"never more than {MOST_MARKERS} markers": all(
-            each.markers <= MOST_MARKERS for each in lazy
-        ),
-        f"predictions within {MOST_OFF:.0%}": all(each.error <= MOST_OFF for each in lazy),
+        f"never more than {MOST_MARKERS} markers": all(row.markers <= MOST_MARKERS for row in lazy),
+        f"predictions within {MOST_OFF:.0%}": all(row.error <= MOST_OFF for row in lazy),
     }
     print()
-    for claim, kept in claims.items():
-        print(f"{'kept' if kept else 'MISSED'}: {claim}")
+    for claim, is_kept in claims.items():
+        print(f"{'kept' if is_kept else 'MISSED'}: {claim}")
     return claims
 
 
@@ -179,12 +177,12 @@ def main() -> int:
         python = args.peers
         if python is None:
             python = make_environment(Path(stack.enter_context(TemporaryDirectory())))
-        found, versions = anyio.run(play_all, python, args.target or TARGETS)
+        outcomes, versions = anyio.run(play_all, python, args.target or TARGETS)
     print(f"\nPython {platform.python_version()}; lamina {lamina.__version__}; "
           f"{'; '.join(versions)}")  # fmt: skip
-    claims = verdict(found)
+    claims = verdict(outcomes)
     if args.json:
-        results = [each.as_dict() for each in found]
+        results = [row.as_dict() for row in outcomes]
         figures = {"versions": versions, "claims": claims, "results": results}
         args.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0

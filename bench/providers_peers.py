@@ -223,10 +223,10 @@ def _pydantic_model(plan: Plan) -> Any:
 
 
 def move_clock(url: str, seconds: float) -> None:
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"{url}/emulator/clock", json.dumps({"move": seconds}).encode(), method="POST"
     )
-    urllib.request.urlopen(asked).close()
+    urllib.request.urlopen(request).close()
 
 
 def play(plan: Plan, peer: Peer, notes: Notes) -> list[str]:

@@ -144,13 +144,13 @@ def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -
             continue
         print(f"{name}:")
         for key, inner in value.items():
-            shown = (
+            text = (
                 inner
                 if not isinstance(inner, dict)
                 else ", ".join(f"{word} {figure}" for word, figure in inner.items())
             )
-            print(f"  {key}: {shown}")
-    for each in behind[:40]:
-        print("  behind:", *each)
-    claims["behind"] = [list(map(str, each)) for each in behind]
+            print(f"  {key}: {text}")
+    for case in behind[:40]:
+        print("  behind:", *case)
+    claims["behind"] = [list(map(str, case)) for case in behind]
     return claims

@@ -133,11 +133,11 @@ class RowPlayer:
                     row.say(line("tool", text, call_id=call))
             lines = row.request()
             atoms = tuple(
-                Atom(f"{each.role}:{each.text}:{each.calls}", each.tokens) for each in lines
+                Atom(f"{past.role}:{past.text}:{past.calls}", past.tokens) for past in lines
             )
             # A request without what is being asked is cheap, and useless.
             due = step.question if step.question is not None else step.results[-1][1]
-            yield Sent(now, atoms, lost=all(each.text != due for each in lines))
+            yield Sent(now, atoms, lost=all(past.text != due for past in lines))
             calls = "".join(text for _, text in step.calls)
             row.say(
                 line(
@@ -190,11 +190,11 @@ class Naive:
         self._turn, self._notes = [line], notes
 
     def request(self) -> list[Line]:
-        fixed = [*self._notes, *self._turn]
-        room = self._budget - self._system.tokens - sum(each.tokens for each in fixed)
+        fixed_lines = [*self._notes, *self._turn]
+        room = self._budget - self._system.tokens - sum(past.tokens for past in fixed_lines)
         start = 0
-        used = sum(each.tokens for each in self._history)
-        while start < len(self._history) and (used > room or self._history[start].role == "tool"):
-            used -= self._history[start].tokens
+        size = sum(past.tokens for past in self._history)
+        while start < len(self._history) and (size > room or self._history[start].role == "tool"):
+            size -= self._history[start].tokens
             start += 1
-        return [self._system, *self._history[start:], *fixed]
+        return [self._system, *self._history[start:], *fixed_lines]

@@ -55,7 +55,7 @@ def account(folder: Path, agent: Agent) -> dict[str, Any]:
     """
     files = sorted(folder.glob("**/*.mdc"))
     by_place = {guide.place.rpartition(":")[0]: guide for guide in agent.guides}
-    size = read = 0
+    size = read_bytes = 0
     for path in files:
         data = path.read_bytes()
         guide = by_place.get(str(path))
@@ -65,9 +65,14 @@ def account(folder: Path, agent: Agent) -> dict[str, Any]:
         words = body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").strip()
         assert guide.text.strip().encode() == words, f"a part of {path} was lost"
         size += len(words)
-        read += len(guide.text.strip().encode())
+        read_bytes += len(guide.text.strip().encode())
     assert len(agent.guides) == len(files), "there are more rules than files"
-    return {"files": len(files), "loaded": len(agent.guides), "bytes": size, "bytes_read": read}
+    return {
+        "files": len(files),
+        "loaded": len(agent.guides),
+        "bytes": size,
+        "bytes_read": read_bytes,
+    }
 
 
 async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[str, Any]:
@@ -76,9 +81,9 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     that say that they are searched for."""
     from lamina.embed.index.sqlite_index import SqliteIndex
     from lamina.selection.chunks import chunk_item
+    from lamina.selection.fits import rank_documents
     from lamina.selection.items import choose_items
     from lamina.selection.question import split_question
-    from lamina.selection.rank import rank_documents
 
     documents = tuple(
         Document(guide.id, chunk_item(guide.name, guide.description, guide.text))
@@ -93,28 +98,29 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
         for question in QUESTIONS:
             query = split_question(question.text)
             scores = await corpus.score([part.text for part in query.parts])
-            chosen = [
+            choice = [
                 key_of(item.item) for item in choose_items(documents, scores, query, settings)
             ]
-            ranked = [
+            ranking = [
                 key_of(document.item)
                 for document in rank_documents(documents, scores, query, settings)
             ]
             places = {
-                name: ranked.index(name) + 1 if name in ranked else None for name in question.files
+                name: ranking.index(name) + 1 if name in ranking else None
+                for name in question.files
             }
-            rows.append({"question": question.text, "selected": chosen, "places": places})
+            rows.append({"question": question.text, "selected": choice, "places": places})
         index.close()
-    wanted = sum(len(question.files) for question in QUESTIONS)
-    brought = sum(name in row["selected"] for row in rows for name in row["places"])
+    file_count = sum(len(question.files) for question in QUESTIONS)
+    hits = sum(name in row["selected"] for row in rows for name in row["places"])
     whole = sum(all(name in row["selected"] for name in row["places"]) for row in rows)
     return {
         "embedder": embedder.name if embedder and not corpus.lexical else "none",
         "rules": "every rule" if every else "rules with include: agent",
         "documents": len(documents),
         "chunks": sum(len(document.chunks) for document in documents),
-        "files_wanted": wanted,
-        "files_brought": brought,
+        "files_wanted": file_count,
+        "files_brought": hits,
         "questions": len(rows),
         "questions_with_all": whole,
         "rows": rows,
@@ -134,14 +140,14 @@ def show(figures: dict[str, Any]) -> None:
     print("\nwhat is odd about them:")
     for name, count in figures["oddities"].items():
         print(f"{count:>6}  {name}")
-    for asked in figures["asked"]:
+    for run in figures["asked"]:
         print(
-            f"\nquestions to {asked['rules']} ({asked['documents']}, {asked['chunks']:,} chunks), "
-            f"embedder {asked['embedder']}: "
-            f"{asked['files_brought']} of {asked['files_wanted']} files, all of them for "
-            f"{asked['questions_with_all']} of {asked['questions']} questions"
+            f"\nquestions to {run['rules']} ({run['documents']}, {run['chunks']:,} chunks), "
+            f"embedder {run['embedder']}: "
+            f"{run['files_brought']} of {run['files_wanted']} files, all of them for "
+            f"{run['questions_with_all']} of {run['questions']} questions"
         )
-        for row in asked["rows"]:
+        for row in run["rows"]:
             print(f"  {row['question']}")
             for name, place in row["places"].items():
                 mark = "yes" if name in row["selected"] else "no "

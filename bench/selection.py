@@ -38,9 +38,9 @@ Figures = dict[str, float]
 def figures_of(data: ToolSet, rankings: Sequence[Ranking]) -> list[tuple[float, float, float]]:
     """The three figures of each question."""
     rows = []
-    for asked, ranking in zip(data.queries, rankings, strict=True):
+    for question, ranking in zip(data.queries, rankings, strict=True):
         names = list(dict.fromkeys(data.tools[place].name for place in ranking))
-        gold = set(asked.gold)
+        gold = set(question.gold)
         five, ten = gold & set(names[:5]), gold & set(names[:10])
         rows.append((len(five) / len(gold), len(ten) / len(gold), float(ten == gold)))
     return rows
@@ -51,46 +51,46 @@ def mean(rows: Sequence[tuple[float, float, float]]) -> Figures:
     return {name: round(float(value), 2) for name, value in zip(FIGURES, means, strict=True)}
 
 
-def with_servers(data: ToolSet, found: Sequence[Found]) -> Figures | None:
+def with_servers(data: ToolSet, results: Sequence[Found]) -> Figures | None:
     """The same where a tool has to be the one on the right server."""
-    if not any(asked.gold_servers for asked in data.queries):
+    if not any(question.gold_servers for question in data.queries):
         return None
     rows = []
-    for asked, each in zip(data.queries, found, strict=True):
-        pairs = [(data.tools[at].server, data.tools[at].name) for at in each.ranking[:10]]
+    for question, result in zip(data.queries, results, strict=True):
+        pairs = [(data.tools[at].server, data.tools[at].name) for at in result.ranking[:10]]
         hits = [
-            [any((server, name) in pairs[:most] for server in asked.gold_servers.get(name, ()))
-             for name in asked.gold]
+            [any((server, name) in pairs[:most] for server in question.gold_servers.get(name, ()))
+             for name in question.gold]
             for most in (5, 10)
         ]  # fmt: skip
         rows.append((float(numpy.mean(hits[0])), float(numpy.mean(hits[1])), float(all(hits[1]))))
     return mean(rows)
 
 
-def about_choice(data: ToolSet, found: Sequence[Found]) -> dict[str, Any]:
+def about_choice(data: ToolSet, results: Sequence[Found]) -> dict[str, Any]:
     """What `select` takes, and the cosines of what is needed and of what is not."""
-    needed, foreign = [], []
-    taken, of_ten, recall, recall_ten = [], [], [], []
-    for asked, each in zip(data.queries, found, strict=True):
+    needs, foreign = [], []
+    choices, of_ten, recall, recall_ten = [], [], [], []
+    for question, result in zip(data.queries, results, strict=True):
         names = [tool.name for tool in data.tools]
-        gold = set(asked.gold)
+        gold = set(question.gold)
         best = dict.fromkeys(gold, -1.0)
-        for place, score in each.scores.items():
+        for place, score in result.scores.items():
             if names[place] in gold:
                 best[names[place]] = max(best[names[place]], score)
             else:
                 foreign.append(score)
-        needed += list(best.values())
-        taken.append(len(each.taken))
-        of_ten.append(len(each.taken_of_ten))
-        recall.append(len(gold & {names[at] for at in each.taken}) / len(gold))
-        recall_ten.append(len(gold & {names[at] for at in each.taken_of_ten}) / len(gold))
+        needs += list(best.values())
+        choices.append(len(result.taken))
+        of_ten.append(len(result.taken_of_ten))
+        recall.append(len(gold & {names[at] for at in result.taken}) / len(gold))
+        recall_ten.append(len(gold & {names[at] for at in result.taken_of_ten}) / len(gold))
     return {
-        "taken": round(float(numpy.mean(taken)), 2),
+        "taken": round(float(numpy.mean(choices)), 2),
         "recall": round(100 * float(numpy.mean(recall)), 2),
         "taken of ten": round(float(numpy.mean(of_ten)), 2),
         "recall of ten": round(100 * float(numpy.mean(recall_ten)), 2),
-        "cosines needed": _percentiles(needed),
+        "cosines needed": _percentiles(needs),
         "cosines of others": _percentiles(foreign),
     }
 
@@ -105,18 +105,18 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
 
 def read_set(path: Path) -> ToolSet:
     data = msgspec.json.decode(path.read_bytes(), type=ToolSet)
-    queries = tuple(asked for asked in data.queries if asked.gold)
+    queries = tuple(question for question in data.queries if question.gold)
     return msgspec.structs.replace(data, queries=queries)
 
 
 async def measure(path: Path) -> dict[str, Any]:
     data = read_set(path)
-    found = await find_by_lamina(data)
+    results = await find_by_lamina(data)
     ways: dict[str, Sequence[Ranking]] = {
         "BM25": rank_by_words(data),
         "BM25, names in words": rank_by_words(data, in_words=True),
         "embeddings": await rank_by_vectors(data),
-        LAMINA: [each.ranking for each in found],
+        LAMINA: [hit.ranking for hit in results],
     }
     rows = {name: figures_of(data, rankings) for name, rankings in ways.items()}
     result: dict[str, Any] = {
@@ -125,9 +125,9 @@ async def measure(path: Path) -> dict[str, Any]:
         "queries": len(data.queries),
         "ways": {name: mean(row) for name, row in rows.items()},
         "halves": {name: [mean(row[0::2]), mean(row[1::2])] for name, row in rows.items()},
-        "choice": about_choice(data, found),
+        "choice": about_choice(data, results),
     }
-    if by_server := with_servers(data, found):
+    if by_server := with_servers(data, results):
         result["with the right server"] = by_server
     return result
 
@@ -175,13 +175,13 @@ def show(results: Sequence[dict[str, Any]]) -> None:
             f"with room for ten: {choice['taken of ten']}, recall {choice['recall of ten']}"
         )
         for name in ("cosines needed", "cosines of others"):
-            shown = "  ".join(f"{mark} {value:.2f}" for mark, value in choice[name].items())
-            print(f"  {name}: {shown}")
+            text = "  ".join(f"{mark} {value:.2f}" for mark, value in choice[name].items())
+            print(f"  {name}: {text}")
     print("\nmean of the sets")
     _table(mean_of_sets(results))
     print("Lamina over")
-    for name, each in ratios(results).items():
-        print(f"  {name:<24}" + "".join(f"{each[figure]:>16.3f}" for figure in FIGURES))
+    for name, ratio in ratios(results).items():
+        print(f"  {name:<24}" + "".join(f"{ratio[figure]:>16.3f}" for figure in FIGURES))
     print("\nbehind: " + ("; ".join(behind(results)) or "nowhere"))
 
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import open_embedder
 from lamina.selection.chunks import chunk_tool, name_in_words
+from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.question import split_question
-from lamina.selection.rank import rank_documents
 from lamina.values.item import ItemId, tool_id
 from lamina.values.selection import Document, SearchSettings
 
@@ -66,28 +66,28 @@ def rank_by_words(data: ToolSet, *, in_words: bool = False) -> list[Ranking]:
 
     retriever = bm25s.BM25()
     retriever.index(tokens([text(tool) for tool in data.tools]), show_progress=False)
-    asked = tokens([query.query for query in data.queries])
-    found, _ = retriever.retrieve(asked, k=min(100, len(data.tools)), show_progress=False)
-    return [[int(place) for place in row] for row in found]
+    questions = tokens([query.query for query in data.queries])
+    hits, _ = retriever.retrieve(questions, k=min(100, len(data.tools)), show_progress=False)
+    return [[int(place) for place in row] for row in hits]
 
 
 async def rank_by_vectors(data: ToolSet) -> list[Ranking]:
     """MiniLM: the whole question against name and description."""
     embedder = open_embedder()
     tools = await embedder.embed([f"{tool.name}: {tool.description}" for tool in data.tools])
-    asked = await embedder.embed([query.query for query in data.queries])
-    order = numpy.argsort(-(asked @ tools.T), axis=1, kind="stable")
+    vectors = await embedder.embed([query.query for query in data.queries])
+    order = numpy.argsort(-(vectors @ tools.T), axis=1, kind="stable")
     return [[int(place) for place in row[:100]] for row in order]
 
 
 def documents_of(data: ToolSet) -> list[Document]:
     """The tools as they are searched; one that stands twice on a server has two ids."""
     documents = []
-    seen: dict[ItemId, int] = {}
+    counts: dict[ItemId, int] = {}
     for tool in data.tools:
         item = tool_id(tool.server, tool.name)
-        seen[item] = seen.get(item, 0) + 1
-        twin = item if seen[item] == 1 else ItemId(f"{item}#{seen[item]}")
+        counts[item] = counts.get(item, 0) + 1
+        twin = item if counts[item] == 1 else ItemId(f"{item}#{counts[item]}")
         chunks = chunk_tool(
             tool.name,
             tool.description,
@@ -104,17 +104,17 @@ async def find_by_lamina(data: ToolSet) -> list[Found]:
     documents = documents_of(data)
     places = {document.id: place for place, document in enumerate(documents)}
     ten = SearchSettings(top_n=10)
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         index = SqliteIndex(Path(folder) / "index.db", open_embedder())
         corpus = await index.load(documents)
-        for each in data.queries:
-            query = split_question(each.query)
+        for question in data.queries:
+            query = split_question(question.query)
             scores = await corpus.score([part.text for part in query.parts])
-            ranked = rank_documents(documents, scores, query)
-            found.append(
+            ranking = rank_documents(documents, scores, query)
+            results.append(
                 Found(
-                    ranking=[places[one.item] for one in ranked],
+                    ranking=[places[one.item] for one in ranking],
                     taken=[
                         places[one.item]
                         for one in choose_items(documents, scores, query, SearchSettings())
@@ -122,8 +122,8 @@ async def find_by_lamina(data: ToolSet) -> list[Found]:
                     taken_of_ten=[
                         places[one.item] for one in choose_items(documents, scores, query, ten)
                     ],
-                    scores={places[one.item]: one.score or 0.0 for one in ranked},
+                    scores={places[one.item]: one.score or 0.0 for one in ranking},
                 )
             )
         index.close()
-    return found
+    return results

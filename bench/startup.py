@@ -19,8 +19,8 @@ ROUNDS = 15
 def run(code: str) -> float:
     start = time.perf_counter()
     # As people have it: compiled once, and kept.
-    kept = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
-    subprocess.run([sys.executable, "-c", code], check=True, env=kept)
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     return (time.perf_counter() - start) * 1e3
 
 
@@ -41,7 +41,7 @@ def main() -> int:
             times[name].append(run(code))
     base = median(times["python"])
     figures = {
-        name: round(median(each) - base, 1) for name, each in times.items() if name != "python"
+        name: round(median(runs) - base, 1) for name, runs in times.items() if name != "python"
     }
     print(f"Python {platform.python_version()}, {base:.1f} ms by itself; on top of that, ms:")
     for name, value in figures.items():

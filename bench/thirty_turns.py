@@ -69,12 +69,12 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     def answers(self) -> list[EmulatedAnswer]:
         """Everything the model says, in order."""
-        said: list[EmulatedAnswer] = []
+        replies: list[EmulatedAnswer] = []
         for turn in self.turns:
-            said += turn.answers
+            replies += turn.answers
             if turn.number == COMPACTED_AFTER:
-                said.append(EmulatedAnswer(text=self.summary))
-        return said
+                replies.append(EmulatedAnswer(text=self.summary))
+        return replies
 
 
 def make_plan(answer_tokens: int = ANSWER_TOKENS) -> Plan:
@@ -84,33 +84,33 @@ def make_plan(answer_tokens: int = ANSWER_TOKENS) -> Plan:
     system = writer.text(SYSTEM_TOKENS)
     entries: dict[str, str] = {}
     notes: list[str] = []
-    made = []
+    turns = []
     for number in range(1, TURNS + 1):
-        written = {}
+        new_notes = {}
         if number % 3 == 1:
             notes.append(f"note{len(notes) + 1}.md")
-            written[notes[-1]] = writer.text(NOTE_TOKENS)
+            new_notes[notes[-1]] = writer.text(NOTE_TOKENS)
         if number in EDITS:
-            written[notes[len(notes) // 2]] = writer.text(NOTE_TOKENS)
+            new_notes[notes[len(notes) // 2]] = writer.text(NOTE_TOKENS)
         answers = []
         if number in CALLS:
             count, size = CALLS[number]
-            asked = [f"entry {number}-{index}" for index in range(count)]
-            entries |= {each: writer.text(size) for each in asked}
-            calls = [EmulatedCall(name="look_up", arguments={"entry": each}) for each in asked]
+            names = [f"entry {number}-{index}" for index in range(count)]
+            entries |= {name: writer.text(size) for name in names}
+            calls = [EmulatedCall(name="look_up", arguments={"entry": name}) for name in names]
             answers.append(EmulatedAnswer(text="Let me look that up.", calls=tuple(calls)))
         answers.append(EmulatedAnswer(text=writer.text(answer_tokens)))
-        made.append(
+        turns.append(
             Turn(
                 number=number,
                 idle=PAUSES.get(number, IDLE_S),
                 question=writer.text(ASKED_TOKENS),
                 attached=tuple(notes),
-                written=written,
+                written=new_notes,
                 answers=tuple(answers),
             )
         )
-    return Plan(system=system, turns=tuple(made), entries=entries, summary=writer.text(200))
+    return Plan(system=system, turns=tuple(turns), entries=entries, summary=writer.text(200))
 
 
 def write_notes(folder: Path, turn: Turn) -> None:
@@ -123,7 +123,7 @@ def write_notes(folder: Path, turn: Turn) -> None:
 async def rendered_notes(plan: Plan) -> list[dict[str, str]]:
     """What is attached to each turn, in the words that Lamina puts around a note: so that nobody
     pays for another's."""
-    found = []
+    notes_rendered = []
     with TemporaryDirectory() as name:
         source = FolderWorkspace(name)
         for turn in plan.turns:
@@ -133,8 +133,8 @@ async def rendered_notes(plan: Plan) -> list[dict[str, str]]:
                 reading = await source.read(path, "attached")
                 assert isinstance(reading, LoadedItem), reading
                 texts[path] = render_item(reading.item)
-            found.append(texts)
-    return found
+            notes_rendered.append(texts)
+    return notes_rendered
 
 
 # -- what came of it -------------------------------------------------------------------------------
@@ -177,13 +177,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
     @property
     def error(self) -> float:
         """All that predictions were off by, in either direction, over what was read."""
-        predicted = sum(
+        prediction = sum(
             row.usage.cached for v, row in zip(self.verdicts, self.rows, strict=False) if v
         )
-        return sum(map(abs, self.errors)) / predicted
+        return sum(map(abs, self.errors)) / prediction
 
     def as_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "target": self.target,
             "way": self.way,
             "requests": len(self.rows),
@@ -194,12 +194,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
             "markers": self.markers,
         }
         if self.verdicts:
-            found |= {
+            fields |= {
                 "error": round(self.error, 5),
                 "error_signed": sum(self.errors),
                 "error_largest": max(map(abs, self.errors)),
             }
-        return found
+        return fields
 
 
 def outcome(
@@ -216,7 +216,7 @@ def outcome(
         way=way,
         rows=rows,
         allowed=tuple(allowed(sent, target, cache_rules(settings, target))),
-        markers=max(count_markers(each.body) for each in sent),
+        markers=max(count_markers(request.body) for request in sent),
         verdicts=tuple(verdicts),
     )
 
@@ -257,10 +257,10 @@ async def play_lamina(
 ) -> Outcome:
     """Lamina's way through the conversation, on the emulated vendor of the target `name`."""
     if folder is None:
-        with TemporaryDirectory() as made:
-            return await play_lamina(name, settings, plan, way, Path(made))
+        with TemporaryDirectory() as place:
+            return await play_lamina(name, settings, plan, way, Path(place))
     target = load_book().find(name)
-    emulator, sent = make_emulator(target, plan)
+    emulator, requests = make_emulator(target, plan)
     verdicts: list[CacheVerdict | None] = []
 
     def listen(event: Event) -> None:
@@ -275,12 +275,12 @@ async def play_lamina(
             assert answer.ending == "answered", answer
             assert answer.text == turn.answers[-1].text
             if turn.number == COMPACTED_AFTER:
-                compacted = await agent.session.compact()
-                assert compacted.changed, compacted
-                assert not compacted.problem, compacted
+                compaction = await agent.session.compact()
+                assert compaction.changed, compaction
+                assert not compaction.problem, compaction
                 # The request for the summary is none that anything is predicted of.
                 verdicts.append(None)
-    return outcome(emulator, sent, target, way, settings, verdicts)
+    return outcome(emulator, requests, target, way, settings, verdicts)
 
 
 @asynccontextmanager

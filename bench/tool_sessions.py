@@ -50,34 +50,34 @@ WAYS = (
 
 
 async def play_all(data: ToolSet, targets: Sequence[str], turns: int) -> list[Outcome]:
-    found: list[Outcome] = []
+    results: list[Outcome] = []
     with TemporaryDirectory() as folder:
         index = open_index(path=Path(folder) / "index.sqlite", fetch=True)
         try:
             for target in targets:
                 for order, questions in orders(data.queries[:turns]).items():
-                    played = [
+                    outcomes = [
                         await play(target, way, order, questions, data.tools, index) for way in WAYS
                     ]
-                    show(played)
-                    found += played
+                    show(outcomes)
+                    results += outcomes
         finally:
             index.close()
-    return found
+    return results
 
 
-def show(played: Sequence[Outcome]) -> None:
+def show(outcomes: Sequence[Outcome]) -> None:
     """One target, one order."""
-    by_way = {each.way: each for each in played}
-    print(f"\n{played[0].target}, {played[0].turns} questions {played[0].order}\n")
+    by_way = {outcome.way: outcome for outcome in outcomes}
+    print(f"\n{outcomes[0].target}, {outcomes[0].turns} questions {outcomes[0].order}\n")
     print(f"{'':<24}{'requests':>9}{'breaks':>7}{'input':>11}{'cached':>11}{'written':>10}{'$':>9}"
           f"{'to all':>8}{'to exact':>9}{'recall':>8}{'tools':>12}")  # fmt: skip
-    for each in played:
-        tools = f"{each.most_tools}" + (f" ({MOST_TOOLS_OPENAI})" if each.refused else "")
-        print(f"{each.way:<24}{len(each.rows):>9}{each.breaks:>7}{each.total('input'):>11,}"
-              f"{each.total('cached'):>11,}{each.total('written'):>10,}{each.cost:>9.4f}"
-              f"{each.cost / by_way[ALL].cost:>7.2f}x{each.cost / by_way[EXACT].cost:>8.2f}x"
-              f"{each.recall:>8.1%}{tools:>12}", flush=True)  # fmt: skip
+    for outcome in outcomes:
+        tools = f"{outcome.most_tools}" + (f" ({MOST_TOOLS_OPENAI})" if outcome.refused else "")
+        print(f"{outcome.way:<24}{len(outcome.rows):>9}{outcome.breaks:>7}{outcome.total('input'):>11,}"
+              f"{outcome.total('cached'):>11,}{outcome.total('written'):>10,}{outcome.cost:>9.4f}"
+              f"{outcome.cost / by_way[ALL].cost:>7.2f}x{outcome.cost / by_way[EXACT].cost:>8.2f}x"
+              f"{outcome.recall:>8.1%}{tools:>12}", flush=True)  # fmt: skip
 
 
 def verdict(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
@@ -89,28 +89,28 @@ def verdict(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
         "cheaper than sending exactly the selected ones": [],
     }
     breaks, cheaper_all, cheaper_exact = claims.values()
-    for (target, order, way), each in by.items():
+    for (target, order, way), result in by.items():
         if way != STICKY:
             continue
         where = f"{target} {order}"
-        if each.breaks > MOST_BREAKS:
-            breaks.append(f"{where}: {each.breaks}")
-        for other, missed in ((ALL, cheaper_all), (EXACT, cheaper_exact)):
+        if result.breaks > MOST_BREAKS:
+            breaks.append(f"{where}: {result.breaks}")
+        for other, misses in ((ALL, cheaper_all), (EXACT, cheaper_exact)):
             cost = by[target, order, other].cost
-            if each.cost >= cost:
-                missed.append(f"{where}: ${each.cost:.4f} against ${cost:.4f}")
+            if result.cost >= cost:
+                misses.append(f"{where}: ${result.cost:.4f} against ${cost:.4f}")
     return claims
 
 
 def show_verdict(claims: Mapping[str, Sequence[str]], sessions: int) -> None:
     print()
-    for claim, missed in claims.items():
-        if not missed:
+    for claim, misses in claims.items():
+        if not misses:
             print(f"kept: {claim}, in all {sessions} sessions")
             continue
-        print(f"MISSED: {claim}, in {len(missed)} of {sessions} sessions")
-        for each in missed:
-            print(f"  {each}")
+        print(f"MISSED: {claim}, in {len(misses)} of {sessions} sessions")
+        for miss in misses:
+            print(f"  {miss}")
 
 
 def unexplained(outcomes: Sequence[Outcome]) -> list[str]:
@@ -142,18 +142,18 @@ def main() -> None:
     print("  ".join(f"{name} {number}" for name, number in versions.items()))
     print(f"{len(data.tools)} tools, all chosen by search")
     targets = options.target or TARGETS
-    found = anyio.run(partial(play_all, data, targets, options.turns))
-    claims = verdict(found)
-    show_verdict(claims, sum(each.way == STICKY for each in found))
-    for each in unexplained(found):
-        print(f"the ledger is wrong: {each}")
+    outcomes = anyio.run(partial(play_all, data, targets, options.turns))
+    claims = verdict(outcomes)
+    show_verdict(claims, sum(outcome.way == STICKY for outcome in outcomes))
+    for outcome in unexplained(outcomes):
+        print(f"the ledger is wrong: {outcome}")
     if options.json:
         report = {
             "versions": versions,
             "tools": len(data.tools),
-            "claims": {claim: missed or "kept" for claim, missed in claims.items()},
-            "unexplained": unexplained(found),
-            "results": [each.as_dict() for each in found],
+            "claims": {claim: misses or "kept" for claim, misses in claims.items()},
+            "unexplained": unexplained(outcomes),
+            "results": [outcome.as_dict() for outcome in outcomes],
         }
         options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
 

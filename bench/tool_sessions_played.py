@@ -73,12 +73,12 @@ def read_tools(path: Path) -> ToolSet:
 
 def orders(questions: Sequence[Question]) -> dict[str, list[Question]]:
     """The same questions as they come, in any order, and by somebody who stays with a topic."""
-    shuffled = list(questions)
-    random.Random(SEED).shuffle(shuffled)
+    order = list(questions)
+    random.Random(SEED).shuffle(order)
     topics = list(dict.fromkeys(question.category for question in questions))
     return {
         "as written": list(questions),
-        "shuffled": shuffled,
+        "shuffled": order,
         "by topic": sorted(questions, key=lambda question: topics.index(question.category)),
     }
 
@@ -112,9 +112,9 @@ class ManyTools:
 
 def _offer(tool: Tool) -> OfferedTool:
     schema = {"type": "object", "properties": {param: {"type": "string"} for param in tool.params}}
-    offered = offer_tool(tool.server, tool.name, tool.description, schema, "free", "agent")
-    assert isinstance(offered, OfferedTool), offered
-    return offered
+    tool_offer = offer_tool(tool.server, tool.name, tool.description, schema, "free", "agent")
+    assert isinstance(tool_offer, OfferedTool), tool_offer
+    return tool_offer
 
 
 class KnowingModel:
@@ -130,14 +130,14 @@ class KnowingModel:
     def expect(self, turn: int, question: Question) -> None:
         self._turn, self._question = turn, question
 
-    async def answer(self, asked: EmulatedRequest) -> EmulatedAnswer:
-        role, text = asked.messages[-1]
+    async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:
+        role, text = request.messages[-1]
         if role == "tool":
             return EmulatedAnswer(text=self.final)
         if self._question.query not in text:
             # Somebody wants a summary of it all.
             return EmulatedAnswer(text=Writer(f"summary {self._turn}").text(RESULT_TOKENS))
-        calls = self._calls(asked)
+        calls = self._calls(request)
         self.wanted += len(self._question.gold)
         self.callable += len(calls)
         self.described += sum(call.name == USE_TOOL for call in calls)
@@ -149,19 +149,21 @@ class KnowingModel:
     def final(self) -> str:
         return Writer(f"answer {self._turn}").text(ANSWER_TOKENS)
 
-    def _calls(self, asked: EmulatedRequest) -> list[EmulatedCall]:
-        told = "\n".join(text for role, text in asked.messages if role in ("system", "user"))
+    def _calls(self, request: EmulatedRequest) -> list[EmulatedCall]:
+        prompt = "\n".join(text for role, text in request.messages if role in ("system", "user"))
         calls = []
         for gold in self._question.gold:
             names = [exposed_name(server, gold) for server in self._question.gold_servers[gold]]
-            listed = [name for name in names if name in asked.tools]
-            described = [name for name in names if f"<tool_context>\n{name}: " in told]
-            if listed:
-                calls.append(EmulatedCall(name=listed[0], arguments=self._arguments(listed[0])))
-            elif described and USE_TOOL in asked.tools:
-                name = described[0]
-                given = {"name": name, "arguments": self._arguments(name)}
-                calls.append(EmulatedCall(name=USE_TOOL, arguments=given))
+            names_offered = [name for name in names if name in request.tools]
+            names_described = [name for name in names if f"<tool_context>\n{name}: " in prompt]
+            if names_offered:
+                calls.append(
+                    EmulatedCall(name=names_offered[0], arguments=self._arguments(names_offered[0]))
+                )
+            elif names_described and USE_TOOL in request.tools:
+                name = names_described[0]
+                arguments = {"name": name, "arguments": self._arguments(name)}
+                calls.append(EmulatedCall(name=USE_TOOL, arguments=arguments))
         return calls
 
     def _arguments(self, name: str) -> dict[str, str]:
@@ -264,21 +266,21 @@ def count_breaks(bodies: Sequence[Mapping[str, Any]]) -> int:
 
 def _pieces(body: Mapping[str, Any]) -> list[Any]:
     """A request in the order in which a vendor reads it, without markers."""
-    said: list[Any] = [_unmarked(body.get("tools")), _unmarked(body.get("system"))]
+    pieces: list[Any] = [_unmarked(body.get("tools")), _unmarked(body.get("system"))]
     for message in body["messages"]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-        said += [(message["role"], _unmarked(block)) for block in blocks]
-        said += [(message["role"], call) for call in message.get("tool_calls") or ()]
-    return said
+        pieces += [(message["role"], _unmarked(block)) for block in blocks]
+        pieces += [(message["role"], call) for call in message.get("tool_calls") or ()]
+    return pieces
 
 
 def _unmarked(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unmarked(each) for each in value]
+        return [_unmarked(inner) for inner in value]
     if isinstance(value, dict):
         markers = ("cache_control", "prompt_cache_breakpoint")
-        return {key: _unmarked(each) for key, each in value.items() if key not in markers}
+        return {key: _unmarked(inner) for key, inner in value.items() if key not in markers}
     return value
 
 
@@ -295,7 +297,7 @@ async def play(
     host = ManyTools(tools)
     model = KnowingModel(host.params)
     clock = MovableClock()
-    emulator, sent = recording(target.wire, answers=model, clock=clock)
+    emulator, requests = recording(target.wire, answers=model, clock=clock)
     store = MemoryStore()
     reasons: list[str] = []
 
@@ -323,12 +325,12 @@ async def play(
                         assert answer.text == model.final
             finally:
                 await client.aclose()
-    refused = [row for row in emulator.report.rows if row.status != 200]
-    assert not refused, refused[0].missed
+    refusals = [row for row in emulator.report.rows if row.status != 200]
+    assert not refusals, refusals[0].missed
     assert len(host.ran) == model.callable
     verdict = verify(await store.read("bench"), book)
     assert verdict.sound, verdict
-    bodies = [each.body for each in sent]
+    bodies = [request.body for request in requests]
     return Outcome(
         target=name, order=order, way=way.name, turns=len(questions),
         rows=tuple(emulator.report.rows), breaks=count_breaks(bodies), reasons=tuple(reasons),

@@ -84,8 +84,8 @@ def run(row: str, task: str, notes: Path, kept: Path, number: int) -> Figures:
         if process.wait():
             problems.seek(0)
             raise SystemExit(f"{row}, {task} of {number}: {process.returncode}\n{problems.read()}")
-    said: Figures = json.loads((first + rest).splitlines()[-1])
-    return said | ({"until_ms": until} if first.startswith("found") else {})
+    figures: Figures = json.loads((first + rest).splitlines()[-1])
+    return figures | ({"until_ms": until} if first.startswith("found") else {})
 
 
 def measure_size(work: Path, number: int, rounds: int, *, with_peer: bool) -> Figures:
@@ -93,10 +93,10 @@ def measure_size(work: Path, number: int, rounds: int, *, with_peer: bool) -> Fi
     notes = work / f"notes-{number}"
     notes.mkdir()
     size = make_notes(notes, number)
-    said: dict[str, dict[str, list[Figures]]] = {LAMINA: {}, PEER: {}}
+    figures: dict[str, dict[str, list[Figures]]] = {LAMINA: {}, PEER: {}}
 
     def note(row: str, name: str, task: str, kept: Path) -> None:
-        said[row].setdefault(name, []).append(run(row, task, notes, kept, number))
+        figures[row].setdefault(name, []).append(run(row, task, notes, kept, number))
 
     for turn in range(rounds if number < LARGE else 1):
         print(f"{number:,} notes, round {turn + 1}", file=sys.stderr)
@@ -105,25 +105,26 @@ def measure_size(work: Path, number: int, rounds: int, *, with_peer: bool) -> Fi
         note(LAMINA, "cold", "catalogue", kept)
         note(LAMINA, "warm", "catalogue", kept)
         note(LAMINA, "refresh", "refresh", kept)
-        searched = work / f"searched-{number}-{turn}"
-        searched.mkdir()
-        note(LAMINA, "first search", "search", searched)
+        search_folder = work / f"searched-{number}-{turn}"
+        search_folder.mkdir()
+        note(LAMINA, "first search", "search", search_folder)
         if with_peer:
-            note(PEER, "first search", "search", searched)
-        note(LAMINA, "next search", "search", searched)
+            note(PEER, "first search", "search", search_folder)
+        note(LAMINA, "next search", "search", search_folder)
         if with_peer:
-            note(PEER, "next search", "search", searched)
-        for each in (kept, searched):
-            shutil.rmtree(each)
+            note(PEER, "next search", "search", search_folder)
+        for folder in (kept, search_folder):
+            shutil.rmtree(folder)
     shutil.rmtree(notes)
     medians = {
-        row: {name: _medians(runs) for name, runs in tasks.items()} for row, tasks in said.items()
+        row: {name: _medians(runs) for name, runs in tasks.items()}
+        for row, tasks in figures.items()
     }
-    return {"notes": number, "bytes": size, "medians": medians, "runs": said}
+    return {"notes": number, "bytes": size, "medians": medians, "runs": figures}
 
 
 def _medians(runs: Sequence[Figures]) -> Figures:
-    return {figure: median(each[figure] for each in runs) for figure in runs[0]}
+    return {figure: median(run[figure] for run in runs) for figure in runs[0]}
 
 
 def measure_vault(work: Path, vault: Path) -> dict[str, Figures]:
@@ -134,10 +135,12 @@ def measure_vault(work: Path, vault: Path) -> dict[str, Figures]:
     return {name: run(LAMINA, "embed", notes, kept, 0) for name in ("cold", "warm")}
 
 
-def show_size(found: Figures) -> None:
-    ours, theirs = found["medians"][LAMINA], found["medians"][PEER]
+def show_size(figures: Figures) -> None:
+    ours, theirs = figures["medians"][LAMINA], figures["medians"][PEER]
     passages = ours["warm"]["passages"]
-    print(f"\n{found['notes']:,} notes, {found['bytes'] / 1e6:,.1f} MB, {passages:,.0f} passages")
+    print(
+        f"\n{figures['notes']:,} notes, {figures['bytes'] / 1e6:,.1f} MB, {passages:,.0f} passages"
+    )
     print(f"  {'':<24}{LAMINA:>12}{PEER:>12}{'ratio':>8}")
     for title, task, figure in ROWS:
         print(f"  {title + ', ms':<24}{ours[task][figure]:>12,.2f}")
@@ -150,26 +153,26 @@ def show_size(found: Figures) -> None:
             other = theirs[task][figure]
             line += f"{other:>12,.1f}{other / ours[task][figure]:>7.1f}x"
         print(line)
-    hits = [f"{row} {each['next search']['found']:.0f}" for row, each in _rows(found) if each]
+    hits = [f"{row} {tasks['next search']['found']:.0f}" for row, tasks in _rows(figures) if tasks]
     print(f"  found, of {ours['next search']['asked']:.0f}: {', '.join(hits)}", flush=True)
 
 
-def _rows(found: Figures) -> Sequence[tuple[str, dict[str, Figures]]]:
-    return tuple(found["medians"].items())
+def _rows(figures: Figures) -> Sequence[tuple[str, dict[str, Figures]]]:
+    return tuple(figures["medians"].items())
 
 
-def show_vault(found: dict[str, Figures]) -> None:
-    cold, warm = found["cold"], found["warm"]
+def show_vault(figures: dict[str, Figures]) -> None:
+    cold, warm = figures["cold"], figures["warm"]
     print(
         f"\nA vault of {cold['notes']:,} notes, {cold['passages']:,} different passages, with "
         f"embeddings\n  embedded: {cold['embedded']:,} cold, {warm['embedded']:,} in the next "
         f"process, {cold['embedded_after_edit']:,} after an edit of a note of "
         f"{cold['edited_passages']:,} passages"
     )
-    for name, each in found.items():
+    for name, row in figures.items():
         print(
-            f"  {name}: first result {each['until_ms']:,.0f} ms, again {each['again_ms']:,.1f} ms, "
-            f"edit to result {each['edit_ms']:,.1f} ms, peak {each['peak_mb']:,.0f} MB"
+            f"  {name}: first result {row['until_ms']:,.0f} ms, again {row['again_ms']:,.1f} ms, "
+            f"edit to result {row['edit_ms']:,.1f} ms, peak {row['peak_mb']:,.0f} MB"
         )
     for warning in cold["warnings"]:
         print(f"  {warning}")
@@ -194,20 +197,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     print(", ".join(f"{name} {value}" for name, value in versions.items()), flush=True)
     load = [os.getloadavg()[0]]
-    kept: dict[str, Any] = {"versions": versions, "sizes": []}
+    record: dict[str, Any] = {"versions": versions, "sizes": []}
     with tempfile.TemporaryDirectory(prefix="bench-workspace-") as name:
         for number in sizes:
-            found = measure_size(Path(name), number, rounds, with_peer=not args.quick)
-            kept["sizes"].append(found)
-            show_size(found)
+            figures = measure_size(Path(name), number, rounds, with_peer=not args.quick)
+            record["sizes"].append(figures)
+            show_size(figures)
         if args.vault:
-            kept["vault"] = measure_vault(Path(name), args.vault)
-            show_vault(kept["vault"])
+            record["vault"] = measure_vault(Path(name), args.vault)
+            show_vault(record["vault"])
     load.append(os.getloadavg()[0])
     # Milliseconds of a machine that does something else, too, are worth little.
     print(f"\nLoad of the machine before and after: {load[0]:.1f}, {load[1]:.1f}")
     if args.json:
-        args.json.write_text(json.dumps(kept | {"load": load}, indent=1) + "\n")
+        args.json.write_text(json.dumps(record | {"load": load}, indent=1) + "\n")
     return 0
 
 

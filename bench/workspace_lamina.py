@@ -44,15 +44,15 @@ def since(start: float) -> float:
 def catalogue(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """From nothing in memory to all notes."""
     start = time.perf_counter()
-    opened = NoteCatalogue(Root(notes), kept / "catalogue.sqlite")
-    found = opened.refresh()
+    notes_catalogue = NoteCatalogue(Root(notes), kept / "catalogue.sqlite")
+    report = notes_catalogue.refresh()
     took = since(start)
-    opened.close()
-    assert not opened.take_warnings()
-    assert len(found.notes) == number, len(found.notes)
+    notes_catalogue.close()
+    assert not notes_catalogue.take_warnings()
+    assert len(report.notes) == number, len(report.notes)
     return {
         "catalogue_ms": took,
-        "passages": sum(len(note.passages) for note in found.notes),
+        "passages": sum(len(note.passages) for note in report.notes),
         "file_mb": (kept / "catalogue.sqlite").stat().st_size / 1e6,
     }
 
@@ -62,26 +62,28 @@ def refresh(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     root = Root(notes)
     figures: dict[str, Any] = {}
     for way, watcher in (("walked", None), ("watched", FolderWatcher(root.path))):
-        opened = NoteCatalogue(root, kept / "catalogue.sqlite", watcher=watcher, most_walked=0)
-        first = opened.refresh()
+        notes_catalogue = NoteCatalogue(
+            root, kept / "catalogue.sqlite", watcher=watcher, most_walked=0
+        )
+        first = notes_catalogue.refresh()
         # What was young is settled, and what is to be watched is.
-        opened.refresh()
+        notes_catalogue.refresh()
         times = []
         for _ in range(AGAIN):
             start = time.perf_counter()
-            assert opened.refresh() is first
+            assert notes_catalogue.refresh() is first
             times.append(since(start))
         figures[f"{way}_ms"] = median(times)
-        edited = notes / first.notes[number // 2].path
-        before = edited.read_bytes()
-        edited.write_bytes(before + b"\nEdited.\n")
+        path = notes / first.notes[number // 2].path
+        before = path.read_bytes()
+        path.write_bytes(before + b"\nEdited.\n")
         start = time.perf_counter()
-        second = opened.refresh()
+        second = notes_catalogue.refresh()
         figures[f"{way}_edit_ms"] = since(start)
         assert sum(a is not b for a, b in zip(first.notes, second.notes, strict=True)) == 1
-        edited.write_bytes(before)
-        opened.close()
-        assert not opened.take_warnings()
+        path.write_bytes(before)
+        notes_catalogue.close()
+        assert not notes_catalogue.take_warnings()
     return figures
 
 
@@ -93,35 +95,35 @@ async def search(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     first, *rest = questions(number)
 
     async def ask(question: str) -> list[str]:
-        found = await search.search(question)
-        assert found.searched == number, found.warnings
-        return [hit.path for hit in found.hits]
+        hits = await search.search(question)
+        assert hits.searched == number, hits.warnings
+        return [hit.path for hit in hits.hits]
 
     start = time.perf_counter()
-    found = [first[1] in await ask(first[0])]
+    hits = [first[1] in await ask(first[0])]
     took = since(start)
     print("found", flush=True)
     times = []
     for question, path in rest:
         start = time.perf_counter()
-        found.append(path in await ask(question))
+        hits.append(path in await ask(question))
         times.append(since(start))
-    edited = notes / rest[0][1]
-    before = edited.read_bytes()
-    edited.write_bytes(before + f"\n{NEW_WORD}\n".encode())
+    note_path = notes / rest[0][1]
+    before = note_path.read_bytes()
+    note_path.write_bytes(before + f"\n{NEW_WORD}\n".encode())
     start = time.perf_counter()
     is_seen = await ask(NEW_WORD) == [rest[0][1]]
-    seen = since(start)
-    edited.write_bytes(before)
+    seconds = since(start)
+    note_path.write_bytes(before)
     await folder.aclose()
     index.close()
     assert is_seen
     return {
         "search_ms": took,
         "again_ms": median(times),
-        "edit_ms": seen,
-        "found": sum(found),
-        "asked": len(found),
+        "edit_ms": seconds,
+        "found": sum(hits),
+        "asked": len(hits),
     }
 
 
@@ -150,11 +152,11 @@ async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     index = SqliteIndex(kept / "index.sqlite", embedder)
     search = WorkspaceSearch(folder, index, patience=None)
     start = time.perf_counter()
-    found = await search.search(VAULT_QUESTION)
+    hits = await search.search(VAULT_QUESTION)
     took = since(start)
     print("found", flush=True)
     first = await folder.catalogue()
-    embedded, embedder.counted = embedder.counted, 0
+    count, embedder.counted = embedder.counted, 0
     start = time.perf_counter()
     await search.search(VAULT_QUESTION)
     again = since(start)
@@ -164,7 +166,7 @@ async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     (notes / longest.path).write_bytes(before.rstrip() + b" And one more sentence.\n")
     start = time.perf_counter()
     await search.search(VAULT_QUESTION)
-    seen = since(start)
+    seconds = since(start)
     (notes / longest.path).write_bytes(before)
     await folder.aclose()
     index.close()
@@ -172,23 +174,25 @@ async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
         "notes": len(first.notes),
         "unreadable": len(first.unreadable),
         "passages": len({passage.digest for note in first.notes for passage in note.passages}),
-        "embedded": embedded,
+        "embedded": count,
         "search_ms": took,
         "again_ms": again,
         "edited_passages": len(longest.passages),
         "embedded_after_edit": embedder.counted,
-        "edit_ms": seen,
-        "hits": [f"{hit.path}#{hit.anchor}" for hit in found.hits[:3]],
-        "warnings": list(found.warnings),
+        "edit_ms": seconds,
+        "hits": [f"{hit.path}#{hit.anchor}" for hit in hits.hits[:3]],
+        "warnings": list(hits.warnings),
     }
 
 
 def main() -> int:
     task, notes, kept, number = sys.argv[1:]
-    given = (Path(notes), Path(kept), int(number))
+    arguments = (Path(notes), Path(kept), int(number))
     plain = {"catalogue": catalogue, "refresh": refresh}
-    waited = {"search": search, "embed": embed}
-    figures = plain[task](*given) if task in plain else anyio.run(partial(waited[task], *given))
+    tasks = {"search": search, "embed": embed}
+    figures = (
+        plain[task](*arguments) if task in plain else anyio.run(partial(tasks[task], *arguments))
+    )
     figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(figures))
     return 0

@@ -21,8 +21,8 @@ SEED = 7
 def sentences() -> list[str]:
     """Plain sentences of Python's manual."""
     manual = re.sub(r"\s+", " ", " ".join(topics[name] for name in sorted(topics)))
-    found = re.findall(r"[A-Z][a-z][^.*|>=~]{30,180}\.(?= [A-Z])", manual)
-    return sorted({*found})
+    matches = re.findall(r"[A-Z][a-z][^.*|>=~]{30,180}\.(?= [A-Z])", manual)
+    return sorted({*matches})
 
 
 def path_of(number: int) -> str:
@@ -53,7 +53,7 @@ def make_note(number: int, total: int, pool: list[str]) -> str:
         lines += [" ".join(draw.sample(pool, draw.randint(2, 5))), ""]
         match draw.randrange(4):
             case 0:
-                lines += [f"- {each}" for each in draw.sample(pool, 2)] + [""]
+                lines += [f"- {line}" for line in draw.sample(pool, 2)] + [""]
             case 1:
                 other = draw.randrange(total)
                 lines += [f"See [[note {other:06}]] and #{draw.choice(TAGS)}.", ""]
@@ -79,6 +79,6 @@ def questions(total: int, number: int = 20) -> Iterator[tuple[str, str]]:
     """Questions, each with the path of the note that has to be found."""
     pool, draw = sentences(), random.Random(SEED)
     for _ in range(number):
-        wanted = draw.randrange(total)
+        place = draw.randrange(total)
         words = " ".join(draw.choice(pool).split()[:3])
-        yield f"What about {needle(wanted)}? {words}", path_of(wanted)
+        yield f"What about {needle(place)}? {words}", path_of(place)

@@ -53,8 +53,8 @@ class Searcher:
         self._retriever.index(self._tokens(texts), show_progress=False)
 
     def ask(self, question: str) -> list[str]:
-        found, _ = self._retriever.retrieve(self._tokens([question]), k=TOP, show_progress=False)
-        return [self._paths[int(place)] for place in found[0]]
+        hits, _ = self._retriever.retrieve(self._tokens([question]), k=TOP, show_progress=False)
+        return [self._paths[int(place)] for place in hits[0]]
 
     def _tokens(self, texts: list[str]) -> Any:
         return self._tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
@@ -64,24 +64,24 @@ def search(notes: Path, number: int) -> dict[str, Any]:
     first, *rest = questions(number)
     start = time.perf_counter()
     searcher = Searcher(notes)
-    found = [first[1] in searcher.ask(first[0])]
+    hits = [first[1] in searcher.ask(first[0])]
     took = (time.perf_counter() - start) * 1e3
     print("found", flush=True)
     times = []
     for question, path in rest:
         start = time.perf_counter()
-        found.append(path in searcher.ask(question))
+        hits.append(path in searcher.ask(question))
         times.append((time.perf_counter() - start) * 1e3)
     del searcher
     start = time.perf_counter()
     Searcher(notes).ask(rest[0][0])
-    seen = (time.perf_counter() - start) * 1e3
+    seconds = (time.perf_counter() - start) * 1e3
     return {
         "search_ms": took,
         "again_ms": median(times),
-        "edit_ms": seen,
-        "found": sum(found),
-        "asked": len(found),
+        "edit_ms": seconds,
+        "found": sum(hits),
+        "asked": len(hits),
     }
 
 

@@ -8,7 +8,7 @@
     │   ├── QueryError          a query over notes that is not understood, with the place in it
     │   ├── UnknownTarget       a provider that Lamina does not know
     │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
-    │   └── TurnState           commit, resume or request called at the wrong moment
+    │   └── TurnStateError      commit, resume or request called at the wrong moment
     ├── BudgetError             what must be sent does not fit
     │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
@@ -87,10 +87,11 @@ class QueryError(UsageError):
 class UnknownTarget(UsageError):
     code = "unknown_target"
 
-    def __init__(self, target: str, known: tuple[str, ...], meant: str = "") -> None:
+    def __init__(self, target: str, known: tuple[str, ...], suggestion: str = "") -> None:
+        hint = f"did you mean {suggestion}? " if suggestion else ""
         super().__init__(
-            f"target {target!r} is not 'provider:model' with a known provider; "
-            f"{f'did you mean {meant}? ' if meant else ''}known providers: {', '.join(known)}"
+            f"target {target!r} is not 'provider:model' with a known provider; {hint}"
+            f"known providers: {', '.join(known)}"
         )
         self.target = target
 
@@ -115,8 +116,8 @@ class BudgetError(LaminaError):
     code = "budget"
 
     def __init__(self, message: str, sizes: Mapping[str, int], limit: int) -> None:
-        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.items())
-        super().__init__(f"{message} (limit {limit:,} tokens; {listed})")
+        size_list = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.items())
+        super().__init__(f"{message} (limit {limit:,} tokens; {size_list})")
         self.sizes = dict(sizes)
         self.limit = limit
 

@@ -45,15 +45,15 @@ def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
         return f"the tool's own schema cannot be used: {problem}"
     validator = _without_patterns(_draft(schema))(schema, registry=Registry())
     try:
-        found = list(islice(validator.iter_errors(arguments), _MOST))
+        errors = list(islice(validator.iter_errors(arguments), _MOST))
         # Of alternatives that all fail, the one that came closest says the most.
-        nearest = [best_match([each]) or each for each in found]
+        nearest = [best_match([error]) or error for error in errors]
     except Unresolvable as error:
         return f"the tool's own schema cannot be used: {error.ref!r} refers to nothing in it"
     except RecursionError:
         return "the tool's own schema cannot be used: it refers to itself without end"
-    said = (f"{_path(each.absolute_path)}: {_short(each.message)}" for each in nearest)
-    return "; ".join(dict.fromkeys(said)) or None
+    lines = (f"{_path(error.absolute_path)}: {_short(error.message)}" for error in nearest)
+    return "; ".join(dict.fromkeys(lines)) or None
 
 
 def _draft(schema: Mapping[str, Any]) -> Any:
@@ -66,16 +66,14 @@ def _draft(schema: Mapping[str, Any]) -> Any:
 def _without_patterns(draft: Any) -> Any:
     from jsonschema.validators import extend
 
-    def additional(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def additional(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[Any]:
         # Which properties are additional would be for the patterns to say.
         if "patternProperties" not in schema:
-            yield from draft.VALIDATORS["additionalProperties"](
-                validator, allowed, instance, schema
-            )
+            yield from draft.VALIDATORS["additionalProperties"](validator, rule, instance, schema)
 
     own = {"additionalProperties": additional} if "additionalProperties" in draft.VALIDATORS else {}
-    ignored = ("pattern", "patternProperties", "unevaluatedProperties")
-    return extend(draft, {**dict.fromkeys(ignored, _ignore), **own})
+    ignored_keywords = ("pattern", "patternProperties", "unevaluatedProperties")
+    return extend(draft, {**dict.fromkeys(ignored_keywords, _ignore), **own})
 
 
 def _ignore(*_: Any) -> None:
@@ -111,20 +109,20 @@ def _references(value: Any, *, inside: bool = False) -> Iterator[str]:
                 return  # another document, with addresses of its own
             if isinstance(ref := value.get("$ref"), str):
                 yield ref
-            for key, each in value.items():
+            for key, inner in value.items():
                 if key not in _DATA:
-                    yield from _references(each, inside=True)
+                    yield from _references(inner, inside=True)
         case list() | tuple():
-            for each in value:
-                yield from _references(each, inside=True)
+            for inner in value:
+                yield from _references(inner, inside=True)
 
 
 def _path(steps: Any) -> str:
     """`items[2].name`; the whole is `arguments`."""
-    said = ""
+    path = ""
     for step in steps:
-        said += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return f"`{_short(said.removeprefix('.'))}`" if said else "arguments"
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return f"`{_short(path.removeprefix('.'))}`" if path else "arguments"
 
 
 def _short(text: str) -> str:

@@ -9,9 +9,9 @@ from lamina.values.item import ItemId
 from lamina.values.message import Context, Message, Text, ToolCall, ToolResult, Use
 
 
-def user(text: str = "Q", *attached: ItemId) -> Message:
-    context = Context(uses=tuple(Use(item=each, version="v", form="full") for each in attached))
-    return Message(role="user", blocks=(*((context,) if attached else ()), Text(text)))
+def user(text: str = "Q", *items: ItemId) -> Message:
+    context = Context(uses=tuple(Use(item=item, version="v", form="full") for item in items))
+    return Message(role="user", blocks=(*((context,) if items else ()), Text(text)))
 
 
 def summary(text: str) -> Message:
@@ -24,10 +24,10 @@ def answer(text: str = "R") -> Message:
 
 def step(text: str, call: str, name: str, **arguments: object) -> Message:
     """An assistant that says something and calls one tool."""
-    written = json.dumps(arguments)
-    said = (Text(text),) if text else ()
+    text_arguments = json.dumps(arguments)
+    texts = (Text(text),) if text else ()
     return Message(
-        role="assistant", blocks=(*said, ToolCall(id=call, name=name, arguments=written))
+        role="assistant", blocks=(*texts, ToolCall(id=call, name=name, arguments=text_arguments))
     )
 
 
@@ -83,17 +83,17 @@ def parted(messages: list[Message], cut: int) -> set[str]:
                     waiting.discard(call)
                 case _:
                     pass
-    found: set[str] = set()
+    ids: set[str] = set()
     for message in messages[cut:]:
         for block in message.blocks:
             match block:
                 case ToolCall(id=call):
                     waiting.discard(call)
                 case ToolResult(call_id=call) if call in waiting:
-                    found.add(call)
+                    ids.add(call)
                 case _:
                     pass
-    return found
+    return ids
 
 
 # A port of a parser, cut in the middle of its second turn.

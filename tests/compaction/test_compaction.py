@@ -63,8 +63,8 @@ def test_what_a_cut_keeps_is_within_its_limit_and_whole(
 ) -> None:
     sizes = data.draw(st.lists(sizes_up_to, min_size=len(messages), max_size=len(messages)))
     cut = choose_cut(messages, sizes, keep, at_most=at_most)
-    kept = sum(sizes[cut:])
-    assert kept <= max(keep, at_most or 0)
+    size = sum(sizes[cut:])
+    assert size <= max(keep, at_most or 0)
     assert not parted(messages, cut)
     fitting = [c for c in find_cuts(messages) if c < len(messages) and sum(sizes[c:]) <= keep]
     turns = [c for c in fitting if messages[c].role == "user"]

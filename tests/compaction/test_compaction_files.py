@@ -160,6 +160,6 @@ def test_no_arguments_are_too_odd(name: str, arguments: dict[str, Any]) -> None:
 
 @thorough
 @given(st.lists(st.tuples(names, st.sampled_from("abc")), max_size=6), st.integers(0, 6))
-def test_a_conversation_has_the_files_of_its_parts(made: list[tuple[str, str]], cut: int) -> None:
-    talk = [step("", str(n), name, path=path) for n, (name, path) in enumerate(made)]
+def test_a_conversation_has_the_files_of_its_parts(pairs: list[tuple[str, str]], cut: int) -> None:
+    talk = [step("", str(n), name, path=path) for n, (name, path) in enumerate(pairs)]
     assert merge_files(touched_files(talk[:cut]), touched_files(talk[cut:])) == touched_files(talk)

@@ -81,9 +81,9 @@ def test_compaction_is_due_above_the_window_less_the_reserve() -> None:
     ],
 )
 def test_a_compaction_setting_out_of_range_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(InvalidSetting) as caught:
+    with pytest.raises(InvalidSetting) as error:
         Settings(**{name: value})  # type: ignore[arg-type]
-    assert caught.value.name == name
+    assert error.value.name == name
 
 
 # -- where ---------------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def test_a_second_plan_carries_the_summary_of_the_first_and_its_files() -> None:
         user("kept head"), summary("so far"), user("two", note_id("a.md")),
         step("", "1", "edit", path="b.md"), user("three"),
     ]  # fmt: skip
-    known = TouchedFiles(read=("b.md", "c.md"), modified=("d.md",))
-    plan = planned(talk, [10, 10, 500, 10, 10], 10, known_files=known)
+    files = TouchedFiles(read=("b.md", "c.md"), modified=("d.md",))
+    plan = planned(talk, [10, 10, 500, 10, 10], 10, known_files=files)
     assert plan.previous_summary == "so far"
     assert plan.files == TouchedFiles(read=("c.md", "a.md"), modified=("d.md", "b.md"))
 
@@ -218,7 +218,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Message], list[int], int, int | None]:
     if draw(st.booleans()):
         talk.insert(draw(st.integers(0, len(talk))), summary("so far"))
     sizes = draw(st.lists(st.integers(0, 300), min_size=len(talk), max_size=len(talk)))
-    starts = [i for i, each in enumerate(talk) if each.role == "user"]
+    starts = [i for i, message in enumerate(talk) if message.role == "user"]
     start = draw(st.sampled_from([None, *starts[-1:]]))
     return talk, sizes, draw(st.integers(0, 600)), start
 
@@ -245,14 +245,14 @@ def test_every_plan_is_whole_helps_and_is_always_the_same(
     assert (plan.tokens_dropped, plan.tokens_kept) == (sum(sizes[:cut]), sum(sizes[cut:]))
     assert plan.tokens_dropped > most
     assert SUMMARY_ID not in [message.id for message in talk[cut:]]
-    carried = [message.text for message in talk[:cut] if message.id == SUMMARY_ID]
-    assert plan.previous_summary == "".join(carried)
+    summaries = [message.text for message in talk[:cut] if message.id == SUMMARY_ID]
+    assert plan.previous_summary == "".join(summaries)
     assert plan.turn_begin is None or plan.turn_begin < cut
     if start is not None:
         assert (plan.turn_begin == start) == (start < cut)
     if plan.tokens_kept > keep:
-        later = [each for each in find_cuts(talk) if cut < each < len(talk)]
-        assert not any(sum(sizes[each:]) <= keep for each in later)
+        later = [index for index in find_cuts(talk) if cut < index < len(talk)]
+        assert not any(sum(sizes[index:]) <= keep for index in later)
 
 
 @thorough
@@ -263,8 +263,10 @@ def test_a_plan_that_is_applied_makes_the_envelope_smaller_and_soon_finds_nothin
     using = assembler()
     long = [data.draw(st.integers(0, 400)) for _ in talk]
     talk = [
-        each if each.role == "tool" else replace(each, blocks=(*user("x" * n).blocks, *each.blocks))
-        for each, n in zip(talk, long, strict=True)
+        message
+        if message.role == "tool"
+        else replace(message, blocks=(*user("x" * n).blocks, *message.blocks))
+        for message, n in zip(talk, long, strict=True)
     ]
     envelope = envelope_of(*talk)
     start = next((i for i in range(len(talk) - 1, -1, -1) if talk[i].role == "user"), None)

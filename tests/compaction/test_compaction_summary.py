@@ -264,8 +264,8 @@ def test_an_image_alone_is_a_question_too() -> None:
 
 def test_files_that_do_not_fit_are_counted() -> None:
     files = TouchedFiles(modified=tuple(f"file{n:03}.py" for n in range(200)))
-    listed = section(extracted([user("Q"), user("next")], 999, files=files), "## Files modified")
-    first, *_, last = listed.splitlines()
+    lines = section(extracted([user("Q"), user("next")], 999, files=files), "## Files modified")
+    first, *_, last = lines.splitlines()
     assert (first, last) == ("- (189 more, not listed)", "- file199.py")
 
 
@@ -295,8 +295,8 @@ def test_nothing_quoted_passes_for_a_heading(asked: str, told: str, named: str, 
         [user("Q"), user("next")], 9_999, files=TouchedFiles(read=("r",), modified=("m",))
     )
     headings = [line for line in ours.splitlines() if line.startswith("#")]
-    found = [line for line in text.splitlines() if line.lstrip().startswith("#")]
-    assert [line for line in headings if line in found] == found
+    hashes = [line for line in text.splitlines() if line.lstrip().startswith("#")]
+    assert [line for line in headings if line in hashes] == hashes
     assert all(line[:1] in "#->([TA" for line in text.splitlines())
 
 

@@ -16,18 +16,18 @@ def take(data: bytes) -> ImportedSession:
     return import_session(data, name="a.jsonl", session="s")
 
 
-def active(imported: ImportedSession) -> tuple[Entry, ...]:
+def active(session: ImportedSession) -> tuple[Entry, ...]:
     """The path that the session goes on from."""
-    return path_to(imported.entries[-1].id, {entry.id: entry for entry in imported.entries})
+    return path_to(session.entries[-1].id, {entry.id: entry for entry in session.entries})
 
 
-def state_of(imported: ImportedSession) -> State:
-    return replay(active(imported))
+def state_of(session: ImportedSession) -> State:
+    return replay(active(session))
 
 
-def said(imported: ImportedSession) -> list[tuple[str, str]]:
+def conversation(session: ImportedSession) -> list[tuple[str, str]]:
     """Role and text of every message on the active path."""
-    return [(message.role, plain(message)) for message in state_of(imported).envelope.cached]
+    return [(message.role, plain(message)) for message in state_of(session).envelope.cached]
 
 
 def plain(message: Message) -> str:
@@ -36,12 +36,12 @@ def plain(message: Message) -> str:
     return " ".join(filter(None, [message.text, *calls, *results]))
 
 
-def whats(imported: ImportedSession) -> list[str]:
-    return [problem.what for problem in imported.problems]
+def whats(session: ImportedSession) -> list[str]:
+    return [problem.what for problem in session.problems]
 
 
-def find(imported: ImportedSession, kind: type[E]) -> list[E]:
-    return [entry for entry in imported.entries if isinstance(entry, kind)]
+def find(session: ImportedSession, kind: type[E]) -> list[E]:
+    return [entry for entry in session.entries if isinstance(entry, kind)]
 
 
 def is_paired(messages: list[Message]) -> bool:
@@ -49,37 +49,37 @@ def is_paired(messages: list[Message]) -> bool:
     for index, message in enumerate(messages):
         waiting = waiting_calls(messages[:index])
         ids = [result.call_id for result in results_of(message)]
-        answered = set(ids)
+        answered_ids = set(ids)
         if message.role == "tool":
             # A second result of one call is one too many.
-            if not answered or not answered <= set(waiting) or len(ids) > len(answered):
+            if not answered_ids or not answered_ids <= set(waiting) or len(ids) > len(answered_ids):
                 return False
-        elif waiting or answered:
+        elif waiting or answered_ids:
             return False
     return not waiting_calls(messages)
 
 
-def check_laws(imported: ImportedSession, data: bytes | None = None) -> None:
+def check_laws(session: ImportedSession, data: bytes | None = None) -> None:
     """What holds for every import, whatever the file was."""
-    entries = imported.entries
+    entries = session.entries
     assert [entry.id for entry in entries] == [f"{n:06x}" for n in range(len(entries))]
-    seen: set[str | None] = {None}
-    blobs = {digest_bytes(blob) for blob in imported.blobs}
+    known_ids: set[str | None] = {None}
+    blobs = {digest_bytes(blob) for blob in session.blobs}
     for entry in entries:
-        assert entry.parent in seen
-        seen.add(entry.id)
+        assert entry.parent in known_ids
+        known_ids.add(entry.id)
         assert decode_entry(canonical_bytes(entry)) == entry
         if isinstance(entry, MessageEntry):
             assert entry.message.id == entry.id
             pictures = [b.picture for b in entry.message.blocks if isinstance(b, Image)]
             assert {picture.digest for picture in pictures} <= blobs
-    assert imported.leaf in seen
-    assert entries[-1].id == imported.leaf or entries[-1].parent == imported.leaf
-    assert state_of(imported).turn_start is None
-    envelope = state_of(imported).envelope
+    assert session.leaf in known_ids
+    assert entries[-1].id == session.leaf or entries[-1].parent == session.leaf
+    assert state_of(session).turn_start is None
+    envelope = state_of(session).envelope
     assert is_paired(list(envelope.cached))
     assert not envelope.uncached
     if data is not None:
-        told = {line for line, _ in imported.lines} | {p.line for p in imported.problems}
+        mapped_lines = {line for line, _ in session.lines} | {p.line for p in session.problems}
         full = {n for n, raw in enumerate(data.split(b"\n"), 1) if raw.strip(b" \t\r")}
-        assert full <= told, f"lines {sorted(full - told)} went nowhere"
+        assert full <= mapped_lines, f"lines {sorted(full - mapped_lines)} went nowhere"

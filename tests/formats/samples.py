@@ -9,7 +9,7 @@ PNG_TEXT = base64.b64encode(PNG).decode()
 
 
 def lines(*objects: Any) -> bytes:
-    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects).encode()
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in objects).encode()
 
 
 def _pi(kind: str, own: str, parent: str | None, **fields: Any) -> dict[str, Any]:
@@ -39,8 +39,8 @@ def pi_result(own: str, parent: str | None, call: str, text: str) -> dict[str, A
     return _pi("message", own, parent, message=message)
 
 
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
 
 
 CALL = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.md"}}
@@ -111,21 +111,21 @@ def cc_said(own: str, parent: str | None, content: Any, **fields: Any) -> dict[s
 
 def cc_part(own: str, parent: str | None, message: str, *content: Any, out: int = 1,
             **fields: Any) -> dict[str, Any]:  # fmt: skip
-    held = {
+    body = {
         "id": message, "type": "message", "role": "assistant", "model": "claude-opus-4-5",
         "content": list(content), "stop_reason": None,
         "usage": {"input_tokens": 3, "cache_creation_input_tokens": 40,
                   "cache_read_input_tokens": 500, "output_tokens": out},
     }  # fmt: skip
-    return _cc("assistant", own, parent, message=held, requestId=f"req_{message}", **fields)
+    return _cc("assistant", own, parent, message=body, requestId=f"req_{message}", **fields)
 
 
-def use(call: str, **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call, "name": "Bash", "input": given}
+def use(call: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call, "name": "Bash", "input": arguments}
 
 
-def outcome(call: str, said: Any) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call, "content": said}
+def outcome(call: str, content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call, "content": content}
 
 
 CLAUDE_OBJECTS = (
@@ -162,9 +162,9 @@ def cx_item(kind: str, **fields: Any) -> dict[str, Any]:
     return _cx("response_item", type=kind, **fields)
 
 
-def cx_said(role: str, said: str) -> dict[str, Any]:
+def cx_said(role: str, words: str) -> dict[str, Any]:
     part = "output_text" if role == "assistant" else "input_text"
-    return cx_item("message", role=role, content=[{"type": part, "text": said}])
+    return cx_item("message", role=role, content=[{"type": part, "text": words}])
 
 
 def cx_tokens(last: int, cached: int, total: int) -> dict[str, Any]:
@@ -221,9 +221,9 @@ def says(role: str, content: Any, **fields: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **fields}
 
 
-def logged(asked: dict[str, Any], **response: Any) -> Any:
-    made = {"request": {"timestamp": "2025-12-01T10:00:00Z", "body": asked}}
-    return made | {"response": response} if response else made
+def logged(question: dict[str, Any], **response: Any) -> Any:
+    record = {"request": {"timestamp": "2025-12-01T10:00:00Z", "body": question}}
+    return record | {"response": response} if response else record
 
 
 FIND = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"q": "x"}'}}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.formats.reader import check_laws, find, said, take, whats
+from tests.formats.reader import check_laws, conversation, find, take, whats
 from tests.formats.samples import (
     CLAUDE,
     PNG,
@@ -30,16 +30,16 @@ from lamina.values.usage import Usage
 
 def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(*objects)
-    imported = take(data)
-    check_laws(imported, data)
-    return imported
+    session = take(data)
+    check_laws(session, data)
+    return session
 
 
 def test_a_whole_file_is_taken_without_a_problem() -> None:
-    imported = take(CLAUDE)
-    assert imported.problems == ()
-    assert imported.blobs == (PNG,)
-    assert imported.entries[0].extra == {"claude_code": {"sessionId": "5e55"}}
+    session = take(CLAUDE)
+    assert session.problems == ()
+    assert session.blobs == (PNG,)
+    assert session.entries[0].extra == {"claude_code": {"sessionId": "5e55"}}
 
 
 def test_lines_of_one_message_are_one_answer_with_the_last_usage() -> None:
@@ -49,36 +49,36 @@ def test_lines_of_one_message_are_one_answer_with_the_last_usage() -> None:
     assert [call.id for call in answer.message.calls] == ["t1", "t2"]
     assert answer.usage == Usage(input=543, cached=500, written=40, output=77)
     assert answer.extra["claude_code"]["output_tokens_untrusted"] is True
-    assert [each["uuid"] for each in answer.extra["claude_code"]["merged"]] == ["a2", "a3", "a4"]
+    assert [line["uuid"] for line in answer.extra["claude_code"]["merged"]] == ["a2", "a3", "a4"]
 
 
 def test_results_that_hang_on_different_lines_follow_one_another() -> None:
-    imported = take(CLAUDE)
-    first, second = [e for e in find(imported, MessageEntry) if e.message.role == "tool"]
+    session = take(CLAUDE)
+    first, second = [e for e in find(session, MessageEntry) if e.message.role == "tool"]
     assert second.parent == first.id
     assert first.extra["claude_code"]["toolUseResult"] == {"stdout": "error: x"}
 
 
 def test_a_compaction_leaves_its_summary_on_the_path_it_belongs_to() -> None:
-    imported = take(CLAUDE)
-    (transform,) = find(imported, TransformEntry)
+    session = take(CLAUDE)
+    (transform,) = find(session, TransformEntry)
     (op,) = transform.patch.ops
     assert isinstance(op, CompactionApply)
     assert op.reason == "compacted in Claude Code (auto)"
-    entries = {entry.id: entry for entry in imported.entries}
+    entries = {entry.id: entry for entry in session.entries}
     before = replay(path_to(str(transform.parent), entries))
     assert len(before.envelope.cached) == op.first_kept == 5
-    assert said(imported)[0] == ("user", "This session is continued: the build lacks x.")
+    assert conversation(session)[0] == ("user", "This session is continued: the build lacks x.")
     boundary = entries[str(transform.parent)]
     assert isinstance(boundary, CustomEntry)
     assert boundary.data["compactMetadata"] == {"trigger": "auto", "preTokens": 9000}
 
 
 def test_a_side_chain_is_a_branch_of_its_own_and_never_the_leaf() -> None:
-    imported = take(CLAUDE)
-    assert said(imported)[-1] == ("assistant", "Done.")
-    aside = [e for e in find(imported, MessageEntry) if e.message.text.endswith("in lib.c")]
-    entries = {entry.id: entry for entry in imported.entries}
+    session = take(CLAUDE)
+    assert conversation(session)[-1] == ("assistant", "Done.")
+    aside = [e for e in find(session, MessageEntry) if e.message.text.endswith("in lib.c")]
+    entries = {entry.id: entry for entry in session.entries}
     side = replay(path_to(aside[-1].id, entries))
     assert [message.text for message in side.envelope.cached] == [
         "Search for x", "x is in lib.c", "still in lib.c",
@@ -86,23 +86,23 @@ def test_a_side_chain_is_a_branch_of_its_own_and_never_the_leaf() -> None:
 
 
 def test_names_and_other_lines_stand_in_line() -> None:
-    imported = take(CLAUDE)
-    assert [entry.name for entry in find(imported, InfoEntry)] == ["Fixing the build"]
-    assert {entry.kind for entry in find(imported, CustomEntry)} == {
+    session = take(CLAUDE)
+    assert [entry.name for entry in find(session, InfoEntry)] == ["Fixing the build"]
+    assert {entry.kind for entry in find(session, CustomEntry)} == {
         "claude_code.file-history-snapshot", "claude_code.compact_boundary",
         "claude_code.progress", "claude_code.queue-operation",
     }  # fmt: skip
-    assert {entry.target for entry in find(imported, ModelEntry)} == {"anthropic:claude-opus-4-5"}
+    assert {entry.target for entry in find(session, ModelEntry)} == {"anthropic:claude-opus-4-5"}
 
 
 def test_parts_that_come_between_results_still_make_one_answer() -> None:
-    imported = file_of(
+    session = file_of(
         cc_said("q", None, "go"), cc_part("a", "q", "m", use("t1")),
         cc_said("r1", "a", [outcome("t1", "one")]), cc_part("b", "r1", "m", use("t2")),
         cc_said("r2", "b", [outcome("t2", "two")]), cc_part("c", "r1", "n", text("done")),
     )  # fmt: skip
-    assert imported.problems == ()
-    assert [role for role, _ in said(imported)] == [
+    assert session.problems == ()
+    assert [role for role, _ in conversation(session)] == [
         "user",
         "assistant",
         "tool",
@@ -112,57 +112,61 @@ def test_parts_that_come_between_results_still_make_one_answer() -> None:
 
 
 def test_a_second_try_of_a_call_is_a_branch() -> None:
-    imported = file_of(
+    session = file_of(
         cc_part("a", None, "m", use("t1")), cc_said("r1", "a", [outcome("t1", "one")]),
         cc_part("b", "r1", "n", text("old")), cc_said("r2", "a", [outcome("t1", "two")]),
         cc_part("c", "r2", "o", text("new")),
     )  # fmt: skip
-    assert imported.problems == ()
-    assert [text for _, text in said(imported)][1:] == ["two", "new"]
+    assert session.problems == ()
+    assert [text for _, text in conversation(session)][1:] == ["two", "new"]
 
 
 def test_words_beside_a_result_are_a_message_of_their_own() -> None:
-    imported = file_of(
+    session = file_of(
         cc_part("a", None, "m", use("t1")),
         cc_said("r", "a", [text("and hurry"), outcome("t1", "one")]),
         cc_part("b", "r", "n", text("ok")),
     )
-    assert said(imported)[1:] == [("tool", "one"), ("user", "and hurry"), ("assistant", "ok")]
+    assert conversation(session)[1:] == [
+        ("tool", "one"),
+        ("user", "and hurry"),
+        ("assistant", "ok"),
+    ]
 
 
 def test_an_image_that_a_tool_returned_is_kept_and_told() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
                                            "data": "iVBORw0KGgo="}}  # fmt: skip
-    imported = file_of(
+    session = file_of(
         cc_part("a", None, "m", use("t1")), cc_said("r", "a", [outcome("t1", [picture])])
     )
-    assert whats(imported) == ["image"]
-    assert said(imported)[1][1].startswith("[image image/png, sha256 4c4b6a3b")
-    assert imported.blobs == (b"\x89PNG\r\n\x1a\n",)
+    assert whats(session) == ["image"]
+    assert conversation(session)[1][1].startswith("[image image/png, sha256 4c4b6a3b")
+    assert session.blobs == (b"\x89PNG\r\n\x1a\n",)
 
 
 def test_a_copied_line_is_not_said_twice() -> None:
     part = cc_part("a", None, "m", text("once"))
-    imported = file_of(part, part)
-    assert whats(imported) == ["duplicate"]
-    assert said(imported) == [("assistant", "once")]
+    session = file_of(part, part)
+    assert whats(session) == ["duplicate"]
+    assert conversation(session) == [("assistant", "once")]
 
 
 def test_a_side_chain_without_its_beginning_does_not_join_the_conversation() -> None:
-    imported = file_of(
+    session = file_of(
         cc_said("q", None, "go"), cc_part("s", "gone", "m", text("aside"), isSidechain=True),
         cc_part("a", "q", "n", text("done")),
     )  # fmt: skip
-    assert whats(imported) == ["missing_parent"]
-    assert said(imported) == [("user", "go"), ("assistant", "done")]
+    assert whats(session) == ["missing_parent"]
+    assert conversation(session) == [("user", "go"), ("assistant", "done")]
 
 
 def test_a_boundary_without_its_summary_is_reported_and_cuts_nothing() -> None:
-    imported = file_of(
+    session = file_of(
         cc_said("q", None, "go"),
         cc_said("b", None, "", logicalParentUuid="q") | {"type": "system",
                                                          "subtype": "compact_boundary"},
         cc_part("a", "b", "m", text("done")),
     )  # fmt: skip
-    assert whats(imported) == ["missing_summary"]
-    assert said(imported) == [("user", "go"), ("assistant", "done")]
+    assert whats(session) == ["missing_summary"]
+    assert conversation(session) == [("user", "go"), ("assistant", "done")]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.formats.reader import check_laws, find, said, take, whats
+from tests.formats.reader import check_laws, conversation, find, take, whats
 from tests.formats.samples import CODEX, CODEX_OBJECTS, cx_item, cx_said, cx_tokens, lines
 
 from lamina.formats import ImportedSession
@@ -23,9 +23,9 @@ META = CODEX_OBJECTS[0]
 
 def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(META, *objects)
-    imported = take(data)
-    check_laws(imported, data)
-    return imported
+    session = take(data)
+    check_laws(session, data)
+    return session
 
 
 def test_the_header_holds_the_instructions_and_the_folder() -> None:
@@ -46,8 +46,8 @@ def test_what_the_model_gave_in_a_row_is_one_message() -> None:
 
 
 def test_usage_goes_to_the_last_answer_and_repetitions_are_skipped() -> None:
-    imported = take(CODEX)
-    answers = [e for e in find(imported, MessageEntry) if e.message.role == "assistant"]
+    session = take(CODEX)
+    answers = [e for e in find(session, MessageEntry) if e.message.role == "assistant"]
     assert [answer.usage for answer in answers] == [
         Usage(input=100, cached=60, output=7), Usage(input=150, cached=100, output=7), None,
     ]  # fmt: skip
@@ -55,9 +55,9 @@ def test_usage_goes_to_the_last_answer_and_repetitions_are_skipped() -> None:
 
 
 def test_a_result_stands_behind_its_call_whatever_came_between() -> None:
-    imported = take(CODEX)
-    (transform,) = find(imported, TransformEntry)
-    entries = {entry.id: entry for entry in imported.entries}
+    session = take(CODEX)
+    (transform,) = find(session, TransformEntry)
+    entries = {entry.id: entry for entry in session.entries}
     before = replay(path_to(str(transform.parent), entries)).envelope.cached
     assert [message.role for message in before] == [
         "user", "user", "assistant", "tool", "tool", "user", "assistant",
@@ -71,29 +71,32 @@ def test_a_developer_message_is_the_users_and_says_whose_it_was() -> None:
 
 
 def test_a_model_is_recorded_when_it_changes() -> None:
-    imported = take(CODEX)
-    assert [entry.target for entry in find(imported, ModelEntry)] == [
+    session = take(CODEX)
+    assert [entry.target for entry in find(session, ModelEntry)] == [
         "openai:gpt-5-codex", "openai:gpt-5.1",
     ]  # fmt: skip
-    turns = [e for e in find(imported, CustomEntry) if e.kind == "codex.turn_context"]
+    turns = [e for e in find(session, CustomEntry) if e.kind == "codex.turn_context"]
     assert [turn.data["effort"] for turn in turns] == ["high", "low"]
 
 
 def test_a_replaced_history_is_the_history_from_then_on() -> None:
-    imported = take(CODEX)
-    (op,) = find(imported, TransformEntry)[0].patch.ops
+    session = take(CODEX)
+    (op,) = find(session, TransformEntry)[0].patch.ops
     assert isinstance(op, MessagesCachedReplace)
     assert op.reason == "compacted in Codex"
-    assert said(imported)[:2] == [("user", "Earlier: files were listed."), ("user", "Thanks")]
+    assert conversation(session)[:2] == [
+        ("user", "Earlier: files were listed."),
+        ("user", "Thanks"),
+    ]
 
 
 def test_a_compaction_with_a_summary_only_leaves_that() -> None:
-    imported = file_of(
+    session = file_of(
         cx_said("user", "hi"), {"type": "compacted", "payload": {"message": "They greeted."}}
     )
-    (op,) = find(imported, TransformEntry)[0].patch.ops
+    (op,) = find(session, TransformEntry)[0].patch.ops
     assert isinstance(op, CompactionApply)
-    assert said(imported) == [("user", "They greeted.")]
+    assert conversation(session) == [("user", "They greeted.")]
 
 
 def test_a_replaced_history_is_paired() -> None:
@@ -102,38 +105,38 @@ def test_a_replaced_history_is_paired() -> None:
         {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
         {"type": "message", "role": "user", "content": "so?"},
     ]
-    imported = file_of({"type": "compacted", "payload": {"replacement_history": history}})
-    assert whats(imported) == ["unpaired", "unpaired"]
-    assert [role for role, _ in said(imported)] == ["user", "assistant", "tool", "user"]
+    session = file_of({"type": "compacted", "payload": {"replacement_history": history}})
+    assert whats(session) == ["unpaired", "unpaired"]
+    assert [role for role, _ in conversation(session)] == ["user", "assistant", "tool", "user"]
 
 
 def test_what_the_vendor_ran_itself_is_data_and_no_call() -> None:
-    imported = file_of(
+    session = file_of(
         cx_said("user", "hi"), cx_item("web_search_call", action={"query": "x"}),
         cx_said("assistant", "found"),
     )  # fmt: skip
-    assert imported.problems == ()
-    answer = find(imported, MessageEntry)[-1]
+    assert session.problems == ()
+    answer = find(session, MessageEntry)[-1]
     assert answer.message.calls == ()
     assert answer.extra["codex"]["items"][0]["action"] == {"query": "x"}
 
 
 def test_a_result_without_its_call_is_told_and_a_call_without_its_result_too() -> None:
-    imported = file_of(
+    session = file_of(
         cx_item("function_call_output", call_id="c0", output="lost"),
         cx_item("function_call", call_id="c1", name="shell", arguments="{}"),
         cx_said("user", "so?"),
     )
-    assert whats(imported) == ["orphan_result", "missing_result"]
+    assert whats(session) == ["orphan_result", "missing_result"]
 
 
 def test_an_event_without_an_answer_is_only_data() -> None:
-    imported = file_of(cx_tokens(5, 0, 5), cx_said("user", "hi"))
-    assert imported.problems == ()
-    assert find(imported, CustomEntry)[0].kind == "codex.token_count"
+    session = file_of(cx_tokens(5, 0, 5), cx_said("user", "hi"))
+    assert session.problems == ()
+    assert find(session, CustomEntry)[0].kind == "codex.token_count"
 
 
 def test_items_without_payloads_as_in_old_files_are_read() -> None:
     bare = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
-    imported = take(lines({"id": "x", "timestamp": "2025-06-01T00:00:00Z"}, bare, bare))
-    assert said(imported) == [("user", "hi"), ("user", "hi")]
+    session = take(lines({"id": "x", "timestamp": "2025-06-01T00:00:00Z"}, bare, bare))
+    assert conversation(session) == [("user", "hi"), ("user", "hi")]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats.reader import check_laws, find, said, state_of, take, whats
+from tests.formats.reader import check_laws, conversation, find, state_of, take, whats
 from tests.formats.samples import PI, PI_HEADER, SAMPLES, lines, pi_answer, pi_said, text
 from tests.strategies import json_values, modest, thorough
 
@@ -77,7 +77,7 @@ def _distort(draw: st.DrawFn, value: Any) -> Any:
     if isinstance(value, dict) and value and draw(st.integers(0, 5)):
         key = draw(st.sampled_from(sorted(value)))
         if not draw(st.integers(0, 5)):
-            return {name: held for name, held in value.items() if name != key}
+            return {name: field for name, field in value.items() if name != key}
         return {**value, key: _distort(draw, value[key])}
     if isinstance(value, list) and value and draw(st.integers(0, 5)):
         at = draw(st.integers(0, len(value) - 1))
@@ -88,25 +88,25 @@ def _distort(draw: st.DrawFn, value: Any) -> Any:
 @thorough
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_session_or_a_usage_error(data: bytes) -> None:
-    imported = try_to_take(data)
-    if imported:
-        check_laws(imported)
+    session = try_to_take(data)
+    if session:
+        check_laws(session)
 
 
 @thorough
 @given(damaged())
 def test_a_damaged_file_loses_no_line_silently(data: bytes) -> None:
-    imported = try_to_take(data)
-    if imported:
-        check_laws(imported, data)
+    session = try_to_take(data)
+    if session:
+        check_laws(session, data)
 
 
 @thorough
 @given(distorted())
 def test_values_of_any_kind_anywhere_are_read_or_kept(data: bytes) -> None:
-    imported = try_to_take(data)
-    if imported:
-        check_laws(imported, data)
+    session = try_to_take(data)
+    if session:
+        check_laws(session, data)
 
 
 @modest
@@ -114,16 +114,16 @@ def test_values_of_any_kind_anywhere_are_read_or_kept(data: bytes) -> None:
 def test_a_file_cut_anywhere_gives_what_stands_before_the_cut(data: st.DataObject) -> None:
     sample = data.draw(samples)
     cut = data.draw(st.integers(0, len(sample)))
-    imported = try_to_take(sample[:cut])
-    if imported:
-        check_laws(imported, sample[:cut])
+    session = try_to_take(sample[:cut])
+    if session:
+        check_laws(session, sample[:cut])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_whole_file_keeps_every_law(name: str) -> None:
-    imported = take(SAMPLES[name])
-    check_laws(imported, LINED.get(name))
-    assert imported.entries[0].id == "000000"
+    session = take(SAMPLES[name])
+    check_laws(session, LINED.get(name))
+    assert session.entries[0].id == "000000"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -134,9 +134,9 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(name: str) -> No
 
 
 def test_a_utf_16_file_is_read_and_said_to_be_one() -> None:
-    imported = take(PI.decode().encode("utf-16"))
-    assert whats(imported) == ["encoding"]
-    assert imported.entries == take(PI).entries
+    session = take(PI.decode().encode("utf-16"))
+    assert whats(session) == ["encoding"]
+    assert session.entries == take(PI).entries
 
 
 SAID = pi_said("u1", None, "one")
@@ -144,40 +144,40 @@ SAID = pi_said("u1", None, "one")
 
 def test_each_bad_line_is_one_problem_with_its_number_and_is_kept() -> None:
     data = lines(PI_HEADER, SAID) + b'[1, 2]\n{"type": \n\x00\x00\x00\n"text"\n{"type": "mess'
-    imported = take(data)
-    assert [(p.line, p.what) for p in imported.problems] == [
+    session = take(data)
+    assert [(p.line, p.what) for p in session.problems] == [
         (3, "not_an_object"), (4, "unreadable"), (5, "nul_bytes"), (6, "not_an_object"),
         (7, "torn"),
     ]  # fmt: skip
-    kept = [entry.data for entry in find(imported, CustomEntry)]
-    assert kept == [[1, 2], '{"type":', "text", '{"type": "mess']
-    assert said(imported) == [("user", "one")]
-    check_laws(imported, data)
+    lines_as_data = [entry.data for entry in find(session, CustomEntry)]
+    assert lines_as_data == [[1, 2], '{"type":', "text", '{"type": "mess']
+    assert conversation(session) == [("user", "one")]
+    check_laws(session, data)
 
 
 def test_an_entry_whose_parent_was_on_a_bad_line_follows_what_stands_before_it() -> None:
     data = lines(PI_HEADER, SAID) + b"{broken\n" + lines(pi_said("u3", "u2", "three"))
-    imported = take(data)
-    assert whats(imported) == ["unreadable", "missing_parent"]
-    assert said(imported) == [("user", "one"), ("user", "three")]
+    session = take(data)
+    assert whats(session) == ["unreadable", "missing_parent"]
+    assert conversation(session) == [("user", "one"), ("user", "three")]
 
 
 def test_bytes_that_are_not_utf_8_are_replaced_and_the_line_is_read() -> None:
     data = lines(PI_HEADER, SAID).replace(b'"one"', b'"o\xffe"')
-    imported = take(data)
-    assert [(p.line, p.what) for p in imported.problems] == [(2, "mended")]
-    assert said(imported) == [("user", "o\ufffde")]
+    session = take(data)
+    assert [(p.line, p.what) for p in session.problems] == [(2, "mended")]
+    assert conversation(session) == [("user", "o\ufffde")]
 
 
 def test_lone_surrogates_are_mended_everywhere_and_reported() -> None:
     surrogate = "\\ud800"
     line = json.dumps(pi_answer("a1", None, text("hi@"), odd={"k@": ["v@"]}))
     data = lines(PI_HEADER) + line.replace("@", surrogate).encode()
-    imported = take(data)
-    assert [(p.line, p.what) for p in imported.problems] == [(2, "mended")]
-    assert "\ufffd" in said(imported)[0][1]
-    assert "k\ufffd" in str(imported.entries[1].extra)
-    check_laws(imported, data)
+    session = take(data)
+    assert [(p.line, p.what) for p in session.problems] == [(2, "mended")]
+    assert "\ufffd" in conversation(session)[0][1]
+    assert "k\ufffd" in str(session.entries[1].extra)
+    check_laws(session, data)
 
 
 def test_what_is_nested_too_deep_is_kept_as_its_text() -> None:
@@ -185,24 +185,24 @@ def test_what_is_nested_too_deep_is_kept_as_its_text() -> None:
     less = deep.replace("[" * 5000, "[" * 300).replace("]" * 5000, "]" * 300)
     for line in (deep, less):
         data = lines(PI_HEADER) + line.encode() + b"\n"
-        imported = take(data)
-        assert whats(imported) == ["unreadable"]
-        assert find(imported, CustomEntry)[0].data == line
-        check_laws(imported, data)
+        session = take(data)
+        assert whats(session) == ["unreadable"]
+        assert find(session, CustomEntry)[0].data == line
+        check_laws(session, data)
 
 
 def test_numbers_that_json_has_no_word_for_become_text() -> None:
     data = lines(PI_HEADER) + json.dumps({**SAID, "a": float("nan"), "b": 1.0}).encode()
     data = data.replace(b'"b": 1.0', b'"b": 1e999')
-    imported = take(data)
-    assert imported.entries[1].extra["pi"]["a"] == "NaN"
-    assert imported.entries[1].extra["pi"]["b"] == "inf"
-    check_laws(imported, data)
+    session = take(data)
+    assert session.entries[1].extra["pi"]["a"] == "NaN"
+    assert session.entries[1].extra["pi"]["b"] == "inf"
+    check_laws(session, data)
 
 
 def test_a_huge_line_is_a_line() -> None:
     long = "x" * 5_000_000
-    assert said(take(lines(PI_HEADER, pi_said("u1", None, long)))) == [("user", long)]
+    assert conversation(take(lines(PI_HEADER, pi_said("u1", None, long)))) == [("user", long)]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"hello", b"[]", b'{"a": 1}\n', b"\x00" * 50])
@@ -224,6 +224,6 @@ def test_fifty_thousand_entries_are_read_in_one_pass_over_them() -> None:
         objects.append(pi_said(f"u{number}", parent, "question"))
         objects.append(pi_answer(f"a{number}", f"u{number}", text("answer")))
         parent = f"a{number}"
-    imported = take(lines(*objects))
-    assert len(imported.entries) == 50_001
-    assert len(state_of(imported).envelope.cached) == 50_000
+    session = take(lines(*objects))
+    assert len(session.entries) == 50_001
+    assert len(state_of(session).envelope.cached) == 50_000

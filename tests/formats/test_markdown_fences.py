@@ -38,7 +38,9 @@ def test_no_message_begins_inside_code_and_all_come_back(a: str, b: str, cut: bo
     body = text[text.index("**user**: ") :]
     marks = [n for n, line in enumerate(body.split("\n")) if line.startswith("**")]
     assert len(marks) == 3
-    code = [each.map for each in MarkdownIt().parse(body) if each.type in ("fence", "code_block")]
+    code = [
+        token.map for token in MarkdownIt().parse(body) if token.type in ("fence", "code_block")
+    ]
     assert not [mark for span in code if span for mark in marks if span[0] <= mark < span[1]]
 
 
@@ -93,10 +95,10 @@ def test_an_edit_beside_the_closing_line_is_taken_and_calls_stay() -> None:
     call = ToolCall(id="c1", name="find", arguments="{}")
     message = answer("So:\n```py\nx = 1", calls=(call,), interrupted=True)
     text = render_chat(MarkdownChat(messages=(message,)))
-    edited = parse_chat(text.replace("x = 1", "x = 2"))[0].messages[0]
-    assert edited == replace(message, text="So:\n```py\nx = 2")
+    edit = parse_chat(text.replace("x = 1", "x = 2"))[0].messages[0]
+    assert edit == replace(message, text="So:\n```py\nx = 2")
     # Whoever takes the line away, or writes below it, means that, too.
-    opened = parse_chat(text.replace("x = 1\n```", "x = 1"))[0].messages[0]
-    assert opened == message
+    reopening = parse_chat(text.replace("x = 1\n```", "x = 1"))[0].messages[0]
+    assert reopening == message
     more = parse_chat(text.replace("x = 1\n```", "x = 1\n```\nAnd so on."))[0].messages[0]
     assert more == replace(message, text="So:\n```py\nx = 1\n```\nAnd so on.")

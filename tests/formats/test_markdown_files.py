@@ -134,7 +134,7 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def whats(text: str) -> list[tuple[str, int | None]]:
-    return [(each.what, each.line) for each in parse_chat(text)[1]]
+    return [(problem.what, problem.line) for problem in parse_chat(text)[1]]
 
 
 def test_what_people_see_is_the_original_format() -> None:
@@ -266,9 +266,9 @@ def test_what_cannot_be_read_is_kept_and_reported_with_its_line() -> None:
         ("preamble", 7),
         ("timestamp", 9),
     ]
-    written = render_chat(chat)
-    assert "\nepoch: soon\n!!\n---\n\nlost\n\n" in written
-    assert "[Timestamp: today at noon]" in written
+    text_again = render_chat(chat)
+    assert "\nepoch: soon\n!!\n---\n\nlost\n\n" in text_again
+    assert "[Timestamp: today at noon]" in text_again
 
 
 def test_frontmatter_that_never_ends_does_not_swallow_messages() -> None:
@@ -278,7 +278,7 @@ def test_frontmatter_that_never_ends_does_not_swallow_messages() -> None:
 
 
 def test_topics_are_read_in_every_way_that_yaml_writes_them() -> None:
-    for written, topic in [
+    for yaml, topic in [
         ("'it''s'", "it's"),
         ("plain: text", "plain: text"),
         ('"a\\u00e9"', "aé"),
@@ -286,7 +286,7 @@ def test_topics_are_read_in_every_way_that_yaml_writes_them() -> None:
         ("|\n  two\n  lines", "two\nlines"),
         ("", ""),
     ]:
-        assert parse_chat(f"---\ntopic: {written}\n---\n**user**: x")[0].topic == topic
+        assert parse_chat(f"---\ntopic: {yaml}\n---\n**user**: x")[0].topic == topic
 
 
 # -- files that someone edited -------------------------------------------------------------------
@@ -335,10 +335,10 @@ def test_an_edited_time_is_taken_and_everything_else_stays() -> None:
 
 
 def test_an_edited_topic_is_taken_and_pins_stay() -> None:
-    pinned = replace(CHAT, pinned=(note("c.md", pinned=True),))
-    text = render_chat(pinned).replace('topic: "The \\"API\\""', "topic: Other")
+    with_pin = replace(CHAT, pinned=(note("c.md", pinned=True),))
+    text = render_chat(with_pin).replace('topic: "The \\"API\\""', "topic: Other")
     chat, problems = parse_chat(text)
-    assert chat == replace(pinned, topic="Other")
+    assert chat == replace(with_pin, topic="Other")
     assert problems == ()
 
 
@@ -356,10 +356,10 @@ def test_messages_that_were_moved_added_or_doubled_keep_what_is_theirs() -> None
     text = render_chat(CHAT)
     start, end = text.index("**user**: What"), text.index("**ai**: <think>")
     question, rest = text[start:end], text[end:]
-    added = "**user**: And **this**?\n\n"
-    chat, problems = parse_chat(text[:start] + added + question + question + rest)
-    typed = ChatMessage(role="user", text="And **this**?")
-    assert chat.messages[:2] == (typed, CHAT.messages[0])
+    new_lines = "**user**: And **this**?\n\n"
+    chat, problems = parse_chat(text[:start] + new_lines + question + question + rest)
+    new_question = ChatMessage(role="user", text="And **this**?")
+    assert chat.messages[:2] == (new_question, CHAT.messages[0])
     assert chat.messages[2].text == "What is the API?"
     assert chat.messages[2].id == ""
     assert chat.messages[3:] == CHAT.messages[1:]
@@ -391,12 +391,12 @@ def test_a_comment_behind_the_last_answer_is_read_as_well() -> None:
 def test_a_damaged_comment_is_reported_and_the_file_read_without_it() -> None:
     text = render_chat(CHAT)
     line = text[: text.index("<!-- lamina-context")].count("\n") + 1
-    for damaged, why in [
+    for bad_text, why in [
         (text.replace('"v":1', '"v":2'), "version 2"),
         (text.replace('"v":1', '"v":'), "cannot be read"),
         (text.replace('"digest"', '"dig"'), "cannot be read"),
     ]:
-        chat, (problem, *_) = parse_chat(damaged)
+        chat, (problem, *_) = parse_chat(bad_text)
         assert (problem.what, problem.line) == ("comment", line)
         assert why in problem.detail
         assert [message.role for message in chat.messages] == ["user", "ai", "ai"]
@@ -420,9 +420,9 @@ def test_a_file_is_named_after_its_topic_and_its_time() -> None:
 
 
 def test_a_file_without_a_topic_is_named_after_the_first_words_typed() -> None:
-    typed = ChatMessage(role="user", text="  one two [[three]]\n4 5 6 7 8 9 10 11 12")
+    question = ChatMessage(role="user", text="  one two [[three]]\n4 5 6 7 8 9 10 11 12")
     assert (
-        file_name(MarkdownChat(messages=(typed,)))
+        file_name(MarkdownChat(messages=(question,)))
         == "one_two_three_4_5_6_7_8_9_10@19700101_000000.md"
     )
     assert file_name(MarkdownChat()) == "Untitled_Chat@19700101_000000.md"

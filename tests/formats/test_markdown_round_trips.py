@@ -128,8 +128,8 @@ def test_neither_line_endings_nor_a_byte_order_mark_nor_the_time_zone_matter(
 ) -> None:
     text = render_chat(chat)
     assert "\r" not in text
-    moved = "\ufeff" + text.replace("\n", "\r\n")
-    assert parse_chat(moved, tz=timezone(timedelta(hours=9)), paths=["a.md"])[0] == chat
+    windows_text = "\ufeff" + text.replace("\n", "\r\n")
+    assert parse_chat(windows_text, tz=timezone(timedelta(hours=9)), paths=["a.md"])[0] == chat
 
 
 @modest
@@ -147,8 +147,8 @@ def test_a_file_has_one_comment_and_nothing_in_it_can_close_it(chat: MarkdownCha
 @given(chats)
 def test_the_original_rule_finds_every_message_where_it_begins(chat: MarkdownChat) -> None:
     lines = render_chat(chat).split("\n")
-    found = [line for line in lines if line.startswith(("**user**: ", "**ai**: "))]
-    assert [line.split("**")[1] for line in found] == [message.role for message in chat.messages]
+    openings = [line for line in lines if line.startswith(("**user**: ", "**ai**: "))]
+    assert [line.split("**")[1] for line in openings] == [message.role for message in chat.messages]
 
 
 @thorough
@@ -156,8 +156,8 @@ def test_the_original_rule_finds_every_message_where_it_begins(chat: MarkdownCha
 def test_any_text_at_all_is_read_and_imported(text: str, name: str) -> None:
     chat, _ = parse_chat(text)
     assert parse_chat(render_chat(chat))[0] == chat
-    imported = import_chat(text, name=name, session="s", paths=["a.md"])
-    replay(imported.entries)
+    imported_chat = import_chat(text, name=name, session="s", paths=["a.md"])
+    replay(imported_chat.entries)
     assert len(file_name(chat).encode()) <= 100
 
 
@@ -168,10 +168,10 @@ def test_a_file_that_was_damaged_anywhere_is_still_read(
 ) -> None:
     text = render_chat(chat)
     at %= len(text)
-    damaged = text[:at] + put + text[at + cut :]
-    back, _ = parse_chat(damaged)
+    bad_text = text[:at] + put + text[at + cut :]
+    back, _ = parse_chat(bad_text)
     assert parse_chat(render_chat(back))[0] == back
-    replay(import_chat(damaged, name="x.md", session="s", paths=[]).entries)
+    replay(import_chat(bad_text, name="x.md", session="s", paths=[]).entries)
 
 
 @modest

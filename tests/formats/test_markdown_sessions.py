@@ -85,22 +85,22 @@ def test_the_comment_keeps_what_each_turn_used_and_what_it_was_worth() -> None:
         await session.pin("a.md")
         await talk(session, "Q1", lamina.attach("dir/b, c.md", priority=3, essential=True))
         await talk(session, "Q2", "dir/b, c.md", "gone.md")
-        exported = export_chat(path_of(session))
-        first, _, second, _ = exported.chat.messages
+        export = export_chat(path_of(session))
+        first, _, second, _ = export.chat.messages
         uses = {reference.item: reference for reference in first.context.references}
-        held = uses[note_id("dir/b, c.md")]
-        assert (held.form, held.priority, held.essential) == ("full", 3, True)
+        note = uses[note_id("dir/b, c.md")]
+        assert (note.form, note.priority, note.essential) == ("full", 3, True)
         assert uses[note_id("a.md")].pinned
         assert uses[ItemId("rule:tone")].include == "always"
-        assert len(held.version) == 64
+        assert len(note.version) == 64
         uses = {reference.item: reference for reference in second.context.references}
         assert uses[note_id("dir/b, c.md")].form == "named"
         assert uses[note_id("gone.md")].form == "left_out"
-        assert labels(each.item for each in exported.chat.pinned) == ["a.md"]
-        assert parse_chat(exported.text) == (exported.chat, ())
-        assert "alpha" not in exported.text
-        assert "beta" not in exported.text
-        assert exported.chat.provider == session.settings.target.partition(":")[0]
+        assert labels(reference.item for reference in export.chat.pinned) == ["a.md"]
+        assert parse_chat(export.text) == (export.chat, ())
+        assert "alpha" not in export.text
+        assert "beta" not in export.text
+        assert export.chat.provider == session.settings.target.partition(":")[0]
 
     run(body())
 
@@ -110,23 +110,23 @@ def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
         world = World(NOTES)
         session = await world.open()
         await talk(session, "What is beta?", "dir/b, c.md", answer="It is b.")
-        exported = export_chat(path_of(session))
+        export = export_chat(path_of(session))
 
         world.workspace.notes["moved/b, c.md"] = "beta, changed"
         del world.workspace.notes["dir/b, c.md"]
-        imported = import_chat(
-            exported.text, name=exported.name, session="again", paths=list(world.workspace.notes)
+        imported_chat = import_chat(
+            export.text, name=export.name, session="again", paths=list(world.workspace.notes)
         )
-        assert [problem.what for problem in imported.problems] == ["moved"]
-        await world.store.append("again", imported.entries)
-        reloaded = await world.open("again")
-        wanted = [each.wanted for each in imported.reattach]
-        turn = await reloaded.prepare("And now?", attach=wanted, target=session.settings.target)
+        assert [problem.what for problem in imported_chat.problems] == ["moved"]
+        await world.store.append("again", imported_chat.entries)
+        later_session = await world.open("again")
+        specs = [reference.spec for reference in imported_chat.reattachments]
+        turn = await later_session.prepare("And now?", attach=specs, target=session.settings.target)
         assert "beta, changed" in all_text(turn)
         assert "What is beta?" in all_text(turn)
         assert user_of(turn).endswith("And now?")
         await turn.commit(openai_reply("Still b."))
-        chat = chat_of(path_of(reloaded))
+        chat = chat_of(path_of(later_session))
         assert [message.text for message in chat.messages] == [
             "What is beta?",
             "It is b.",
@@ -134,8 +134,8 @@ def test_a_reloaded_chat_goes_on_with_the_notes_as_they_are_now() -> None:
             "Still b.",
         ]
         # What the first turn had attached still shows, though it is not in the journal.
-        assert chat.messages[0].context == exported.chat.messages[0].context
-        assert chat.epoch == exported.chat.epoch
+        assert chat.messages[0].context == export.chat.messages[0].context
+        assert chat.epoch == export.chat.epoch
 
     run(body())
 
@@ -149,14 +149,14 @@ def test_tool_calls_results_and_usage_come_back_as_entries() -> None:
         turn = await turn.resume({"c1": "line one\n**user**: line two"})
         await turn.commit(openai_reply("Found."))
         before = path_of(session)
-        imported = import_chat(export_chat(before).text, name="x", session="s2", paths=[])
-        assert imported.problems == ()
-        messages = [e for e in imported.entries if isinstance(e, MessageEntry)]
+        imported_chat = import_chat(export_chat(before).text, name="x", session="s2", paths=[])
+        assert imported_chat.problems == ()
+        messages = [e for e in imported_chat.entries if isinstance(e, MessageEntry)]
         assert [m.message.blocks for m in messages] == [
             e.message.blocks for e in before if isinstance(e, MessageEntry)
         ]
         assert messages[1].usage == Usage(input=12, output=5, cache_reported=False)
-        assert replay(imported.entries).turns == 1
+        assert replay(imported_chat.entries).turns == 1
 
     run(body())
 
@@ -174,8 +174,8 @@ def test_signed_thinking_keeps_its_signature_and_is_seen_once() -> None:
     )
     text = render_chat(chat_of(entries))
     assert text.count("Hm?") == 1
-    imported = import_chat(text, name="x", session="s", paths=[])
-    last = imported.entries[-1]
+    imported_chat = import_chat(text, name="x", session="s", paths=[])
+    last = imported_chat.entries[-1]
     assert isinstance(last, MessageEntry)
     assert last.message.blocks == blocks
 
@@ -199,21 +199,21 @@ def test_a_call_without_a_result_does_not_leave_a_session_that_cannot_go_on() ->
     entries = line_of(
         Message(role="user", blocks=(Text("Q"),)), Message(role="assistant", blocks=(call,))
     )
-    imported = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
-    last = imported.entries[-1]
+    imported_chat = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
+    last = imported_chat.entries[-1]
     assert isinstance(last, MessageEntry)
     (result,) = last.message.blocks
     assert isinstance(result, ToolResult)
     assert (result.call_id, result.is_error) == ("c1", True)
-    assert [problem.what for problem in imported.problems] == ["no_result"]
+    assert [problem.what for problem in imported_chat.problems] == ["no_result"]
 
 
 def test_pictures_are_reported_since_their_bytes_are_not_in_the_file() -> None:
     picture = Image(Picture(digest="d" * 64, media_type="image/png"))
     entries = line_of(Message(role="user", blocks=(Text("See"), picture)))
-    imported = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
-    assert [problem.what for problem in imported.problems] == ["picture"]
-    last = imported.entries[-1]
+    imported_chat = import_chat(render_chat(chat_of(entries)), name="x", session="s", paths=[])
+    assert [problem.what for problem in imported_chat.problems] == ["picture"]
+    last = imported_chat.entries[-1]
     assert isinstance(last, MessageEntry)
     assert last.message.blocks == (Text("See"),)
 
@@ -232,12 +232,14 @@ def test_names_models_pins_and_branches_on_the_path_are_part_of_the_chat() -> No
     ]
     chat = chat_of(entries)
     assert (chat.topic, chat.model, chat.provider) == ("My chat", "claude", "anthropic")
-    assert labels(each.item for each in chat.pinned) == ["a.md"]
-    imported = import_chat(render_chat(chat), name="x", session="s", paths=["a.md"])
-    summary = imported.entries[-1]
+    assert labels(reference.item for reference in chat.pinned) == ["a.md"]
+    imported_chat = import_chat(render_chat(chat), name="x", session="s", paths=["a.md"])
+    summary = imported_chat.entries[-1]
     assert isinstance(summary, BranchSummaryEntry)
     assert (summary.branch, summary.summary, summary.at) == ("x", "It\r\nfailed.", 7.0)
-    assert [(each.message, each.item) for each in imported.reattach] == [("", "note:a.md")]
+    assert [(reference.message, reference.item) for reference in imported_chat.reattachments] == [
+        ("", "note:a.md")
+    ]
 
 
 def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
@@ -246,17 +248,17 @@ def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
         "Folders: plans]\n[Timestamp: 2026/01/02 03:04:05]\n\n"
         "**ai**: <think>Hm</think>Fine.\n\n**user**: Again\n[Context: Notes: gone.md]\n"
     )
-    imported = import_chat(
+    imported_chat = import_chat(
         text,
         name="chats/My_topic@20260102_030000.md",
         session="s",
         paths=["a.md", "dir/b, c.md", "1/x.md", "2/x.md"],
     )
-    assert [entry.id for entry in imported.entries] == [f"{n:06x}" for n in range(5)]
-    assert [entry.parent for entry in imported.entries] == [
+    assert [entry.id for entry in imported_chat.entries] == [f"{n:06x}" for n in range(5)]
+    assert [entry.parent for entry in imported_chat.entries] == [
         None, "000000", "000001", "000002", "000003",
     ]  # fmt: skip
-    start, info, *messages = imported.entries
+    start, info, *messages = imported_chat.entries
     assert isinstance(start, SessionEntry)
     assert (start.session, start.source, start.at) == ("s", "markdown", 1767323045.0)
     assert isinstance(info, InfoEntry)
@@ -269,27 +271,29 @@ def test_a_bare_file_becomes_a_session_with_what_to_attach_again() -> None:
         assert entry.at == 1767323045.0
     assert isinstance(messages[1], MessageEntry)
     assert messages[1].message.blocks == (Thinking(text="Hm"), Text("Fine."))
-    assert [(each.message, each.item) for each in imported.reattach] == [
+    assert [(reference.message, reference.item) for reference in imported_chat.reattachments] == [
         ("000002", "note:a.md"),
         ("000002", "note:dir/b, c.md"),
         ("000002", "url:https://ex.com/"),
         ("000002", "folder:plans"),
     ]
-    assert [(problem.what, problem.line) for problem in imported.problems] == [
+    assert [(problem.what, problem.line) for problem in imported_chat.problems] == [
         ("missing", 1),
         ("ambiguous", 1),
     ]
-    assert imported.chat.epoch == 1767322800000
+    assert imported_chat.chat.epoch == 1767322800000
 
 
 def test_selections_keep_their_lines_when_their_note_moves() -> None:
     chat = chat_of(line_of(Message(role="user", blocks=(Text("Q"),))))
     text = render_chat(chat)
-    attached = '{"context":{"references":[{"item":"selection:old/a.md#L1-L3"}]},'
+    fields = '{"context":{"references":[{"item":"selection:old/a.md#L1-L3"}]},'
     assert text.count('"fields":{"at"') == 1
-    text = text.replace('"fields":{"at"', f'"fields":{attached}"at"')
-    imported = import_chat(text, name="x", session="s", paths=["new/a.md"])
-    assert [each.item for each in imported.reattach] == ["selection:new/a.md#L1-L3"]
+    text = text.replace('"fields":{"at"', f'"fields":{fields}"at"')
+    imported_chat = import_chat(text, name="x", session="s", paths=["new/a.md"])
+    assert [reference.item for reference in imported_chat.reattachments] == [
+        "selection:new/a.md#L1-L3"
+    ]
 
 
 @modest
@@ -301,11 +305,13 @@ def test_whatever_path_a_session_took_its_chat_can_be_read_and_told_again(
     text = render_chat(chat)
     assert parse_chat(text)[0] == chat
     assert render_chat(chat_of(entries)) == text
-    typed = [pair for pair in spoken(entries) if pair[0] == "user"]
-    assert typed == [("user", message.text) for message in chat.messages if message.role == "user"]
-    imported = import_chat(text, name="x", session="s", paths=["a.md"])
-    replay(imported.entries)
-    again = chat_of(imported.entries)
+    questions = [pair for pair in spoken(entries) if pair[0] == "user"]
+    assert questions == [
+        ("user", message.text) for message in chat.messages if message.role == "user"
+    ]
+    imported_chat = import_chat(text, name="x", session="s", paths=["a.md"])
+    replay(imported_chat.entries)
+    again = chat_of(imported_chat.entries)
     assert [(message.role, message.text, message.context) for message in again.messages] == [
         (message.role, message.text, message.context) for message in chat.messages
     ]

@@ -25,8 +25,8 @@ def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     yield path, value
     inner: Any = value.items() if isinstance(value, dict) else ()
     inner = enumerate(value) if isinstance(value, list) else inner
-    for key, held in inner:
-        yield from places(held, (*path, key))
+    for key, field in inner:
+        yield from places(field, (*path, key))
 
 
 def replaced(value: Any, path: Path, by: Any) -> Any:
@@ -49,19 +49,19 @@ def marked(value: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_value_put_anywhere_into_a_file_is_found_again(name: str) -> None:
     objects = objects_of(name)
-    lost = []
+    losses = []
     for index, value in enumerate(objects):
-        for path, held in places(value):
-            for other in marked(held):
-                changed = replaced(value, path, other)
-                data = lines(*objects[:index], changed, *objects[index + 1 :])
+        for path, old in places(value):
+            for other in marked(old):
+                new_value = replaced(value, path, other)
+                data = lines(*objects[:index], new_value, *objects[index + 1 :])
                 try:
-                    imported = take(data)
+                    session = take(data)
                 except UsageError:
                     continue  # a single line that is no session any more
-                check_laws(imported, data)
-                kept = b"".join(map(canonical_bytes, imported.entries)).decode()
-                told = any(MARK in problem.detail for problem in imported.problems)
-                if MARK not in kept and not told:
-                    lost.append((index, path, other))
-    assert lost == []
+                check_laws(session, data)
+                entries = b"".join(map(canonical_bytes, session.entries)).decode()
+                is_reported = any(MARK in problem.detail for problem in session.problems)
+                if MARK not in entries and not is_reported:
+                    losses.append((index, path, other))
+    assert losses == []

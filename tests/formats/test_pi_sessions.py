@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.formats.reader import active, check_laws, find, said, state_of, take, whats
+from tests.formats.reader import active, check_laws, conversation, find, state_of, take, whats
 from tests.formats.samples import (
     CALL,
     PI,
@@ -37,15 +37,15 @@ from lamina.values.patch import CompactionApply, Display, OptionsSet, SystemPart
 from lamina.values.usage import Usage
 
 
-def ours(imported: ImportedSession, foreign: str) -> Any:
+def ours(session: ImportedSession, foreign: str) -> Any:
     """The entry of a pi id."""
-    return next(e for e in imported.entries if e.extra.get("pi", {}).get("id") == foreign)
+    return next(e for e in session.entries if e.extra.get("pi", {}).get("id") == foreign)
 
 
 def file_of(*objects: dict[str, Any]) -> ImportedSession:
-    imported = take(lines(PI_HEADER, *objects))
-    check_laws(imported)
-    return imported
+    session = take(lines(PI_HEADER, *objects))
+    check_laws(session)
+    return session
 
 
 def entry(kind: str, own: str, parent: str | None, **fields: Any) -> dict[str, Any]:
@@ -53,10 +53,10 @@ def entry(kind: str, own: str, parent: str | None, **fields: Any) -> dict[str, A
 
 
 def test_a_whole_file_is_taken_without_a_problem() -> None:
-    imported = take(PI)
-    assert imported.problems == ()
-    assert len(imported.entries) == len(PI_OBJECTS) + len(find(imported, LeaveEntry))
-    assert imported.blobs == (PNG,)
+    session = take(PI)
+    assert session.problems == ()
+    assert len(session.entries) == len(PI_OBJECTS) + len(find(session, LeaveEntry))
+    assert session.blobs == (PNG,)
 
 
 def test_the_header_keeps_where_it_came_from() -> None:
@@ -82,10 +82,10 @@ def test_thinking_keeps_its_signature_and_a_call_its_arguments() -> None:
 
 
 def test_models_get_our_names_and_others_are_compatible() -> None:
-    imported = take(PI)
-    assert find(imported, ModelEntry)[0].target == "gemini:gemini-2.5-pro"
-    assert ours(imported, "m0").extra["pi"]["provider"] == "google"
-    foreign = ours(imported, "a5")
+    session = take(PI)
+    assert find(session, ModelEntry)[0].target == "gemini:gemini-2.5-pro"
+    assert ours(session, "m0").extra["pi"]["provider"] == "google"
+    foreign = ours(session, "a5")
     assert foreign.model == "compatible:llama-4"
     assert foreign.extra["pi"]["message"]["provider"] == "groq"
 
@@ -96,31 +96,31 @@ def test_a_thinking_level_is_an_option() -> None:
 
 
 def test_the_branch_that_was_left_is_there_and_its_summary_is_told() -> None:
-    imported = take(PI)
-    summary = ours(imported, "b1")
+    session = take(PI)
+    summary = ours(session, "b1")
     assert isinstance(summary, BranchSummaryEntry)
-    assert summary.branch == ours(imported, "a3").id
-    entries = {each.id: each for each in imported.entries}
-    left = replay(path_to(summary.branch, entries))
-    assert [m.text for m in left.envelope.cached][-2:] == ["And b.md?", "Nothing."]
+    assert summary.branch == ours(session, "a3").id
+    entries = {entry.id: entry for entry in session.entries}
+    branch_state = replay(path_to(summary.branch, entries))
+    assert [m.text for m in branch_state.envelope.cached][-2:] == ["And b.md?", "Nothing."]
     here = replay(path_to(summary.id, entries))
     assert "b.md holds nothing" in here.envelope.cached[-1].text
 
 
 def test_a_compaction_leaves_the_summary_and_what_was_kept() -> None:
-    imported = take(PI)
-    op = ours(imported, "k1").patch.ops[0]
+    session = take(PI)
+    op = ours(session, "k1").patch.ops[0]
     assert isinstance(op, CompactionApply)
     assert (op.summary, op.first_kept) == ("Notes were read.", 7)
-    assert said(imported)[:3] == [
+    assert conversation(session)[:3] == [
         ("user", "Notes were read."), ("user", "Look at this"), ("assistant", "I see."),
     ]  # fmt: skip
-    assert ours(imported, "k1").extra["pi"]["details"] == {"readFiles": ["a.md"]}
+    assert ours(session, "k1").extra["pi"]["details"] == {"readFiles": ["a.md"]}
 
 
 def test_messages_of_extensions_and_of_bash_are_seen_by_the_model() -> None:
-    imported = take(PI)
-    hint, bash = ours(imported, "x2"), ours(imported, "x3")
+    session = take(PI)
+    hint, bash = ours(session, "x2"), ours(session, "x3")
     assert hint.message.text == "Mind the gap."
     assert hint.extra["pi"]["rendererProps"] == {"tone": "soft"}
     assert hint.extra["pi"]["display"] is True
@@ -129,33 +129,33 @@ def test_messages_of_extensions_and_of_bash_are_seen_by_the_model() -> None:
 
 
 def test_data_labels_and_names_are_no_part_of_the_context() -> None:
-    imported = take(PI)
-    (todo,) = find(imported, CustomEntry)
+    session = take(PI)
+    (todo,) = find(session, CustomEntry)
     assert (todo.kind, todo.data) == ("todo", {"open": [1, 2]})
-    (label,) = find(imported, LabelEntry)
-    assert (label.target, label.label) == (ours(imported, "a2").id, "found it")
-    assert find(imported, InfoEntry)[0].name == "Notes"
+    (label,) = find(session, LabelEntry)
+    assert (label.target, label.label) == (ours(session, "a2").id, "found it")
+    assert find(session, InfoEntry)[0].name == "Notes"
 
 
 def test_a_transform_is_a_patch_and_its_renderer_survives() -> None:
-    imported = take(PI)
-    transform = ours(imported, "p1")
+    session = take(PI)
+    transform = ours(session, "p1")
     assert transform.transformer == "memory"
     assert transform.patch.ops == (
         SystemPartSet(name="memory", text="Ada likes tea.", reason="memory was learned"),
     )
     assert transform.patch.display == Display(title="Memory")
-    left = transform.extra["pi"]
-    assert left["display"] == {"rendererId": "mem", "rendererProps": {"n": 1}}
-    assert left["patch"] == {"0": {"scope": "cached"}}
-    assert state_of(imported).envelope.system[0].text == "Ada likes tea."
+    rest = transform.extra["pi"]
+    assert rest["display"] == {"rendererId": "mem", "rendererProps": {"n": 1}}
+    assert rest["patch"] == {"0": {"scope": "cached"}}
+    assert state_of(session).envelope.system[0].text == "Ada likes tea."
 
 
 def test_what_was_for_one_request_only_is_kept_and_not_sent_again() -> None:
-    imported = take(PI)
-    (ephemeral,) = find(imported, EphemeralEntry)
+    session = take(PI)
+    (ephemeral,) = find(session, EphemeralEntry)
     assert ephemeral.messages[0].text == "for now only"
-    assert state_of(imported).envelope.uncached == ()
+    assert state_of(session).envelope.uncached == ()
     at_the_end = file_of(
         pi_said("u1", None, "hi"),
         entry("ephemeral", "e1", "u1", messages=[{"role": "user", "content": "now"}]),
@@ -164,112 +164,112 @@ def test_what_was_for_one_request_only_is_kept_and_not_sent_again() -> None:
 
 
 def test_version_one_is_a_line_and_its_index_counts_the_header() -> None:
-    imported = take(PI_V1)
-    assert imported.problems == ()
-    assert said(imported) == [("user", "counting"), ("user", "three"), ("user", "hooked")]
-    assert imported.entries[0].extra["pi"]["provider"] == "anthropic"
-    hooked = imported.entries[-2]
-    assert hooked.extra["pi"]["message"]["customType"] == "h"
+    session = take(PI_V1)
+    assert session.problems == ()
+    assert conversation(session) == [("user", "counting"), ("user", "three"), ("user", "hooked")]
+    assert session.entries[0].extra["pi"]["provider"] == "anthropic"
+    hook_entry = session.entries[-2]
+    assert hook_entry.extra["pi"]["message"]["customType"] == "h"
 
 
 def test_the_last_entry_of_the_file_is_where_it_goes_on() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "one"), pi_said("u2", "u1", "two"), pi_said("u3", "u1", "three")
     )
-    assert said(imported) == [("user", "one"), ("user", "three")]
+    assert conversation(session) == [("user", "one"), ("user", "three")]
     # A child that the file has before its parent is written after it.
-    turned = file_of(pi_said("u2", "u1", "two"), pi_said("u1", None, "one"))
-    assert said(turned) == [("user", "one")]
-    assert turned.entries[-1].parent == "000001"
+    reverse = file_of(pi_said("u2", "u1", "two"), pi_said("u1", None, "one"))
+    assert conversation(reverse) == [("user", "one")]
+    assert reverse.entries[-1].parent == "000001"
 
 
 def test_a_missing_parent_is_reported_and_the_entry_follows_the_one_before_it() -> None:
-    imported = file_of(pi_said("u1", None, "one"), pi_said("u3", "gone", "three"))
-    assert [(p.line, p.what) for p in imported.problems] == [(3, "missing_parent")]
-    assert said(imported) == [("user", "one"), ("user", "three")]
+    session = file_of(pi_said("u1", None, "one"), pi_said("u3", "gone", "three"))
+    assert [(p.line, p.what) for p in session.problems] == [(3, "missing_parent")]
+    assert conversation(session) == [("user", "one"), ("user", "three")]
 
 
 def test_a_cycle_of_parents_is_cut_and_reported() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", "u3", "one"), pi_said("u2", "u1", "two"), pi_said("u3", "u2", "three")
     )
-    assert [(p.line, p.what) for p in imported.problems] == [(2, "cycle")]
-    assert [text for _, text in said(imported)] == ["one", "two", "three"]
+    assert [(p.line, p.what) for p in session.problems] == [(2, "cycle")]
+    assert [text for _, text in conversation(session)] == ["one", "two", "three"]
     alone = file_of(pi_said("u1", "u1", "me"))
     assert whats(alone) == ["cycle"]
 
 
 def test_a_line_that_stands_twice_counts_once() -> None:
     twice = pi_said("u1", None, "one")
-    imported = file_of(twice, twice, pi_said("u1", None, "other"))
-    assert whats(imported) == ["duplicate", "duplicate"]
-    assert sorted(e.message.text for e in find(imported, MessageEntry)) == ["one", "other"]
+    session = file_of(twice, twice, pi_said("u1", None, "other"))
+    assert whats(session) == ["duplicate", "duplicate"]
+    assert sorted(e.message.text for e in find(session, MessageEntry)) == ["one", "other"]
 
 
 def test_a_result_without_its_call_is_told_as_a_text() -> None:
-    imported = file_of(pi_said("u1", None, "hi"), pi_result("r1", "u1", "c9", "alpha"))
-    assert whats(imported) == ["orphan_result"]
-    assert said(imported)[1] == (
+    session = file_of(pi_said("u1", None, "hi"), pi_result("r1", "u1", "c9", "alpha"))
+    assert whats(session) == ["orphan_result"]
+    assert conversation(session)[1] == (
         "user", "[A tool result of read whose call is not part of this conversation]\nalpha",
     )  # fmt: skip
-    assert imported.entries[-2].extra["lamina"]["orphan_result"]["call_id"] == "c9"
+    assert session.entries[-2].extra["lamina"]["orphan_result"]["call_id"] == "c9"
 
 
 def test_a_call_without_its_result_gets_one_that_says_so() -> None:
-    imported = file_of(
+    session = file_of(
         pi_answer("a1", None, CALL), pi_said("u1", "a1", "stop"), pi_answer("a2", "u1", CALL)
     )
-    assert whats(imported) == ["missing_result", "missing_result"]
-    assert [role for role, _ in said(imported)] == [
+    assert whats(session) == ["missing_result", "missing_result"]
+    assert [role for role, _ in conversation(session)] == [
         "assistant", "tool", "user", "assistant", "tool",
     ]  # fmt: skip
 
 
 def test_a_result_that_comes_twice_between_calls_and_results_is_kept_as_data() -> None:
     other = {**CALL, "id": "c2"}
-    imported = file_of(
+    session = file_of(
         pi_answer("a1", None, CALL, other), pi_result("r1", "a1", "c1", "one"),
         pi_result("r2", "r1", "c1", "again"), pi_result("r3", "r2", "c2", "two"),
     )  # fmt: skip
-    assert whats(imported) == ["orphan_result"]
-    assert [text for _, text in said(imported)][1:] == ["one", "two"]
+    assert whats(session) == ["orphan_result"]
+    assert [text for _, text in conversation(session)][1:] == ["one", "two"]
 
 
 def test_a_compaction_never_keeps_a_result_without_its_call() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "hi"), pi_answer("a1", "u1", CALL), pi_result("r1", "a1", "c1", "x"),
         entry("compaction", "k1", "r1", summary="so far", firstKeptEntryId="r1"),
     )  # fmt: skip
-    assert [role for role, _ in said(imported)] == ["user", "assistant", "tool"]
+    assert [role for role, _ in conversation(session)] == ["user", "assistant", "tool"]
 
 
 def test_a_compaction_whose_kept_entry_is_unknown_keeps_none_and_says_so() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "hi"),
         entry("compaction", "k1", "u1", summary="so far", firstKeptEntryId="nope"),
     )
-    assert whats(imported) == ["missing_kept"]
-    assert said(imported) == [("user", "so far")]
+    assert whats(session) == ["missing_kept"]
+    assert conversation(session) == [("user", "so far")]
 
 
 def test_a_kept_entry_that_is_no_message_keeps_what_follows_it() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "one"),
         entry("model_change", "m1", "u1", provider="openai", modelId="gpt-5"),
         pi_said("u2", "m1", "two"),
         entry("compaction", "k1", "u2", summary="so far", firstKeptEntryId="m1"),
     )
-    assert said(imported) == [("user", "so far"), ("user", "two")]
+    assert conversation(session) == [("user", "so far"), ("user", "two")]
 
 
 def test_empty_answers_and_two_questions_in_a_row_are_taken() -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "one"), pi_said("u2", "u1", "two"),
         pi_answer("a1", "u2", stopReason="aborted"), pi_answer("a2", "a1", text("")),
     )  # fmt: skip
-    assert imported.problems == ()
-    assert [role for role, _ in said(imported)] == ["user", "user", "assistant", "assistant"]
-    assert find(imported, MessageEntry)[2].interrupted
+    assert session.problems == ()
+    assert [role for role, _ in conversation(session)] == ["user", "user", "assistant", "assistant"]
+    assert find(session, MessageEntry)[2].interrupted
 
 
 @pytest.mark.parametrize(
@@ -285,13 +285,13 @@ def test_empty_answers_and_two_questions_in_a_row_are_taken() -> None:
     ],
 )
 def test_a_patch_that_cannot_be_read_or_applied_is_kept_as_data(op: Any) -> None:
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "hi"),
         entry("context_transform", "p1", "u1", transformerName="t", patch=[op]),
     )
-    assert len(imported.problems) == 1
-    assert imported.problems[0].line == 3
-    (kept,) = find(imported, CustomEntry)
+    assert len(session.problems) == 1
+    assert session.problems[0].line == 3
+    (kept,) = find(session, CustomEntry)
     assert kept.data["patch"] == [op]
 
 
@@ -302,34 +302,34 @@ def test_fields_of_ops_may_be_in_either_case() -> None:
          "invalidate_cache_reason": "rewritten"},
         {"op": "compaction_apply", "firstKept": 1, "summary": "s", "invalidateCacheReason": "c"},
     ]  # fmt: skip
-    imported = file_of(
+    session = file_of(
         pi_said("u1", None, "old"), entry("context_transform", "p1", "u1", patch=said_in_camel)
     )
-    assert imported.problems == ()
-    state = state_of(imported)
+    assert session.problems == ()
+    state = state_of(session)
     assert state.envelope.options.max_tokens == 9
     assert [message.text for message in state.envelope.cached] == ["s"]
 
 
 def test_unknown_types_and_roles_are_kept_and_reported() -> None:
-    imported = file_of(
+    session = file_of(
         entry("moon_phase", "x1", None, phase="full"),
         entry("message", "x2", "x1", message={"role": "oracle", "content": "hm"}),
         entry("label", "x3", "x2", targetId="nobody", label="l"),
         entry("model_change", "x4", "x3", provider="openai", modelId=""),
     )
-    assert whats(imported) == ["unknown_type", "unknown_role", "missing_target", "unknown_model"]
-    assert [e.kind for e in find(imported, CustomEntry)] == [
+    assert whats(session) == ["unknown_type", "unknown_role", "missing_target", "unknown_model"]
+    assert [e.kind for e in find(session, CustomEntry)] == [
         "pi.moon_phase", "pi.message", "pi.label", "pi.model_change",
     ]  # fmt: skip
 
 
 def test_a_broken_image_is_reported_and_its_part_is_kept() -> None:
     part = {"type": "image", "data": "!!!", "mimeType": "image/png"}
-    imported = file_of(entry("message", "u1", None, message={"role": "user", "content": [part]}))
-    assert "image" in whats(imported)
-    assert imported.entries[1].extra["pi"]["message"]["blocks"] == {"0": part}
-    assert imported.blobs == ()
+    session = file_of(entry("message", "u1", None, message={"role": "user", "content": [part]}))
+    assert "image" in whats(session)
+    assert session.entries[1].extra["pi"]["message"]["blocks"] == {"0": part}
+    assert session.blobs == ()
 
 
 def test_an_image_stands_in_its_message() -> None:
@@ -339,7 +339,7 @@ def test_an_image_stands_in_its_message() -> None:
 
 
 def test_a_file_without_its_header_is_read_all_the_same() -> None:
-    imported = take(lines(*PI_OBJECTS[1:]))
-    assert whats(imported) == ["no_header"]
-    assert said(imported) == said(take(PI))
-    assert len(active(imported)) == len(active(take(PI)))
+    session = take(lines(*PI_OBJECTS[1:]))
+    assert whats(session) == ["no_header"]
+    assert conversation(session) == conversation(take(PI))
+    assert len(active(session)) == len(active(take(PI)))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.formats.reader import check_laws, find, said, state_of, take, whats
+from tests.formats.reader import check_laws, conversation, find, state_of, take, whats
 from tests.formats.samples import (
     ASKED,
     CALLED,
@@ -35,13 +35,13 @@ from lamina.values.usage import Usage
 
 def file_of(*objects: dict[str, Any]) -> ImportedSession:
     data = lines(*objects)
-    imported = take(data)
-    check_laws(imported, data)
-    return imported
+    session = take(data)
+    check_laws(session, data)
+    return session
 
 
-def texts(imported: ImportedSession) -> list[str]:
-    return [entry.message.text for entry in find(imported, MessageEntry)]
+def texts(session: ImportedSession) -> list[str]:
+    return [entry.message.text for entry in find(session, MessageEntry)]
 
 
 def test_the_first_request_says_what_the_header_holds() -> None:
@@ -52,63 +52,63 @@ def test_the_first_request_says_what_the_header_holds() -> None:
 
 
 def test_a_request_that_extends_another_adds_only_what_is_new() -> None:
-    imported = file_of(
+    session = file_of(
         logged(chat(SYSTEM, ASKED), status_code=200, body=COMPLETION),
         logged(chat(SYSTEM, ASKED, CALLED, FOUND), status_code=200, body_raw=CHAT_STREAM),
     )
-    assert imported.problems == ()
-    assert said(imported) == [
+    assert session.problems == ()
+    assert conversation(session) == [
         ("user", "Where is x?"), ("assistant", 'find{"q": "x"}'), ("tool", "in lib.c"),
         ("assistant", "It is in lib.c"),
     ]  # fmt: skip
-    assert len(find(imported, MessageEntry)) == 4
-    first, second = [e for e in find(imported, MessageEntry) if e.message.role == "assistant"]
+    assert len(find(session, MessageEntry)) == 4
+    first, second = [e for e in find(session, MessageEntry) if e.message.role == "assistant"]
     assert first.usage == Usage(input=50, cached=32, output=5)
     assert first.model == "openai:gpt-5-2025"
     assert second.usage == Usage(input=60, output=4, cache_reported=False)
 
 
 def test_a_request_that_departs_is_a_branch_from_the_last_shared_message() -> None:
-    imported = file_of(
+    session = file_of(
         chat(SYSTEM, ASKED, says("assistant", "A"), says("user", "B")),
         chat(SYSTEM, ASKED, says("assistant", "C"), says("user", "D")),
     )
-    assert texts(imported) == ["Where is x?", "A", "B", "C", "D"]
-    assert said(imported) == [("user", "Where is x?"), ("assistant", "C"), ("user", "D")]
+    assert texts(session) == ["Where is x?", "A", "B", "C", "D"]
+    assert conversation(session) == [("user", "Where is x?"), ("assistant", "C"), ("user", "D")]
 
 
 def test_what_has_nothing_in_common_begins_at_the_header() -> None:
-    imported = file_of(chat(SYSTEM, ASKED), chat(SYSTEM, says("user", "Else")))
-    assert said(imported) == [("user", "Else")]
+    session = file_of(chat(SYSTEM, ASKED), chat(SYSTEM, says("user", "Else")))
+    assert conversation(session) == [("user", "Else")]
 
 
 def test_a_changed_system_prompt_or_tool_set_is_a_transform_with_a_reason() -> None:
-    imported = file_of(
+    session = file_of(
         chat(SYSTEM, ASKED),
         {**chat(says("system", "Be long."), ASKED, says("user", "more")), "tools": []},
     )
-    (transform,) = find(imported, TransformEntry)
+    (transform,) = find(session, TransformEntry)
     parts, tools = transform.patch.ops
     assert isinstance(parts, SystemPartsReplace)
     assert isinstance(tools, ToolsReplace)
     assert parts.reason == "the system prompt changed in the log"
-    envelope = state_of(imported).envelope
+    envelope = state_of(session).envelope
     assert ([part.text for part in envelope.system], envelope.tools) == (["Be long."], ())
 
 
 def test_a_whole_log_keeps_its_parameters_and_errors() -> None:
-    imported = take(LOG)
-    kept = find(imported, CustomEntry)
+    session = take(LOG)
+    kept = find(session, CustomEntry)
     assert {"temperature": 0.2} in [entry.data for entry in kept]
     (failed,) = [entry for entry in kept if entry.kind == "request_log.response"]
     assert failed.data["body"] == {"error": {"message": "overloaded"}}
-    targets = {entry.target for entry in find(imported, ModelEntry)}
+    targets = {entry.target for entry in find(session, ModelEntry)}
     assert targets == {"openai:gpt-5", "anthropic:claude-x"}
 
 
 def test_an_anthropic_stream_is_put_together() -> None:
-    imported = take(LOG)
-    answer = [e for e in find(imported, MessageEntry) if e.message.role == "assistant"][-1]
+    session = take(LOG)
+    answer = [e for e in find(session, MessageEntry) if e.message.role == "assistant"][-1]
     assert answer.message.text == "Let me see."
     assert answer.message.calls[0].arguments == '{"q":"y"}'
     assert answer.usage == Usage(input=38, cached=30, output=12)
@@ -117,9 +117,9 @@ def test_an_anthropic_stream_is_put_together() -> None:
 
 def test_a_retry_with_the_same_answer_is_said_once_and_kept_twice() -> None:
     once = logged(chat(SYSTEM, ASKED), status_code=200, body=COMPLETION)
-    imported = file_of(once, once)
-    assert len([e for e in find(imported, MessageEntry) if e.message.calls]) == 1
-    assert [e.kind for e in find(imported, CustomEntry)].count("request_log.response") == 1
+    session = file_of(once, once)
+    assert len([e for e in find(session, MessageEntry) if e.message.calls]) == 1
+    assert [e.kind for e in find(session, CustomEntry)].count("request_log.response") == 1
 
 
 def test_anthropic_messages_with_results_words_and_images_are_read() -> None:
@@ -132,23 +132,23 @@ def test_anthropic_messages_with_results_words_and_images_are_read() -> None:
         says("user", [text("look"), image]), says("assistant", [call]),
         says("user", [result, text("and?")]),
     ]}  # fmt: skip
-    imported = file_of(body)
-    assert said(imported) == [
+    session = file_of(body)
+    assert conversation(session) == [
         ("user", "look"), ("assistant", "find{}"), ("tool", "x"), ("user", "and?"),
     ]  # fmt: skip
-    assert imported.blobs == (PNG,)
-    tool = next(e for e in find(imported, MessageEntry) if e.message.role == "tool")
+    assert session.blobs == (PNG,)
+    tool = next(e for e in find(session, MessageEntry) if e.message.role == "tool")
     assert tool.extra["request_log"]["blocks"] == {"0": {"cache_control": {"type": "ephemeral"}}}
 
 
 def test_a_moved_cache_marker_is_no_other_conversation() -> None:
     marked = {**text("one"), "cache_control": {"type": "ephemeral"}}
     body: dict[str, Any] = {"model": "claude-x", "system": "S"}
-    imported = file_of(
+    session = file_of(
         {**body, "messages": [says("user", [marked])]},
         {**body, "messages": [says("user", [text("one")]), says("assistant", "two")]},
     )
-    assert texts(imported) == ["one", "two"]
+    assert texts(session) == ["one", "two"]
 
 
 def test_the_responses_api_is_read_with_its_output() -> None:
@@ -165,26 +165,26 @@ def test_the_responses_api_is_read_with_its_output() -> None:
         'data: {"type":"response.output_item.done","item":{"type":"message","role":"assistant",'
         '"content":[{"type":"output_text","text":"done"}]}}\n\ndata: {"type":"resp'
     )
-    imported = file_of(
+    session = file_of(
         logged(asked, status_code=200, body=answer),
         logged(follow, status_code=200, body_raw=stream),
     )
-    assert said(imported) == [
+    assert conversation(session) == [
         ("user", "hi"), ("assistant", "f{}"), ("tool", "ok"), ("assistant", "done"),
     ]  # fmt: skip
-    assert whats(imported) == ["unreadable_events"]
-    first = next(e for e in find(imported, MessageEntry) if e.message.calls)
+    assert whats(session) == ["unreadable_events"]
+    first = next(e for e in find(session, MessageEntry) if e.message.calls)
     assert first.usage == Usage(input=9, cached=4, output=2)
 
 
 def test_a_branch_of_the_log_can_be_replayed_by_itself() -> None:
-    imported = take(LOG)
-    entries = {entry.id: entry for entry in imported.entries}
-    for entry in imported.entries:
+    session = take(LOG)
+    entries = {entry.id: entry for entry in session.entries}
+    for entry in session.entries:
         assert replay(path_to(entry.id, entries)).leaf == entry.id
 
 
 def test_a_line_that_is_no_request_is_kept() -> None:
-    imported = file_of(chat(SYSTEM, ASKED), {"level": "info"}, chat(SYSTEM, ASKED, ASKED))
-    assert [(p.line, p.what) for p in imported.problems] == [(2, "unknown_type")]
-    assert said(imported) == [("user", "Where is x?")] * 2
+    session = file_of(chat(SYSTEM, ASKED), {"level": "info"}, chat(SYSTEM, ASKED, ASKED))
+    assert [(p.line, p.what) for p in session.problems] == [(2, "unknown_type")]
+    assert conversation(session) == [("user", "Where is x?")] * 2

@@ -27,9 +27,9 @@ def test_ids_count_up_and_a_message_has_the_id_of_its_entry() -> None:
     for number in range(20):
         build.add(f"f{number}", f"f{number - 1}" if number else None, MessageEntry, at=2.0,
                   message=message("x"))  # fmt: skip
-    imported = build.finish()
-    assert [entry.id for entry in imported.entries][-2:] == ["000014", "000015"]
-    last = imported.entries[-2]
+    session = build.finish()
+    assert [entry.id for entry in session.entries][-2:] == ["000014", "000015"]
+    last = session.entries[-2]
     assert isinstance(last, MessageEntry)
     assert last.message.id == last.id
 
@@ -39,21 +39,21 @@ def test_branches_share_what_stands_before_them() -> None:
     build.add("a", None, MessageEntry, at=None, message=message("a"))
     build.add("b", "a", MessageEntry, at=None, message=message("b"))
     build.add("c", "a", MessageEntry, at=None, message=message("c"))
-    imported = build.finish(build.find("b"))
-    entries = {entry.id: entry for entry in imported.entries}
-    assert isinstance(imported.entries[-1], LeaveEntry)
-    assert imported.leaf == imported.entries[-1].id
-    state = replay(path_to(imported.entries[-1].id, entries))
-    assert [each.text for each in state.envelope.cached] == ["a", "b"]
+    session = build.finish(build.find("b"))
+    entries = {entry.id: entry for entry in session.entries}
+    assert isinstance(session.entries[-1], LeaveEntry)
+    assert session.leaf == session.entries[-1].id
+    state = replay(path_to(session.entries[-1].id, entries))
+    assert [message.text for message in state.envelope.cached] == ["a", "b"]
 
 
 def test_a_leaf_that_is_not_the_last_entry_is_named_by_one() -> None:
     build = builder()
     build.add("a", None, MessageEntry, at=None, message=message("a"))
-    imported = build.finish(build.root)
-    last = imported.entries[-1]
+    session = build.finish(build.root)
+    last = session.entries[-1]
     assert isinstance(last, LeafEntry)
-    assert last.parent == imported.leaf == build.root
+    assert last.parent == session.leaf == build.root
 
 
 def test_no_turn_is_under_way_at_the_end() -> None:
@@ -66,16 +66,16 @@ def test_no_turn_is_under_way_at_the_end() -> None:
 
 def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
     build = builder()
-    refused = Patch(ops=(SystemPartSet(name="library", text="x", reason="r"),))
+    bad_patch = Patch(ops=(SystemPartSet(name="library", text="x", reason="r"),))
     build.add("p", None, TransformEntry, at=None, line=3, raw={"was": 1}, transformer="t",
-              patch=refused)  # fmt: skip
+              patch=bad_patch)  # fmt: skip
     wrong = Patch(ops=(OptionsSet(temperature=-1.0),))
     build.add("q", "p", TransformEntry, at=None, line=4, raw={"was": 2}, transformer="t",
               patch=wrong)  # fmt: skip
-    imported = build.finish()
-    assert [(p.line, p.what) for p in imported.problems] == [(3, "refused"), (4, "refused")]
-    kept = [entry for entry in imported.entries if isinstance(entry, CustomEntry)]
-    assert [(entry.kind, entry.data) for entry in kept] == [
+    session = build.finish()
+    assert [(p.line, p.what) for p in session.problems] == [(3, "refused"), (4, "refused")]
+    data_entries = [entry for entry in session.entries if isinstance(entry, CustomEntry)]
+    assert [(entry.kind, entry.data) for entry in data_entries] == [
         ("test.unreadable", {"was": 1}), ("test.unreadable", {"was": 2}),
     ]  # fmt: skip
 
@@ -83,9 +83,9 @@ def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
 def test_what_is_put_in_line_stands_between_a_parent_and_its_later_children() -> None:
     build = builder()
     first = build.add("a", None, MessageEntry, at=None, message=message("a"))
-    noted = build.keep("note", 1)
+    note = build.keep_data("note", 1)
     second = build.add("b", "a", MessageEntry, at=None, message=message("b"))
-    assert build.path(second) == [second, noted, first, build.root]
+    assert build.path(second) == [second, note, first, build.root]
     assert whats(build.finish()) == []
 
 
@@ -101,21 +101,21 @@ def test_every_record_is_ordered_once_and_behind_its_parent(
         parent = given_parents[index]
         return str(index), None if parent is None else str(parent)
 
-    ordered = order_by_parent(range(len(given_parents)), ids)
-    assert sorted(record for record, _ in ordered) == list(range(len(given_parents)))
-    placed: set[int] = set()
-    for record, cut in ordered:
+    order = order_by_parent(range(len(given_parents)), ids)
+    assert sorted(record for record, _ in order) == list(range(len(given_parents)))
+    earlier: set[int] = set()
+    for record, is_cut in order:
         parent = given_parents[record]
         exists = parent is not None and parent < len(given_parents)
-        assert cut == (exists and parent not in placed)
-        placed.add(record)
+        assert is_cut == (exists and parent not in earlier)
+        earlier.add(record)
 
 
 @given(st.permutations(range(6)))
 def test_without_forward_references_the_order_is_that_of_the_file(order: list[int]) -> None:
     records = sorted(order)
-    ordered = order_by_parent(records, lambda n: (str(n), str(n - 1) if n else None))
-    assert ordered == [(n, False) for n in records]
+    new_order = order_by_parent(records, lambda n: (str(n), str(n - 1) if n else None))
+    assert new_order == [(n, False) for n in records]
 
 
 calls = st.sampled_from(["c1", "c2", "c3"])
@@ -123,28 +123,28 @@ some = st.lists(calls, max_size=3, unique=True)
 messages = st.one_of(
     st.just(message("hi")),
     some.map(lambda ids: Message(
-        role="assistant", blocks=tuple(ToolCall(id=each, name="f") for each in ids))),
+        role="assistant", blocks=tuple(ToolCall(id=id_, name="f") for id_ in ids))),
     st.lists(calls, min_size=1, max_size=3).map(lambda ids: Message(
-        role="tool", blocks=tuple(ToolResult(call_id=each, name="", text="x") for each in ids))),
+        role="tool", blocks=tuple(ToolResult(call_id=id_, name="", text="x") for id_ in ids))),
 )  # fmt: skip
 
 
 @thorough
 @given(st.lists(messages, max_size=8))
-def test_any_messages_can_be_paired(drawn: list[Message]) -> None:
-    paired, told = pair_calls([*drawn, message("end")])
-    assert is_paired(list(paired))
-    if is_paired([*drawn, message("end")]):
-        assert not told
-        assert len(paired) == len(drawn) + 1
+def test_any_messages_can_be_paired(draws: list[Message]) -> None:
+    pairs, repairs = pair_calls([*draws, message("end")])
+    assert is_paired(list(pairs))
+    if is_paired([*draws, message("end")]):
+        assert not repairs
+        assert len(pairs) == len(draws) + 1
 
 
 @thorough
 @given(st.lists(messages, max_size=8))
-def test_any_messages_can_be_built_into_a_path_that_is_paired(drawn: list[Message]) -> None:
+def test_any_messages_can_be_built_into_a_path_that_is_paired(draws: list[Message]) -> None:
     build = builder()
-    for each in drawn:
-        build.put(build.last, MessageEntry, at=None, message=each)
-    imported = build.finish()
-    cached = replay(imported.entries).envelope.cached
-    assert is_paired(list(cached))
+    for drawn_message in draws:
+        build.put(build.last, MessageEntry, at=None, message=drawn_message)
+    session = build.finish()
+    history = replay(session.entries).envelope.cached
+    assert is_paired(list(history))

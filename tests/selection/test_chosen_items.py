@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
-from lamina.selection.rank import rank_documents
 from lamina.selection.scores import Scores
 from lamina.values.item import ItemId, item_id
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
@@ -29,12 +29,12 @@ def scored(*rows: Sequence[float], lexical: Sequence[Sequence[float]] | None = N
 
 
 def documents(number: int) -> list[Document]:
-    return [Document(rule(each), (f"chunk {each}",)) for each in range(number)]
+    return [Document(rule(place), (f"chunk {place}",)) for place in range(number)]
 
 
 def choose(cosines: Sequence[float], settings: SearchSettings = PLAIN) -> list[float | None]:
-    found = choose_items(documents(len(cosines)), scored(cosines), ONE, settings)
-    return [each.score for each in found]
+    items = choose_items(documents(len(cosines)), scored(cosines), ONE, settings)
+    return [item.score for item in items]
 
 
 def test_all_at_or_above_the_score_are_taken_however_many() -> None:
@@ -53,8 +53,8 @@ def test_exactly_at_the_score_is_in_and_exactly_at_the_floor_is_out() -> None:
 
 
 def test_ties_keep_the_order_of_the_candidates() -> None:
-    found = choose_items(documents(8), scored([0.5] * 8), ONE, PLAIN)
-    assert [each.item for each in found] == [rule(number) for number in range(5)]
+    items = choose_items(documents(8), scored([0.5] * 8), ONE, PLAIN)
+    assert [item.item for item in items] == [rule(number) for number in range(5)]
 
 
 def test_an_empty_question_and_a_search_that_is_off_give_nothing() -> None:
@@ -67,16 +67,16 @@ def test_an_empty_question_and_a_search_that_is_off_give_nothing() -> None:
 
 def test_only_the_items_of_the_best_chunks_are_looked_at() -> None:
     two = [Document(rule(0), ("a", "b")), Document(rule(1), ("c",))]
-    found = choose_items(two, scored([0.6, 0.5, 0.4]), ONE, SearchSettings(top_k=2, floor=0.0))
-    assert [(each.item, each.score, each.chunk) for each in found] == [(rule(0), 0.6, "a")]
+    items = choose_items(two, scored([0.6, 0.5, 0.4]), ONE, SearchSettings(top_k=2, floor=0.0))
+    assert [(item.item, item.score, item.chunk) for item in items] == [(rule(0), 0.6, "a")]
 
 
 def test_words_order_what_is_taken_but_scores_decide_what_is_sure() -> None:
     lexical = [[0.0] * 6 + [9.0]]
     scores = scored([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.45], lexical=lexical)
-    found = choose_items(documents(7), scores, ONE, PLAIN)
-    assert rule(6) in [each.item for each in found]
-    assert [each.score for each in found] == [0.5, 0.5, 0.5, 0.5, 0.45]
+    items = choose_items(documents(7), scores, ONE, PLAIN)
+    assert rule(6) in [item.item for item in items]
+    assert [item.score for item in items] == [0.5, 0.5, 0.5, 0.5, 0.45]
     assert rank_documents(documents(7), scores, ONE)[0] == SelectedItem(
         item=rule(6), score=0.45, chunk="chunk 6"
     )
@@ -92,31 +92,31 @@ def test_every_part_of_a_question_gets_its_item() -> None:
     )
     whole = [0.6, 0.6, 0.6, 0.6, 0.6, 0.1]
     scores = scored(whole, [0.65, 0.6, 0.6, 0.6, 0.6, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.3])
-    found = choose_items(documents(6), scores, query, PLAIN)
-    assert len(found) == 5
-    assert {rule(0), rule(5)} <= {each.item for each in found}
+    items = choose_items(documents(6), scores, query, PLAIN)
+    assert len(items) == 5
+    assert {rule(0), rule(5)} <= {item.item for item in items}
     above = choose_items(documents(6), scores, query, SearchSettings(floor=0.3))
-    assert rule(5) not in {each.item for each in above}
+    assert rule(5) not in {item.item for item in above}
 
 
 def test_parts_that_outnumber_the_places_get_their_items_all_the_same() -> None:
     query = Query(parts=(QueryPart(text="a"), QueryPart(text="b"), QueryPart(text="c")))
     scores = scored([0.5, 0, 0, 0.4], [0, 0.5, 0, 0.4], [0, 0, 0.5, 0.4])
-    found = choose_items(documents(4), scores, query, SearchSettings(top_n=1, floor=0.0))
-    assert [each.item for each in found] == [rule(0), rule(1), rule(2)]
+    items = choose_items(documents(4), scores, query, SearchSettings(top_n=1, floor=0.0))
+    assert [item.item for item in items] == [rule(0), rule(1), rule(2)]
 
 
 def test_a_recent_turn_counts_by_its_weight() -> None:
     recent = QueryPart(text="before", weight=0.5, recent=True, claims=False)
     query = Query(parts=(QueryPart(text="q", whole=True), recent))
-    found = choose_items(documents(2), scored([0.1, 0.2], [0.8, 0.2]), query, PLAIN)
-    assert [(each.item, each.score) for each in found] == [(rule(0), 0.4), (rule(1), 0.2)]
+    items = choose_items(documents(2), scored([0.1, 0.2], [0.8, 0.2]), query, PLAIN)
+    assert [(item.item, item.score) for item in items] == [(rule(0), 0.4), (rule(1), 0.2)]
 
 
 def test_an_item_without_a_vector_is_found_by_its_words() -> None:
     scores = scored([0.5, numpy.nan, numpy.nan], lexical=[[1.0, 2.0, 0.0]])
-    found = choose_items(documents(3), scores, ONE, PLAIN)
-    assert [(each.item, each.score, each.origin) for each in found] == [
+    items = choose_items(documents(3), scores, ONE, PLAIN)
+    assert [(item.item, item.score, item.origin) for item in items] == [
         (rule(0), 0.5, "search"),
         (rule(1), None, "lexical"),
     ]
@@ -124,28 +124,30 @@ def test_an_item_without_a_vector_is_found_by_its_words() -> None:
 
 def test_without_vectors_the_best_words_are_taken_without_a_score() -> None:
     scores = Scores(lexical=numpy.array([[1, 0, 3, 2, 5, 4, 6]], numpy.float32))
-    found = choose_items(documents(7), scores, ONE, PLAIN)
-    assert [each.item for each in found] == [rule(number) for number in (6, 4, 5, 2, 3)]
-    assert {(each.score, each.origin) for each in found} == {(None, "lexical")}
+    items = choose_items(documents(7), scores, ONE, PLAIN)
+    assert [item.item for item in items] == [rule(number) for number in (6, 4, 5, 2, 3)]
+    assert {(item.score, item.origin) for item in items} == {(None, "lexical")}
 
 
 def test_a_part_that_could_not_be_embedded_does_not_hide_the_others() -> None:
     query = Query(parts=(QueryPart(text="a", whole=True), QueryPart(text="b")))
-    found = choose_items(documents(1), scored([0.5], [numpy.nan]), query, PLAIN)
-    assert [each.score for each in found] == [0.5]
+    items = choose_items(documents(1), scored([0.5], [numpy.nan]), query, PLAIN)
+    assert [item.score for item in items] == [0.5]
 
 
 def test_an_item_without_text_is_never_taken() -> None:
-    held = [Document(rule(0), ()), Document(rule(1), ("text",)), Document(rule(2), ())]
-    assert [item.item for item in choose_items(held, scored([0.5]), ONE, PLAIN)] == [rule(1)]
-    assert [document.item for document in rank_documents(held, scored([0.5]), ONE)] == [rule(1)]
+    candidates = [Document(rule(0), ()), Document(rule(1), ("text",)), Document(rule(2), ())]
+    assert [item.item for item in choose_items(candidates, scored([0.5]), ONE, PLAIN)] == [rule(1)]
+    assert [document.item for document in rank_documents(candidates, scored([0.5]), ONE)] == [
+        rule(1)
+    ]
 
 
 def test_tools_of_the_server_that_fits_best_come_before_their_equals() -> None:
     ids = [item_id("tool", key) for key in ("mail/list", "disk/list", "disk/read")]
-    held = [Document(each, (each,)) for each in ids]
-    ranked = rank_documents(held, scored([0.4, 0.4, 0.6]), ONE)
-    assert [each.item for each in ranked] == [ids[2], ids[1], ids[0]]
+    candidates = [Document(id_, (id_,)) for id_ in ids]
+    ranking = rank_documents(candidates, scored([0.4, 0.4, 0.6]), ONE)
+    assert [item.item for item in ranking] == [ids[2], ids[1], ids[0]]
 
 
 def test_a_ranking_may_keep_to_the_floor() -> None:
@@ -156,7 +158,7 @@ def test_a_ranking_may_keep_to_the_floor() -> None:
         -0.2,
     ]
     above = rank_documents(documents(3), scores, ONE, SearchSettings(floor=0.1))
-    assert [each.score for each in above] == [0.4]
+    assert [item.score for item in above] == [0.4]
 
 
 @given(st.lists(COSINES, min_size=1, max_size=15), st.integers(0, 6), COSINES, COSINES)
@@ -164,11 +166,11 @@ def test_choosing_never_misses_and_never_exceeds(
     cosines: list[float], top_n: int, include: float, floor: float
 ) -> None:
     settings = SearchSettings(top_n=top_n, include_score=include, floor=floor)
-    found = choose(cosines, settings)
+    items = choose(cosines, settings)
     sure = [cosine for cosine in cosines if cosine >= include and cosine > floor]
     above = [cosine for cosine in cosines if cosine > floor]
     expected = max(len(sure), min(top_n, len(above)))
-    assert found == sorted(above, reverse=True)[:expected]
+    assert items == sorted(above, reverse=True)[:expected]
 
 
 @given(st.lists(COSINES, min_size=2, max_size=10, unique=True), st.randoms())
@@ -177,10 +179,10 @@ def test_another_order_of_candidates_changes_nothing_but_ties(
 ) -> None:
     order = list(range(len(cosines)))
     chance.shuffle(order)
-    held = documents(len(cosines))
-    there = choose_items(held, scored(cosines), ONE, PLAIN)
+    candidates = documents(len(cosines))
+    there = choose_items(candidates, scored(cosines), ONE, PLAIN)
     back = choose_items(
-        [held[at] for at in order], scored([cosines[at] for at in order]), ONE, PLAIN
+        [candidates[at] for at in order], scored([cosines[at] for at in order]), ONE, PLAIN
     )
     assert there == back
 
@@ -195,16 +197,16 @@ def test_every_part_that_has_a_match_is_represented(
 ) -> None:
     query = Query(parts=tuple(QueryPart(text=str(row)) for row in range(len(rows))))
     settings = SearchSettings(top_n=top_n, floor=floor)
-    taken = {item.item for item in choose_items(documents(6), scored(*rows), query, settings)}
+    chosen_ids = {item.item for item in choose_items(documents(6), scored(*rows), query, settings)}
     for row in rows:
         if max(row) > floor:
-            assert rule(row.index(max(row))) in taken
+            assert rule(row.index(max(row))) in chosen_ids
 
 
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_a_score_is_the_best_of_any_chunk(chunks: int) -> None:
-    held = [Document(rule(0), tuple(f"c{number}" for number in range(chunks)))]
+    candidates = [Document(rule(0), tuple(f"c{number}" for number in range(chunks)))]
     cosines = [0.2 + number / 10 for number in range(chunks)]
-    (found,) = choose_items(held, scored(cosines), ONE, PLAIN)
-    assert found.score == pytest.approx(max(cosines))
-    assert found.chunk == f"c{chunks - 1}"
+    (items,) = choose_items(candidates, scored(cosines), ONE, PLAIN)
+    assert items.score == pytest.approx(max(cosines))
+    assert items.chunk == f"c{chunks - 1}"

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.selection.expansion import expand_by_search, expansion_query
+from lamina.selection.fits import measure_fits, rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.passages import ChosenPassage, choose_passages
 from lamina.selection.question import split_question
-from lamina.selection.rank import measure_fits, rank_documents
 from lamina.selection.scores import Scores
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
@@ -36,8 +36,8 @@ def words(*shared: float) -> Scores:
     return Scores(lexical=numpy.array([shared], numpy.float32))
 
 
-def places(chosen: tuple[ChosenPassage, ...]) -> list[tuple[int, int]]:
-    return [(each.document, each.place) for each in chosen]
+def places(passages: tuple[ChosenPassage, ...]) -> list[tuple[int, int]]:
+    return [(passage.document, passage.place) for passage in passages]
 
 
 def choose(
@@ -61,10 +61,12 @@ def choose(
 
 
 def test_passages_come_best_first_with_their_places_and_scores() -> None:
-    chosen = choose(notes(2, 0, 2), alike(0.2, 0.6, 0.9, 0.1))
-    assert places(chosen) == [(2, 0), (0, 1), (0, 0)]
-    assert [each.score for each in chosen] == pytest.approx([0.9, 0.6, 0.2])
-    assert [each.fit for each in chosen] == sorted((each.fit for each in chosen), reverse=True)
+    passages = choose(notes(2, 0, 2), alike(0.2, 0.6, 0.9, 0.1))
+    assert places(passages) == [(2, 0), (0, 1), (0, 0)]
+    assert [passage.score for passage in passages] == pytest.approx([0.9, 0.6, 0.2])
+    assert [passage.fit for passage in passages] == sorted(
+        (passage.fit for passage in passages), reverse=True
+    )
 
 
 def test_a_document_gives_no_more_than_its_share_and_others_move_up() -> None:
@@ -85,9 +87,9 @@ def test_nothing_at_or_below_the_floor_is_chosen() -> None:
 
 
 def test_by_words_alone_something_has_to_be_shared() -> None:
-    chosen = choose(notes(2, 2), words(0.0, 2.0, 1.0, 0.0), floor=0.9)
-    assert places(chosen) == [(0, 1), (1, 0)]
-    assert [each.score for each in chosen] == [None, None]
+    passages = choose(notes(2, 2), words(0.0, 2.0, 1.0, 0.0), floor=0.9)
+    assert places(passages) == [(0, 1), (1, 0)]
+    assert [passage.score for passage in passages] == [None, None]
 
 
 def test_a_passage_without_a_vector_is_chosen_by_its_words() -> None:
@@ -96,8 +98,11 @@ def test_a_passage_without_a_vector_is_chosen_by_its_words() -> None:
         lexical=numpy.array([[0.0, 3.0, 0.0]], numpy.float32),
         cosine=numpy.array([[0.5, nan, nan]], numpy.float32),
     )
-    chosen = choose(notes(1, 1, 1), scores)
-    assert sorted((each.document, each.score) for each in chosen) == [(0, 0.5), (1, None)]
+    passages = choose(notes(1, 1, 1), scores)
+    assert sorted((passage.document, passage.score) for passage in passages) == [
+        (0, 0.5),
+        (1, None),
+    ]
 
 
 def test_equals_keep_the_order_of_their_documents() -> None:
@@ -118,17 +123,17 @@ def test_a_mask_is_as_good_as_searching_the_allowed_documents_alone(data: st.Dat
     number = st.integers(0, 9).map(lambda tenths: tenths / 10)
     lexical = numpy.array([[data.draw(number) for _ in owners] for _ in range(2)], numpy.float32)
     cosine = numpy.array([[data.draw(number) for _ in owners] for _ in range(2)], numpy.float32)
-    asked = Query(
+    query = Query(
         parts=(QueryPart(text="a", whole=True), QueryPart(text="b", recent=True, weight=0.5))
     )
-    kept = [column for column, owner in enumerate(owners) if allowed[owner]]
+    columns = [column for column, owner in enumerate(owners) if allowed[owner]]
     inside = [number for number, may in enumerate(allowed) if may]
     documents = notes(*sizes)
     for vectors in (True, False):
-        masked = choose_passages(
+        by_mask = choose_passages(
             documents,
             Scores(lexical=lexical, cosine=cosine if vectors else None),
-            asked,
+            query,
             top=4,
             per_document=2,
             floor=0.15,
@@ -136,14 +141,17 @@ def test_a_mask_is_as_good_as_searching_the_allowed_documents_alone(data: st.Dat
         )
         alone = choose_passages(
             [documents[number] for number in inside],
-            Scores(lexical=lexical[:, kept], cosine=cosine[:, kept] if vectors else None),
-            asked,
+            Scores(lexical=lexical[:, columns], cosine=cosine[:, columns] if vectors else None),
+            query,
             top=4,
             per_document=2,
             floor=0.15,
         )
-        assert [(each.document, each.place, each.fit, each.score) for each in masked] == [
-            (inside[each.document], each.place, each.fit, each.score) for each in alone
+        assert [
+            (passage.document, passage.place, passage.fit, passage.score) for passage in by_mask
+        ] == [
+            (inside[passage.document], passage.place, passage.fit, passage.score)
+            for passage in alone
         ]
 
 
@@ -157,7 +165,7 @@ def test_the_best_passages_are_those_that_fit_best_of_all(cosines: list[float], 
     fit = measure_fits(documents, scores, ASKED).chunk_fit
     above = [place for place, cosine in enumerate(cosines) if round(cosine, 6) > 0.15]
     best = sorted(above, key=lambda place: (-fit[place], place))[:top]
-    assert [each.document for each in choose(documents, scores, top=top)] == best
+    assert [passage.document for passage in choose(documents, scores, top=top)] == best
 
 
 # -- documents by digest elsewhere -----------------------------------------------------------------
@@ -169,14 +177,14 @@ def test_items_by_digest_are_ranked_and_chosen_by_place_and_without_a_text() -> 
     best = SelectedItem(item=documents[1].id, score=pytest.approx(0.9), place=2)  # type: ignore[arg-type]
     assert rank_documents(documents, scores, ASKED, most=1) == (best,)
     assert choose_items(documents, scores, ASKED, SearchSettings(top_n=1)) == (best,)
-    (found,) = expand_by_search(documents, scores, ASKED, (), SearchSettings())
-    assert (found.item, found.place, found.chunk) == (documents[1].id, 2, "")
+    (item,) = expand_by_search(documents, scores, ASKED, (), SearchSettings())
+    assert (item.item, item.place, item.chunk) == (documents[1].id, 2, "")
     # What has no text at hand is not searched from.
-    assert expansion_query(documents, (found,), SearchSettings()).parts == ()
+    assert expansion_query(documents, (item,), SearchSettings()).parts == ()
 
 
 def test_the_place_of_what_fitted_best_goes_along_with_its_text() -> None:
     document = Document(ItemId("note:a"), ("one", "two"))
-    (found,) = rank_documents([document], alike(0.3, 0.6), split_question("pier"))
-    assert (found.chunk, found.place) == ("two", 1)
+    (item,) = rank_documents([document], alike(0.3, 0.6), split_question("pier"))
+    assert (item.chunk, item.place) == ("two", 1)
     assert (document.size, notes(3)[0].size, Document(ItemId("note:b")).size) == (2, 3, 0)

@@ -39,27 +39,27 @@ def scores(*rows: list[float]) -> Scores:
 
 def test_what_is_alike_comes_along_and_says_from_what() -> None:
     query = Query(parts=(QueryPart(text="a1", source=A), QueryPart(text="x", source="other")))
-    found = expand_by_search(
+    items = expand_by_search(
         DOCUMENTS,
         scores([1, 1, 1, 0.75, 0.74], [0, 0, 0, 0.1, 0.9]),
         query,
         CHOSEN,
         SearchSettings(),
     )
-    assert found == (
+    assert items == (
         SelectedItem(item=C, score=0.9, origin="expansion", source="other", chunk="c1"),
         SelectedItem(item=B, score=0.75, origin="expansion", source=A, chunk="b1"),
     )
-    one = SearchSettings(expansion_top_n=1)
-    assert len(expand_by_search(DOCUMENTS, scores([0, 0, 0, 0.8, 0.9]), query, CHOSEN, one)) == 1
+    single = SearchSettings(expansion_top_n=1)
+    assert len(expand_by_search(DOCUMENTS, scores([0, 0, 0, 0.8, 0.9]), query, CHOSEN, single)) == 1
 
 
 def test_without_vectors_nothing_is_expanded() -> None:
     query = expansion_query(DOCUMENTS, CHOSEN, SearchSettings())
     words = Scores(lexical=numpy.ones((len(query.parts), 5), numpy.float32))
     assert expand_by_search(DOCUMENTS, words, query, CHOSEN, SearchSettings()) == ()
-    unknown = scores(*([[numpy.nan] * 5] * len(query.parts)))
-    assert expand_by_search(DOCUMENTS, unknown, query, CHOSEN, SearchSettings()) == ()
+    no_vectors = scores(*([[numpy.nan] * 5] * len(query.parts)))
+    assert expand_by_search(DOCUMENTS, no_vectors, query, CHOSEN, SearchSettings()) == ()
 
 
 def test_results_of_tools_are_searched_from_too() -> None:
@@ -89,16 +89,16 @@ def test_a_graph_holds_the_most_alike_and_takes_the_place_of_a_second_search() -
 
 
 def test_a_graph_in_blocks_is_the_graph_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = numpy.random.default_rng(5).normal(size=(60, 8)).astype(numpy.float32)
-    made /= numpy.linalg.norm(made, axis=1, keepdims=True)
-    made[7] = numpy.nan
+    rows = numpy.random.default_rng(5).normal(size=(60, 8)).astype(numpy.float32)
+    rows /= numpy.linalg.norm(rows, axis=1, keepdims=True)
+    rows[7] = numpy.nan
     sizes = [1, 4, 0, 7, 2, 1, 15, 30]
-    held = [
+    documents = [
         Document(item_id("rule", f"r{number}"), ("c",) * size) for number, size in enumerate(sizes)
     ]
-    whole = build_similarity_graph(held, made, 0.3, 4)
+    whole = build_similarity_graph(documents, rows, 0.3, 4)
     monkeypatch.setattr("lamina.selection.expansion._BLOCK", 300)
-    assert build_similarity_graph(held, made, 0.3, 4) == whole
+    assert build_similarity_graph(documents, rows, 0.3, 4) == whole
     assert build_similarity_graph([], numpy.zeros((0, 8), numpy.float32), 0.3, 4) == {}
 
 

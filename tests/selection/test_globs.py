@@ -123,8 +123,8 @@ def _fits(parts: list[str], names: list[str]) -> bool:
 
 
 def _fits_name(part: str, name: str) -> bool:
-    spelled = part.replace("*", ".*").replace("?", ".").replace("[!", "[^")
-    return re.fullmatch(spelled, name) is not None
+    pattern = part.replace("*", ".*").replace("?", ".").replace("[!", "[^")
+    return re.fullmatch(pattern, name) is not None
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

@@ -20,14 +20,14 @@ def test_a_lexicon_that_grew_scores_as_one_built_at_once(
 ) -> None:
     texts = first + second + third
     times = numpy.array([data.draw(st.integers(0, 3)) for _ in texts], numpy.int64)
-    packed = [pack_terms(text) for text in texts]
+    packs = [pack_terms(text) for text in texts]
     begin, middle = len(first), len(first) + len(second)
-    base = gather_postings(packed[:begin])
+    base = gather_postings(packs[:begin])
     before = Lexicon(base).score("read file")
-    grown = base.grown(packed[begin:middle]).grown(packed[middle:])
-    assert len(grown) == len(texts)
-    at_once = Lexicon(gather_postings(packed), times).score("read a file")
-    assert Lexicon(grown, times).score("read a file").tolist() == at_once.tolist()
+    lexicon_parts = base.extended(packs[begin:middle]).extended(packs[middle:])
+    assert len(lexicon_parts) == len(texts)
+    at_once = Lexicon(gather_postings(packs), times).score("read a file")
+    assert Lexicon(lexicon_parts, times).score("read a file").tolist() == at_once.tolist()
     assert Lexicon(base).score("read file").tolist() == before.tolist()
 
 
@@ -35,10 +35,10 @@ def test_however_chunks_come_there_are_few_parts_and_no_large_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("lamina.selection.lexicon.PART", 16)
-    packed = [pack_terms(f"read file {number % 7} {number}") for number in range(200)]
-    singly, at_once = NO_POSTINGS, gather_postings(packed)
-    for each in packed:
-        singly = singly.grown([each])
+    packs = [pack_terms(f"read file {number % 7} {number}") for number in range(200)]
+    singly, at_once = NO_POSTINGS, gather_postings(packs)
+    for pack in packs:
+        singly = singly.extended([pack])
         assert len(singly.parts) <= 2 * len(singly) / 16 + 5
     for postings in (singly, at_once):
         assert max(part.size for part in postings.parts) <= 16
@@ -57,5 +57,5 @@ def test_a_text_that_stands_there_often_counts_as_often(
         gather_postings([pack_terms(text) for text in texts]), numpy.array(times, numpy.int64)
     )
     all_of_them = Lexicon(gather_postings([pack_terms(texts[row]) for row in rows]))
-    found = once.score("stock price")
-    assert [float(found[row]) for row in rows] == all_of_them.score("stock price").tolist()
+    scores = once.score("stock price")
+    assert [float(scores[row]) for row in rows] == all_of_them.score("stock price").tolist()

@@ -29,10 +29,10 @@ def expected(texts: list[str], query: str) -> list[float]:
     for count in counts:
         held_back = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * count.total() / mean)
         score = 0.0
-        for term, asked in Counter(find_terms(query)).items():
+        for term, times in Counter(find_terms(query)).items():
             often = sum(term in other for other in counts)
             rarity = math.log1p((len(texts) - often + 0.5) / (often + 0.5))
-            score += asked * rarity * count[term] * (SATURATION + 1) / (count[term] + held_back)
+            score += times * rarity * count[term] * (SATURATION + 1) / (count[term] + held_back)
         scores.append(score)
     return scores
 

@@ -7,9 +7,9 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.selection.fits import measure_fits, rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.presets import preset
-from lamina.selection.rank import measure_fits, rank_documents
 from lamina.selection.scores import Scores, lay_out_chunks
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, QueryPart, SearchSettings
@@ -46,11 +46,11 @@ def test_the_more_eager_takes_all_that_the_less_eager_takes(
     sizes: list[tuple[str, int]], seed: int, digits: int
 ) -> None:
     documents, scores, query = drawn(sizes, seed, digits)
-    taken = [
+    choices = [
         {item.item for item in choose_items(documents, scores, query, preset(name))}
         for name in get_args(Preset)
     ]
-    for less, more in pairwise(taken):
+    for less, more in pairwise(choices):
         assert less <= more
 
 
@@ -72,11 +72,11 @@ def test_what_is_measured_once_serves_every_answer(
         lexical=scores.lexical, cosine=scores.cosine, layout=lay_out_chunks(documents)
     )
     fits = measure_fits(documents, laid_out, query)
-    ranked = rank_documents(documents, scores, query, settings)
-    assert rank_documents(documents, scores, query, settings, fits=fits) == ranked
-    assert rank_documents(documents, scores, query, settings, most=most) == ranked[:most]
-    chosen = choose_items(documents, scores, query, settings)
-    assert choose_items(documents, laid_out, query, settings, fits=fits) == chosen
+    ranking = rank_documents(documents, scores, query, settings)
+    assert rank_documents(documents, scores, query, settings, fits=fits) == ranking
+    assert rank_documents(documents, scores, query, settings, most=most) == ranking[:most]
+    choice = choose_items(documents, scores, query, settings)
+    assert choose_items(documents, laid_out, query, settings, fits=fits) == choice
 
 
 @given(SIZES, st.integers(0, 2**32))
@@ -86,15 +86,15 @@ def test_the_ranking_is_that_of_a_plain_loop(sizes: list[tuple[str, int]], seed:
     expected = []
     column = 0
     for place, document in enumerate(documents):
-        fit = [float(each) for each in fits.chunk_fit[column : column + len(document.chunks)]]
+        fit = [float(value) for value in fits.chunk_fit[column : column + len(document.chunks)]]
         if fit:
             expected.append((-max(fit), place, document.chunks[fit.index(max(fit))]))
         column += len(document.chunks)
-    known = {document.item for document in rank_documents(documents, scores, query)}
+    ids = {document.item for document in rank_documents(documents, scores, query)}
     assert [
         (document.item, document.chunk) for document in rank_documents(documents, scores, query)
     ] == [
         (documents[place].id, chunk)
         for _, place, chunk in sorted(expected)
-        if documents[place].id in known
+        if documents[place].id in ids
     ]

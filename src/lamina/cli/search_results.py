@@ -27,10 +27,10 @@ from lamina.cli.search_candidates import (
 from lamina.cli.terminal_text import one_line
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.selection.expansion import find_related
+from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.presets import preset as preset_named
 from lamina.selection.question import split_question
-from lamina.selection.rank import rank_documents
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks
 from lamina.sources.expansion import expand_chosen
 from lamina.values.item import ItemId

@@ -14,13 +14,13 @@ HEAD_LEAST = 0.5
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
     """Every index at which history may begin: no result behind it answers a call before it."""
-    answered = _last_answers(messages)
+    last_answers = _last_answers(messages)
     cuts = []
     blocked_until = -1
     for index, message in enumerate(messages):
         if index > blocked_until and message.role != "tool":
             cuts.append(index)
-        blocked_until = max(blocked_until, answered[index])
+        blocked_until = max(blocked_until, last_answers[index])
     if len(messages) > blocked_until:
         cuts.append(len(messages))
     return tuple(cuts)
@@ -29,15 +29,15 @@ def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 def _last_answers(messages: Sequence[Message]) -> list[int]:
     """For each message the index of the last result of a call of its own; -1 if there is none, so
     that a call that is never answered blocks nothing. Ids may be used again by later calls."""
-    answered = [-1] * len(messages)
+    last_answers = [-1] * len(messages)
     results: dict[str, int] = {}
     for index in range(len(messages) - 1, -1, -1):
         for block in messages[index].blocks:
             if isinstance(block, ToolResult):
                 results.setdefault(block.call_id, index)
         answers = [results.pop(call.id, -1) for call in messages[index].calls]
-        answered[index] = max(answers, default=-1)
-    return answered
+        last_answers[index] = max(answers, default=-1)
+    return last_answers
 
 
 def choose_cut(
@@ -49,12 +49,12 @@ def choose_cut(
     suffix = [0] * (len(messages) + 1)
     for index in range(len(messages) - 1, -1, -1):
         suffix[index] = suffix[index + 1] + sizes[index]
-    allowed = [index for index in find_cuts(messages) if index < len(messages)]
-    fitting = [index for index in allowed if suffix[index] <= keep]
-    turns = [index for index in fitting if messages[index].role == "user"]
-    if turns or fitting:
-        return (turns or fitting)[0]
-    last = allowed[-1] if allowed else len(messages)
+    cuts = [index for index in find_cuts(messages) if index < len(messages)]
+    fitting_cuts = [index for index in cuts if suffix[index] <= keep]
+    turns = [index for index in fitting_cuts if messages[index].role == "user"]
+    if turns or fitting_cuts:
+        return (turns or fitting_cuts)[0]
+    last = cuts[-1] if cuts else len(messages)
     return last if at_most is not None and suffix[last] <= at_most else len(messages)
 
 
@@ -70,8 +70,8 @@ def choose_head(
     ends = [end for end in known if keep * HEAD_LEAST <= prefix[end] <= keep * 5 // 4]
     if ends:
         return ends[-1]
-    fitting = [index for index in find_cuts(messages) if prefix[index] <= keep]
-    return fitting[-1] if fitting else 0
+    fitting_cuts = [index for index in find_cuts(messages) if prefix[index] <= keep]
+    return fitting_cuts[-1] if fitting_cuts else 0
 
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
@@ -80,12 +80,12 @@ def last_turns_start(messages: Sequence[Message], turns: int) -> int:
     if turns <= 0:
         return cuts[-1] if cuts else 0
     for index in reversed(cuts):
-        if index < len(messages) and _is_asked(messages[index]):
+        if index < len(messages) and _is_question(messages[index]):
             turns -= 1
             if turns <= 0:
                 return index
     return 0
 
 
-def _is_asked(message: Message) -> bool:
+def _is_question(message: Message) -> bool:
     return message.role == "user" and message.id != SUMMARY_ID

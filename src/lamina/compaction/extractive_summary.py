@@ -29,18 +29,18 @@ def extract_summary(
     answered: the latest come first in line for the room and stand in their old order. `carried`
     is the summary that these messages began with; it stays while it takes at most half."""
     head = carried if carried and count(carried) * 2 <= limit else NOTICE
-    used = count(head)
-    chosen: list[str] = []
+    size = count(head)
+    lines: list[str] = []
     for message in reversed(messages):
         line = _headline(message)
         if not line:
             continue
         cost = count(line) + 1
-        if used + cost > limit:
+        if size + cost > limit:
             break
-        used += cost
-        chosen.append(line)
-    return "\n".join([head, *reversed(chosen)])
+        size += cost
+        lines.append(line)
+    return "\n".join([head, *reversed(lines)])
 
 
 def _headline(message: Message, width: int = 160) -> str:
@@ -49,8 +49,8 @@ def _headline(message: Message, width: int = 160) -> str:
     text = " ".join(block.text for block in message.blocks if isinstance(block, Text))
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if message.calls:
-        called = ", ".join(call.name for call in message.calls)
-        first = f"{first} (called {called})".strip()
+        names = ", ".join(call.name for call in message.calls)
+        first = f"{first} (called {names})".strip()
     if not first:
         return ""
     who = "Asked" if message.role == "user" else "Answered"
@@ -82,21 +82,21 @@ def extract_plan_summary(
     what it stands for. Empty if not even its first line fits. Sections without content say that
     none was found; where room is short they are left out."""
     limit = min(limit, plan.tokens_dropped - 1)
-    gone = messages[: plan.first_kept]
-    begin = len(gone) if plan.turn_begin is None else plan.turn_begin
-    before, turn = gone[:begin], gone[begin:]
+    past = messages[: plan.first_kept]
+    begin = len(past) if plan.turn_begin is None else plan.turn_begin
+    before, turn = past[:begin], past[begin:]
     sheet = SummarySheet(limit, count)
     # In order of worth: who comes first gets the room.
     _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
-    sheet.add("goal", _goal_lines(plan, gone))
+    sheet.add("goal", _goal_lines(plan, past))
     _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
     if earlier := plan.previous_summary.removeprefix(NOTICE).strip():
-        quoted = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
-        sheet.add("context", [f"{EARLIER}\n{quoted}"] if quoted else [])
+        quotation = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
+        sheet.add("context", [f"{EARLIER}\n{quotation}"] if quotation else [])
     sheet.add("blocked", _blocked_lines(messages, plan.first_kept), latest_first=True)
     sheet.add("constraints", _marked_lines(before, "user", _CONSTRAINT), latest_first=True)
-    sheet.add("decisions", _marked_lines(gone, "assistant", _DECISION), latest_first=True)
-    sheet.add("next", _next_lines(gone), latest_first=True)
+    sheet.add("decisions", _marked_lines(past, "assistant", _DECISION), latest_first=True)
+    sheet.add("next", _next_lines(past), latest_first=True)
     sheet.add("progress", _step_lines(turn), latest_first=True)
     sheet.add("done", _done_lines(before), latest_first=True)
     _add_files(sheet, "read", plan.files.read, int(limit * FILES_SHARE), count)
@@ -106,33 +106,33 @@ def extract_plan_summary(
 def _add_question(sheet: SummarySheet, plan: CompactionPlan, room: int, count: Count) -> None:
     if not plan.splits_turn:
         return
-    quoted = quote_within(plan.question, room, count) if plan.question.strip() else ""
-    shown = quoted or f"> {first_line(plan.question) or '(see the earlier summary)'}"
-    sheet.add("progress", [f"{UNDER_WAY}\n{shown}"])
+    quotation = quote_within(plan.question, room, count) if plan.question.strip() else ""
+    question = quotation or f"> {first_line(plan.question) or '(see the earlier summary)'}"
+    sheet.add("progress", [f"{UNDER_WAY}\n{question}"])
 
 
-def _goal_lines(plan: CompactionPlan, gone: Sequence[Message]) -> list[str]:
+def _goal_lines(plan: CompactionPlan, past: Sequence[Message]) -> list[str]:
     if plan.goal.strip():
         return [f"- {first_line(plan.goal)}"]
     if plan.previous_summary:
         return ["- As the earlier summary says, under Critical Context."]
-    return [f"- {question_line(message)}" for message in gone if is_question(message)][:1]
+    return [f"- {question_line(message)}" for message in past if is_question(message)][:1]
 
 
 def _add_files(
     sheet: SummarySheet, section: str, paths: Sequence[str], room: int, count: Count
 ) -> None:
     """The latest of these files that fit into `room`, and how many more there are."""
-    shown: list[str] = []
+    lines: list[str] = []
     for path in reversed(paths):
         line = f"- {one_line(path)}"
         room -= count(line) + 1
         if room < 0:
             break
-        shown.append(line)
-    rest = len(paths) - len(shown)
+        lines.append(line)
+    rest = len(paths) - len(lines)
     more = [f"- ({rest:,} more, not listed)"] if rest else []
-    sheet.add(section, [*more, *reversed(shown)], latest_first=True)
+    sheet.add(section, [*more, *reversed(lines)], latest_first=True)
 
 
 def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
@@ -152,33 +152,33 @@ def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
 
 def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str]) -> list[str]:
     """The latest lines that someone wrote with one of these words in them."""
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for message in messages:
         if message.role == role and (role != "user" or is_question(message)):
             for line in typed_text(message).splitlines():
                 if mark.search(line):
-                    found[f"- {flatten(_without_bullet(line))}"] = None
-    return list(found)[-MOST_LINES:]
+                    lines[f"- {flatten(_without_bullet(line))}"] = None
+    return list(lines)[-MOST_LINES:]
 
 
-def _next_lines(gone: Sequence[Message]) -> list[str]:
+def _next_lines(past: Sequence[Message]) -> list[str]:
     """What the last final answer called next: the rest of that line, or the list below it."""
     final = (
-        message for message in reversed(gone) if message.role == "assistant" and not message.calls
+        message for message in reversed(past) if message.role == "assistant" and not message.calls
     )
     lines = next((text for text in map(typed_text, final) if text.strip()), "").splitlines()
-    found: list[str] = []
+    next_lines: list[str] = []
     listing = False
     for line in lines:
         bullet = _BULLET.match(line)
         if listing and bullet:
-            found.append(f"- {flatten(bullet[1])}")
+            next_lines.append(f"- {flatten(bullet[1])}")
         elif match := _NEXT.match(line):
             listing = not match[2].strip()
-            found += [] if listing else [f"- {flatten(_without_bullet(line))}"]
+            next_lines += [] if listing else [f"- {flatten(_without_bullet(line))}"]
         elif line.strip():
             listing = False
-    return found[-MOST_LINES:]
+    return next_lines[-MOST_LINES:]
 
 
 def _without_bullet(line: str) -> str:
@@ -190,12 +190,12 @@ def _done_lines(messages: Sequence[Message]) -> list[str]:
     """Each turn on one line: what was asked, and how its last answer begins."""
     lines = []
     for question, rest in _turns(messages):
-        asked = f"Asked: {question_line(question)}" if question else "Went on."
-        spoken = [typed_text(message) for message in rest if message.role == "assistant"]
-        told = next((text for text in reversed(spoken) if text.strip()), "")
-        told = first_line(told, headings=False)
-        if question or told:
-            lines.append(f"- {asked} {f'Answered: {told}' if told else '(no answer)'}")
+        question_part = f"Asked: {question_line(question)}" if question else "Went on."
+        texts = [typed_text(message) for message in rest if message.role == "assistant"]
+        answer = next((text for text in reversed(texts) if text.strip()), "")
+        answer = first_line(answer, headings=False)
+        if question or answer:
+            lines.append(f"- {question_part} {f'Answered: {answer}' if answer else '(no answer)'}")
     return lines
 
 
@@ -220,9 +220,9 @@ def _step_lines(turn: Sequence[Message]) -> list[str]:
     for message in turn:
         if message.role != "assistant":
             continue
-        said = first_line(typed_text(message))
-        called = [f"{call.name} {flatten(call.arguments, 60)}" for call in message.calls]
-        calls = f"(called {flatten(', '.join(called), 240)})" if called else ""
-        if said or calls:
-            lines.append(f"- {' '.join(filter(None, (said, calls)))}")
+        text = first_line(typed_text(message))
+        call_texts = [f"{call.name} {flatten(call.arguments, 60)}" for call in message.calls]
+        calls = f"(called {flatten(', '.join(call_texts), 240)})" if call_texts else ""
+        if text or calls:
+            lines.append(f"- {' '.join(filter(None, (text, calls)))}")
     return lines

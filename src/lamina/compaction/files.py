@@ -72,48 +72,48 @@ NO_FILES = TouchedFiles()
 
 def touched_files(messages: Sequence[Message]) -> TouchedFiles:
     """The files that these messages read and modified. A call that failed did neither."""
-    failed = _failed_calls(messages)
-    found: dict[Access, dict[str, None]] = {"read": {}, "modified": {}}
+    failed_calls = _failed_calls(messages)
+    paths: dict[Access, dict[str, None]] = {"read": {}, "modified": {}}
     for place, message in enumerate(messages):
         for number, block in enumerate(message.blocks):
             match block:
-                case ToolCall() if (place, number) not in failed:
+                case ToolCall() if (place, number) not in failed_calls:
                     for access, path in _touched_by(block):
-                        found[access][path] = None
+                        paths[access][path] = None
                 case Context():
-                    found["read"].update(dict.fromkeys(_attached_by(block)))
+                    paths["read"].update(dict.fromkeys(_attached_by(block)))
                 case _:
                     pass
-    return _made(found["read"], found["modified"])
+    return _files_of(paths["read"], paths["modified"])
 
 
 def merge_files(first: TouchedFiles, second: TouchedFiles) -> TouchedFiles:
     """The files of both, those of the first in front."""
-    return _made((*first.read, *second.read), (*first.modified, *second.modified))
+    return _files_of((*first.read, *second.read), (*first.modified, *second.modified))
 
 
-def _made(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
-    changed = dict.fromkeys(modified)
-    only_read = (path for path in dict.fromkeys(read) if path not in changed)
-    return TouchedFiles(read=tuple(only_read), modified=tuple(changed))
+def _files_of(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
+    modified_paths = dict.fromkeys(modified)
+    only_read = (path for path in dict.fromkeys(read) if path not in modified_paths)
+    return TouchedFiles(read=tuple(only_read), modified=tuple(modified_paths))
 
 
 def _failed_calls(messages: Sequence[Message]) -> set[tuple[int, int]]:
     """Where the calls stand whose result is an error; an id may be used again later."""
     waiting: dict[str, tuple[int, int]] = {}
-    failed = set()
+    failed_calls = set()
     for place, message in enumerate(messages):
         for number, block in enumerate(message.blocks):
             match block:
                 case ToolCall(id=call):
                     waiting[call] = (place, number)
                 case ToolResult(call_id=call, is_error=is_error):
-                    asked = waiting.pop(call, None)
-                    if asked is not None and is_error:
-                        failed.add(asked)
+                    call_place = waiting.pop(call, None)
+                    if call_place is not None and is_error:
+                        failed_calls.add(call_place)
                 case _:
                     pass
-    return failed
+    return failed_calls
 
 
 def _touched_by(call: ToolCall) -> Iterator[tuple[Access, str]]:
@@ -126,23 +126,23 @@ def _touched_by(call: ToolCall) -> Iterator[tuple[Access, str]]:
         return
     if not isinstance(arguments, dict):
         return
-    given = {_snake(key): value for key, value in arguments.items()}
+    fields = {_snake(key): value for key, value in arguments.items()}
     match manner:
         case "command":
-            manner = "read" if str(given.get("command")) in _READING_COMMANDS else "modified"
+            manner = "read" if str(fields.get("command")) in _READING_COMMANDS else "modified"
         case "patch":
             for key in _PATCH_KEYS:
-                if isinstance(given.get(key), str):
-                    yield from (("modified", _tidy(path)) for path in _PATCHED.findall(given[key]))
+                if isinstance(fields.get(key), str):
+                    yield from (("modified", _tidy(path)) for path in _PATCHED.findall(fields[key]))
             manner = "modified"
         case "move" | "copy":
             source: Access = "modified" if manner == "move" else "read"
-            yield from ((source, path) for path in _paths(given, (*_FROM_KEYS, *_PATH_KEYS)))
-            yield from (("modified", path) for path in _paths(given, _TO_KEYS))
+            yield from ((source, path) for path in _paths(fields, (*_FROM_KEYS, *_PATH_KEYS)))
+            yield from (("modified", path) for path in _paths(fields, _TO_KEYS))
             return
         case _:
             pass
-    yield from ((manner, path) for path in _paths(given, (*_PATH_KEYS, *_LIST_KEYS)))
+    yield from ((manner, path) for path in _paths(fields, (*_PATH_KEYS, *_LIST_KEYS)))
 
 
 def _manner_of(name: str) -> Manner | None:
@@ -156,12 +156,12 @@ def _snake(name: str) -> str:
     return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
-def _paths(given: dict[str, Any], keys: Iterable[str]) -> Iterator[str]:
+def _paths(fields: dict[str, Any], keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
-        value = given.get(key)
-        for each in value if isinstance(value, list) else [value]:
+        value = fields.get(key)
+        for part in value if isinstance(value, list) else [value]:
             # Lists of what to read or edit hold paths, or records with a path.
-            path = each.get("path", each.get("file_path")) if isinstance(each, dict) else each
+            path = part.get("path", part.get("file_path")) if isinstance(part, dict) else part
             if isinstance(path, str) and _tidy(path):
                 yield _tidy(path)
 

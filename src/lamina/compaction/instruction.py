@@ -86,7 +86,7 @@ def finish_summary(text: str, files: TouchedFiles, *, question: str = "") -> str
     """A model's summary as it will stand: trimmed, behind the notice that messages were removed,
     with the files behind it. `question` is that of a turn cut in the middle, word for word. Empty
     if the model wrote nothing."""
-    body = _unfenced(text.strip()).removeprefix(NOTICE).strip()
+    body = _strip_fence(text.strip()).removeprefix(NOTICE).strip()
     if not body:
         return ""
     parts = [NOTICE, body]
@@ -112,10 +112,10 @@ def _list(paths: Sequence[str]) -> str:
     return "\n".join([*more, *(f"- {one_line(path)}" for path in paths[-MOST_FILES:])])
 
 
-def _unfenced(text: str) -> str:
+def _strip_fence(text: str) -> str:
     """`text` without a code fence around all of it."""
     lines = text.splitlines()
-    fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
-    if fenced and not any(line.startswith("```") for line in lines[1:-1]):
+    is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
+    if is_fenced and not any(line.startswith("```") for line in lines[1:-1]):
         return "\n".join(lines[1:-1]).strip()
     return text

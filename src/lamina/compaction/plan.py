@@ -28,14 +28,14 @@ MARGIN = 64
 
 def reserve_limit(settings: Settings, window: int) -> int:
     """Tokens of the window that stay free: above the rest, compaction is due."""
-    given = settings.compaction_reserve
-    return min(RESERVE, window // 4) if given is None else given
+    tokens = settings.compaction_reserve
+    return min(RESERVE, window // 4) if tokens is None else tokens
 
 
 def keep_limit(settings: Settings, window: int) -> int:
     """Tokens of the latest history that stay word for word."""
-    given = settings.compaction_keep
-    return min(KEEP, window // 3) if given is None else given
+    tokens = settings.compaction_keep
+    return min(KEEP, window // 3) if tokens is None else tokens
 
 
 def summary_limit(settings: Settings, window: int) -> int:
@@ -101,28 +101,28 @@ def plan_compaction(
     first_kept = _choose(messages, sizes, keep)
     if isinstance(first_kept, NoCompaction):
         return first_kept
-    dropped = sum(sizes[:first_kept])
+    dropped_tokens = sum(sizes[:first_kept])
     # Below the threshold a cut is not urgent: it has to be worth the cache that it breaks.
     margin = max(MARGIN, summary_tokens // 2) if trigger == "threshold" else MARGIN
-    if dropped <= summary_tokens + margin:
+    if dropped_tokens <= summary_tokens + margin:
         return NoCompaction(
-            f"only {dropped:,} tokens could go, which is not enough: the summary that would stand "
-            f"for them may take {summary_tokens:,}, and the cut has to free {margin:,} more"
+            f"only {dropped_tokens:,} tokens could go, which is not enough: the summary that would "
+            f"stand for them may take {summary_tokens:,}, and the cut has to free {margin:,} more"
         )
-    gone = messages[:first_kept]
+    past = messages[:first_kept]
     begin = _turn_cut_by(messages, first_kept, turn_start)
-    asked = ""
+    turn_question = ""
     if begin is not None:
         under_way = begin == turn_start and question
-        asked = question if under_way else _typed_by(messages[begin])
+        turn_question = question if under_way else _question_in(messages[begin])
     return CompactionPlan(
         first_kept=first_kept,
         turn_begin=begin,
-        question=asked,
+        question=turn_question,
         goal=goal,
-        previous_summary="\n\n".join(message.text for message in gone if message.id == SUMMARY_ID),
-        files=merge_files(known_files, touched_files(gone)),
-        tokens_dropped=dropped,
+        previous_summary="\n\n".join(message.text for message in past if message.id == SUMMARY_ID),
+        files=merge_files(known_files, touched_files(past)),
+        tokens_dropped=dropped_tokens,
         tokens_kept=sum(sizes[first_kept:]),
         summary_tokens=summary_tokens,
         trigger=trigger,
@@ -138,19 +138,19 @@ def is_question(message: Message) -> bool:
 def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int | NoCompaction:
     """Where history begins from now on: the start of a turn, unless going through one keeps more
     than twice as much. What does not fit whole stays all the same if it is the latest exchange."""
-    kept = [*reversed([*accumulate(reversed(sizes), initial=0)])]
-    if kept[0] <= keep:
-        return NoCompaction(f"all of history ({kept[0]:,} tokens) is within the {keep:,} that stay")
+    tail = [*reversed([*accumulate(reversed(sizes), initial=0)])]
+    if tail[0] <= keep:
+        return NoCompaction(f"all of history ({tail[0]:,} tokens) is within the {keep:,} that stay")
     # An earlier summary is carried by the new one; the two never stand side by side.
-    carried = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
-    allowed = [cut for cut in find_cuts(messages) if carried < cut < len(messages)]
-    if not allowed:
+    summary = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
+    cuts = [cut for cut in find_cuts(messages) if summary < cut < len(messages)]
+    if not cuts:
         return NoCompaction("there is nothing in front of the latest exchange that could go")
-    fitting = [cut for cut in allowed if kept[cut] <= keep] or allowed[-1:]
-    turns = [cut for cut in fitting if messages[cut].role == "user"]
-    if turns and kept[turns[0]] * 2 >= kept[fitting[0]]:
+    fitting_cuts = [cut for cut in cuts if tail[cut] <= keep] or cuts[-1:]
+    turns = [cut for cut in fitting_cuts if messages[cut].role == "user"]
+    if turns and tail[turns[0]] * 2 >= tail[fitting_cuts[0]]:
         return turns[0]
-    return fitting[0]
+    return fitting_cuts[0]
 
 
 def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) -> int | None:
@@ -166,13 +166,13 @@ def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) 
     )
 
 
-def _typed_by(message: Message) -> str:
+def _question_in(message: Message) -> str:
     return typed_text(message) if is_question(message) else ""
 
 
 def _opening_of(message: Message) -> str:
     if line := question_line(message):
         return line
-    called = dict.fromkeys(call.name for call in message.calls)
-    attached = [label_of(use.item) for use in message.context.uses] if message.context else []
-    return flatten(f"(calls {', '.join(called)})" if called else ", ".join(attached))
+    tool_names = dict.fromkeys(call.name for call in message.calls)
+    labels = [label_of(use.item) for use in message.context.uses] if message.context else []
+    return flatten(f"(calls {', '.join(tool_names)})" if tool_names else ", ".join(labels))

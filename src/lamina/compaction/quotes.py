@@ -37,8 +37,8 @@ def typed_text(message: Message) -> str:
 
 def question_line(message: Message) -> str:
     """How a question begins."""
-    pictured = any(isinstance(block, Image) for block in message.blocks)
-    return first_line(typed_text(message)) or ("(an image)" if pictured else "")
+    has_image = any(isinstance(block, Image) for block in message.blocks)
+    return first_line(typed_text(message)) or ("(an image)" if has_image else "")
 
 
 def quote(text: str, *, flat: bool = False) -> str:
@@ -52,19 +52,19 @@ def quote(text: str, *, flat: bool = False) -> str:
 def quote_within(text: str, limit: int, count: Count, *, flat: bool = False) -> str:
     """`text` quoted in at most `limit` tokens: its middle goes if need be, and is said to. Empty
     if nothing of it fits."""
-    quoted = quote(text, flat=flat)
-    size = count(quoted)
+    quotation = quote(text, flat=flat)
+    size = count(quotation)
     if size <= limit:
-        return quoted
+        return quotation
     share = limit
     while share > 0:
         half = len(text) * share // size // 2
         if half <= 0:
             break
         head, tail = _whole_lines(text[:half], text[-half:])
-        quoted = quote(f"{head}\n{GAP}\n{tail}", flat=flat)
-        if count(quoted) <= limit:
-            return quoted
+        quotation = quote(f"{head}\n{GAP}\n{tail}", flat=flat)
+        if count(quotation) <= limit:
+            return quotation
         share -= max(1, share // 8)
     return ""
 

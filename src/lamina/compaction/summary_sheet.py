@@ -36,7 +36,7 @@ class SummarySheet:
         self._batches = 0
         bare = count(_join({}, empty=True))
         self._empty = bare * ROOMY <= limit
-        self._left = limit - (bare if self._empty else count(NOTICE))
+        self._room = limit - (bare if self._empty else count(NOTICE))
 
     def add(self, section: str, entries: Sequence[str], *, latest_first: bool = False) -> None:
         """Takes entries until one does not fit. They stand in the order they are given in, with
@@ -46,13 +46,13 @@ class SummarySheet:
         for place in reversed(places) if latest_first else places:
             heading = 0 if self._empty else self._heading_cost(section)
             cost = self._count(entries[place]) + 1 + heading
-            if cost > self._left:
+            if cost > self._room:
                 break
-            self._left -= cost
+            self._room -= cost
             self._entries.append((section, (self._batches, place), entries[place]))
 
     def _heading_cost(self, section: str) -> int:
-        if any(each == section for each, _, _ in self._entries):
+        if any(other == section for other, _, _ in self._entries):
             return 0
         above = self._count(PROGRESS) + 2 if SECTIONS[section].startswith("###") else 0
         return above + self._count(SECTIONS[section]) + 2

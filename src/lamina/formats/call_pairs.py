@@ -14,23 +14,23 @@ from lamina.values.message import Block, Message, Text, ToolResult
 NO_RESULT = "No result of this call was recorded."
 
 
-class MessageSequence(Protocol):
+class _Messages(Protocol):
     """A sequence of messages, a chain's or any other."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Message: ...
 
 
-def waiting_calls(messages: MessageSequence) -> dict[str, str]:
+def waiting_calls(messages: _Messages) -> dict[str, str]:
     """The calls at the end of `messages` that have no result yet: ids and names of tools."""
-    answered: set[str] = set()
+    answered_ids: set[str] = set()
     index = len(messages) - 1
     while index >= 0 and messages[index].role == "tool":
-        answered.update(b.call_id for b in messages[index].blocks if isinstance(b, ToolResult))
+        answered_ids.update(b.call_id for b in messages[index].blocks if isinstance(b, ToolResult))
         index -= 1
     if index < 0:
         return {}
-    return {call.id: call.name for call in messages[index].calls if call.id not in answered}
+    return {call.id: call.name for call in messages[index].calls if call.id not in answered_ids}
 
 
 def results_of(message: Message) -> tuple[ToolResult, ...]:
@@ -71,22 +71,22 @@ def missing_results(waiting: Mapping[str, str]) -> tuple[ToolResult, ...]:
 
 def pair_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[str]]:
     """Messages that keep the law, and what had to be mended. Calls at the very end may wait."""
-    paired: list[Message] = []
-    told: list[str] = []
+    paired_messages: list[Message] = []
+    repairs: list[str] = []
     for message in messages:
-        waiting = waiting_calls(paired)
+        waiting = waiting_calls(paired_messages)
         if message.role == "tool":
             fitting, orphans = split_results(results_of(message), waiting)
             if fitting:
-                paired.append(Message(role="tool", blocks=tuple(fitting), id=message.id))
+                paired_messages.append(Message(role="tool", blocks=tuple(fitting), id=message.id))
             if not orphans:
                 continue
-            told += [f"result of {orphan.call_id!r} without its call" for orphan in orphans]
+            repairs += [f"result of {orphan.call_id!r} without its call" for orphan in orphans]
             blocks: tuple[Block, ...] = tuple(map(orphan_text, orphans))
             message = Message(role="user", blocks=blocks, id="" if fitting else message.id)
-            waiting = waiting_calls(paired)
+            waiting = waiting_calls(paired_messages)
         if waiting:
-            told += [f"call {call!r} without its result" for call in waiting]
-            paired.append(Message(role="tool", blocks=missing_results(waiting)))
-        paired.append(message)
-    return tuple(paired), told
+            repairs += [f"call {call!r} without its result" for call in waiting]
+            paired_messages.append(Message(role="tool", blocks=missing_results(waiting)))
+        paired_messages.append(message)
+    return tuple(paired_messages), repairs

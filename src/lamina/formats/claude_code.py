@@ -22,17 +22,8 @@ from lamina.formats.content import (
     target_of,
 )
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    Object,
-    UnreadLine,
-    first_moment,
-    object_in,
-    parse_moment,
-    text_in,
-    without,
-)
+from lamina.formats.json_fields import Object, object_in, parse_moment, text_in, without
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, UnreadLine, first_moment
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import CustomEntry, InfoEntry, MessageEntry, TransformEntry
@@ -56,35 +47,35 @@ class _Group(Struct, frozen=True, kw_only=True):
     """The lines that make one entry: those of one answer, or any other one."""
 
     lines: tuple[JsonLine, ...]
-    unread: UnreadLine | None = None
+    unread_line: UnreadLine | None = None
 
     @property
     def value(self) -> Object:
         return self.lines[0].value if self.lines else {}
 
 
-def import_claude_code(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_claude_code(file: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Claude Code file."""
-    cwd = next((found for line in text.lines if (found := text_in(line.value, "cwd"))), "")
-    own = next((found for line in text.lines if (found := text_in(line.value, "sessionId"))), "")
+    cwd = next((value for line in file.lines if (value := text_in(line.value, "cwd"))), "")
+    own = next((value for line in file.lines if (value := text_in(line.value, "sessionId"))), "")
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=first_moment(text.lines),
+        at=first_moment(file.lines),
         workspace=cwd,
         extra={"sessionId": own} if own else None,
-        problems=text.problems,
+        problems=file.problems,
     )
     importer = _Importer(builder, own)
-    groups, homes = _group(text)
+    groups, homes = _group(file)
 
     def ids(group: _Group) -> tuple[str | None, str | None]:
         own, parent = _uuid(group.value), _parent(group.value)
         home = homes.get(parent) if parent else None
         return own, None if parent is None else home or parent
 
-    for group, cut in order_by_parent(groups, ids):
-        importer.add(group, cut)
+    for group, is_cut in order_by_parent(groups, ids):
+        importer.add(group, is_cut)
     importer.report_boundaries()
     return builder.finish(importer.main)
 
@@ -97,40 +88,40 @@ def _parent(value: Object) -> str | None:
     return text_in(value, "parentUuid") or text_in(value, "logicalParentUuid") or None
 
 
-def _group(text: JsonLinesFile) -> tuple[list[_Group], dict[str, str]]:
+def _group(file: JsonLinesFile) -> tuple[list[_Group], dict[str, str]]:
     """The groups in order of their first lines, and for the other lines of an answer the uuid of
     its first."""
-    groups: list[list[JsonLine] | UnreadLine] = []
+    batches: list[list[JsonLine] | UnreadLine] = []
     answers: dict[tuple[str, bool], list[JsonLine]] = {}
     homes: dict[str, str] = {}
-    seen: dict[str, JsonLine] = {}
-    for record in text.records:
+    first_records: dict[str, JsonLine] = {}
+    for record in file.records:
         if isinstance(record, UnreadLine):
-            groups.append(record)
+            batches.append(record)
             continue
         value = record.value
         own = _uuid(value)
         name = text_in(object_in(value, "message"), "id")
-        copied = own is not None and own in seen and seen[own].value == value
+        is_copy = own is not None and own in first_records and first_records[own].value == value
         if own is not None:
-            seen.setdefault(own, record)
-        if value.get("type") != "assistant" or not name or copied or own is None:
-            groups.append([record])  # of a copy the builder says that it is one
+            first_records.setdefault(own, record)
+        if value.get("type") != "assistant" or not name or is_copy or own is None:
+            batches.append([record])  # of a copy the builder says that it is one
             continue
         answer = answers.get((name, value.get("isSidechain") is True))
         if answer is None:
             answers[name, value.get("isSidechain") is True] = answer = []
-            groups.append(answer)
+            batches.append(answer)
         elif first := _uuid(answer[0].value):
             homes.setdefault(own, first)
         answer.append(record)
-    found = [
-        _Group(lines=(), unread=group)
-        if isinstance(group, UnreadLine)
-        else _Group(lines=tuple(group))
-        for group in groups
+    groups = [
+        _Group(lines=(), unread_line=batch)
+        if isinstance(batch, UnreadLine)
+        else _Group(lines=tuple(batch))
+        for batch in batches
     ]
-    return found, homes
+    return groups, homes
 
 
 class _Importer:
@@ -143,39 +134,41 @@ class _Importer:
         # Boundaries whose summary did not come yet: line and what set it off.
         self.boundaries: dict[str, tuple[int, str]] = {}
 
-    def add(self, group: _Group, cut: bool) -> None:
+    def add(self, group: _Group, is_cut: bool) -> None:
         builder = self.builder
-        if group.unread is not None:
-            self.main = builder.keep("unreadable", group.unread.data, line=group.unread.number,
-                                     parent=self.main)  # fmt: skip
+        if group.unread_line is not None:
+            number, data = group.unread_line.number, group.unread_line.data
+            self.main = builder.keep_data("unreadable", data, line=number, parent=self.main)
             return
         line = group.lines[0]
         aside = line.value.get("isSidechain") is True
         nearest = (self.side or builder.root) if aside else self.main
-        place = self._place(group, cut, nearest)
+        place = self._place(group, is_cut, nearest)
         for other in group.lines[1:]:
-            builder.account(other.number, place)
+            builder.map_line(other.number, place)
             if uuid := _uuid(other.value):
-                builder.alias(uuid, place)
+                builder.add_alias(uuid, place)
         if aside:
             self.side = place
         else:
             self.main = place
 
-    def _place(self, group: _Group, cut: bool, nearest: str) -> str:
+    def _place(self, group: _Group, is_cut: bool, nearest: str) -> str:
         builder, line, value = self.builder, group.lines[0], group.value
         own, kind = _uuid(value), value.get("type")
         if own is None:
             return self._lone(line, nearest)
-        if (known := builder.known(own, line.number, value)) is not None:
-            return known
-        parent = builder.find_parent(own, _parent(value), line.number, cut=cut, nearest=nearest)
+        if (duplicate := builder.find_duplicate(own, line.number, value)) is not None:
+            return duplicate
+        parent = builder.find_parent(
+            own, _parent(value), line.number, is_cut=is_cut, nearest=nearest
+        )
         if value.get("isCompactSummary") is True:
             return self._compaction(line, parent)
         if kind == "assistant" and isinstance(value.get("message"), dict):
             return self._answer(group, parent)
         if kind == "user" and isinstance(value.get("message"), dict):
-            return self._said(line, parent)
+            return self._user_message(line, parent)
         name = f"{SOURCE}.{text_in(value, 'subtype') or kind}"
         place = builder.put(
             parent, CustomEntry, at=_at(line), line=line.number, raw=value, foreign_id=own,
@@ -201,7 +194,7 @@ class _Importer:
                 self.builder.tail(nearest), InfoEntry, at=_at(line), line=line.number, raw=value,
                 inline=True, name=name, extra=extra,
             )  # fmt: skip
-        return self.builder.keep(
+        return self.builder.keep_data(
             str(value.get("type")), value, at=_at(line), line=line.number, parent=nearest
         )
 
@@ -209,9 +202,9 @@ class _Importer:
         builder, value = self.builder, line.value
         content = object_in(value, "message").get("content")
         summary = join_texts(content)
-        left = without(object_in(value, "message"), "role", "content") | content_beyond_text(
-            content
-        )
+        message_rest = without(
+            object_in(value, "message"), "role", "content"
+        ) | content_beyond_text(content)
         _, trigger = self.boundaries.pop(parent, (0, ""))
         op = CompactionApply(
             first_kept=len(builder.state(parent).envelope.cached),
@@ -223,15 +216,15 @@ class _Importer:
         return builder.put(
             parent, TransformEntry, at=_at(line), line=line.number, raw=value,
             foreign_id=_uuid(value), transformer=f"{SOURCE}.compaction", patch=Patch(ops=(op,)),
-            extra={SOURCE: self._left(value) | left},
+            extra={SOURCE: self._rest(value) | message_rest},
         )  # fmt: skip
 
-    def _said(self, line: JsonLine, parent: str) -> str:
+    def _user_message(self, line: JsonLine, parent: str) -> str:
         builder, value = self.builder, line.value
         content = read_content(object_in(value, "message").get("content"), builder, line.number)
-        left = self._left(value) | without(object_in(value, "message"), "role", "content")
+        rest = self._rest(value) | without(object_in(value, "message"), "role", "content")
         if content.rest:
-            left["blocks"] = content.rest
+            rest["blocks"] = content.rest
         messages = messages_of("user", content)
         inline = False
         if content.results:
@@ -241,22 +234,22 @@ class _Importer:
             last = index == len(messages) - 1
             place = builder.put(
                 place, MessageEntry, at=_at(line), line=line.number, raw=value, message=message,
-                foreign_id=_uuid(value) if last else None, extra={} if index else {SOURCE: left},
+                foreign_id=_uuid(value) if last else None, extra={} if index else {SOURCE: rest},
                 inline=inline and not index,
             )  # fmt: skip
         return place
 
-    def _left(self, value: Object) -> Object:
+    def _rest(self, value: Object) -> Object:
         """Fields of a line without a place of ours; the obvious ones only if they surprise."""
-        left = without(value, *_PLACE) | {"uuid": value.get("uuid")}
+        rest = without(value, *_PLACE) | {"uuid": value.get("uuid")}
         role = object_in(value, "message").get("role")
         if role not in (value.get("type"), None):
-            left["role"] = role
+            rest["role"] = role
         if value.get("type") not in ("user", "assistant"):
-            left["type"] = value.get("type")
+            rest["type"] = value.get("type")
         if value.get("sessionId") not in (self.session, None):
-            left["sessionId"] = value["sessionId"]
-        return left
+            rest["sessionId"] = value["sessionId"]
+        return rest
 
     def _behind_results(
         self, value: Object, parent: str, content: MessageContent
@@ -274,37 +267,37 @@ class _Importer:
     def _answer(self, group: _Group, parent: str) -> str:
         builder, line = self.builder, group.lines[0]
         parts: list[Any] = []
-        for each in group.lines:
-            content = object_in(each.value, "message").get("content")
-            given = content if isinstance(content, list) else [content] if content else []
-            parts += [part for part in given if part not in parts]
+        for answer_line in group.lines:
+            content = object_in(answer_line.value, "message").get("content")
+            line_parts = content if isinstance(content, list) else [content] if content else []
+            parts += [part for part in line_parts if part not in parts]
         content = read_content(parts, builder, line.number, "anthropic")
         last = object_in(group.lines[-1].value, "message")
         usage = object_in(last, "usage")
         first = object_in(line.value, "message")
-        left = self._left(line.value) | without(first, *_ANSWER) | {"message_id": first.get("id")}
+        rest = self._rest(line.value) | without(first, *_ANSWER) | {"message_id": first.get("id")}
         if usage:
-            left |= {"usage": first.get("usage"), "output_tokens_untrusted": True}
+            rest |= {"usage": first.get("usage"), "output_tokens_untrusted": True}
         if first.get("model") != last.get("model"):
-            left["model"] = first.get("model")
+            rest["model"] = first.get("model")
         if len(group.lines) > 1:
             # Of the other lines, what they do not share with the first.
             shell = _shell(line.value)
-            left["merged"] = [
-                {key: held for key, held in _shell(line.value).items() if shell.get(key) != held}
+            rest["merged"] = [
+                {key: field for key, field in _shell(line.value).items() if shell.get(key) != field}
                 for line in group.lines[1:]
             ]
         if content.rest:
-            left["blocks"] = content.rest
+            rest["blocks"] = content.rest
         if content.results:
-            left["content"] = parts
+            rest["content"] = parts
             builder.report(line.number, "unknown_block", "a tool result inside an answer; as data")
         model = text_in(last, "model")
         target = "" if model.startswith("<") else target_of("anthropic", model)
         place = builder.use_model(parent, target, at=_at(line), line=line.number)
         return builder.put(
             place, MessageEntry, at=_at(line), line=line.number, raw=line.value,
-            foreign_id=_uuid(line.value), extra={SOURCE: left}, usage=read_usage(usage),
+            foreign_id=_uuid(line.value), extra={SOURCE: rest}, usage=read_usage(usage),
             message=Message(role="assistant", blocks=content.blocks), model=target,
         )  # fmt: skip
 
@@ -316,4 +309,4 @@ def _at(line: JsonLine) -> float | None:
 def _shell(value: Object) -> Object:
     """A line without the content of its message."""
     message = object_in(value, "message")
-    return {**value, "message": {key: held for key, held in message.items() if key != "content"}}
+    return {**value, "message": {key: field for key, field in message.items() if key != "content"}}

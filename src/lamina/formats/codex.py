@@ -9,24 +9,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from lamina.formats.content import content_beyond_text, read_openai_usage, target_of
+from lamina.formats.content import ForeignMessage, content_beyond_text, read_openai_usage, target_of
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    LineRecord,
-    Object,
-    UnreadLine,
-    first_moment,
-    list_in,
-    object_in,
-    parse_moment,
-    text_in,
-    without,
-)
+from lamina.formats.json_fields import Object, list_in, object_in, parse_moment, text_in, without
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, UnreadLine, first_moment
 from lamina.formats.response_items import (
     ITEM_TYPES,
-    ResponseMessage,
     base_instructions,
     read_answer,
     read_history,
@@ -63,24 +51,24 @@ def looks_like_codex(value: Object) -> bool:
     ) and "uuid" not in value and "parentId" not in value  # fmt: skip
 
 
-def import_codex(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_codex(file: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Codex rollout."""
-    meta = next((line for line in text.lines if line.value.get("type") == "session_meta"), None)
+    meta = next((line for line in file.lines if line.value.get("type") == "session_meta"), None)
     value = object_in(meta.value, "payload") if meta else {}
     instructions = base_instructions(value)
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=parse_moment(value.get("timestamp")) or first_moment(text.lines),
+        at=parse_moment(value.get("timestamp")) or first_moment(file.lines),
         system=(SystemPart(name="system", text=instructions),) if instructions else (),
         workspace=text_in(value, "cwd"),
         forked_from=text_in(value, "forked_from_id"),
-        extra=without(value, "cwd", "forked_from_id", *_instructed(value))
+        extra=without(value, "cwd", "forked_from_id", *_prompt_fields(value))
         | (_around(meta) if meta else {}),
         line=meta.number if meta else None,
-        problems=text.problems,
+        problems=file.problems,
     )
-    records = [record for record in text.records if record is not meta]
+    records = [record for record in file.records if record is not meta]
     provider = text_in(value, "model_provider") or "openai"
     return _Importer(builder, provider).run(*_collect(records))
 
@@ -89,19 +77,19 @@ def _around(line: JsonLine) -> Object:
     """What a line says besides its payload."""
     if "payload" not in line.value:
         return {}
-    known = line.value.get("type") in _KINDS
-    return without(line.value, "payload", "timestamp", *(("type",) if known else ()))
+    is_known = line.value.get("type") in _KINDS
+    return without(line.value, "payload", "timestamp", *(("type",) if is_known else ()))
 
 
 def _item(line: JsonLine) -> Object:
     return object_in(line.value, "payload") or line.value
 
 
-def _instructed(meta: Object) -> tuple[str, ...]:
+def _prompt_fields(meta: Object) -> tuple[str, ...]:
     """The fields of the header that hold the system prompt and nothing else."""
-    held = object_in(meta, "base_instructions")
-    if text_in(held, "text"):
-        return ("base_instructions",) if len(held) == 1 else ()
+    instructions = object_in(meta, "base_instructions")
+    if text_in(instructions, "text"):
+        return ("base_instructions",) if len(instructions) == 1 else ()
     return ("instructions",) if text_in(meta, "instructions") else ()
 
 
@@ -124,12 +112,12 @@ def _collect(records: list[LineRecord]) -> tuple[list[_Step], dict[int, Object]]
             open_answer, last_answer = step, len(steps)
         elif kind not in ("other", "unread"):
             open_answer = None
-        found, running = _token_count(record)
+        counts, running = _token_count(record)
         # An event whose total stands still repeats the one before it.
-        if found and (running is None or running != total):
+        if counts and (running is None or running != total):
             total, open_answer = running, None
             if last_answer is not None:
-                usage.setdefault(last_answer, found)
+                usage.setdefault(last_answer, counts)
         steps.append(step)
     return steps, usage
 
@@ -168,11 +156,11 @@ class _Importer:
         for index, step in enumerate(steps):
             record = step.records[0]
             if step.kind == "output" and isinstance(record, JsonLine):
-                answered = text_in(_item(record), "call_id", "id")
-                outputs.setdefault((step.era, answered), index)
-        taken: set[int] = set()
+                call_id = text_in(_item(record), "call_id", "id")
+                outputs.setdefault((step.era, call_id), index)
+        written_steps: set[int] = set()
         for index, step in enumerate(steps):
-            if index in taken:
+            if index in written_steps:
                 continue
             if step.kind != "answer":
                 self._single(step.kind, step.records[0])
@@ -180,15 +168,15 @@ class _Importer:
             answer = self._answer(step, usage.get(index, {}))
             for call in answer.message.calls:
                 place = outputs.get((step.era, call.id), -1)
-                if place > index and place not in taken:
-                    taken.add(place)
+                if place > index and place not in written_steps:
+                    written_steps.add(place)
                     self._single("output", steps[place].records[0])
         return self.builder.finish()
 
     def _single(self, kind: StepKind, record: LineRecord) -> None:
         builder = self.builder
         if isinstance(record, UnreadLine):
-            builder.keep_unread(record)
+            builder.keep_unread_line(record)
             return
         match kind:
             case "output":
@@ -198,30 +186,30 @@ class _Importer:
             case "turn":
                 self._turn(record)
             case "compacted":
-                self._compacted(record)
+                self._write_compaction(record)
             case _:
                 self._keep(record)
 
-    def _answer(self, step: _Step, usage: Object) -> ResponseMessage:
+    def _answer(self, step: _Step, usage: Object) -> ForeignMessage:
         lines = [record for record in step.records if isinstance(record, JsonLine)]
         answer = read_answer([_item(line) for line in lines], self.builder, lines[0].number)
         place = self._write(
             lines[0], answer, usage=read_openai_usage(usage), model=self.model if usage else ""
         )
         for line in lines[1:]:
-            self.builder.account(line.number, place)
+            self.builder.map_line(line.number, place)
             if around := _around(line):
-                self.builder.keep("around", around, line=line.number)
+                self.builder.keep_data("around", around, line=line.number)
         return answer
 
-    def _write(self, line: JsonLine, read: ResponseMessage, **fields: Any) -> str:
-        left = _around(line)
-        if read.left:
-            left["items"] = list(read.left)
-        extra = {SOURCE: left} if left else {}
-        return self._put(line, MessageEntry, message=read.message, extra=extra, **fields)
+    def _write(self, line: JsonLine, foreign: ForeignMessage, **fields: Any) -> str:
+        rest = _around(line)
+        if foreign.rest:
+            rest["items"] = foreign.rest
+        extra = {SOURCE: rest} if rest else {}
+        return self._write_entry(line, MessageEntry, message=foreign.message, extra=extra, **fields)
 
-    def _put(self, line: JsonLine, kind: type[EntryBase], **fields: Any) -> str:
+    def _write_entry(self, line: JsonLine, kind: type[EntryBase], **fields: Any) -> str:
         return self.builder.put(
             self.builder.last, kind, at=parse_moment(line.value.get("timestamp")), line=line.number,
             raw=line.value, **fields,
@@ -233,12 +221,12 @@ class _Importer:
         if line.value.get("type") not in ("event_msg", "session_meta"):
             self.builder.report(line.number, "unknown_type", f"{name!r} is not known; as data")
         at = parse_moment(line.value.get("timestamp"))
-        return self.builder.keep(name, line.value, at=at, line=line.number)
+        return self.builder.keep_data(name, line.value, at=at, line=line.number)
 
     def _turn(self, line: JsonLine) -> None:
         payload = _item(line)
         if self.turn is not None and self.turn[0] == payload and not _around(line):
-            self.builder.account(line.number, self.turn[1])
+            self.builder.map_line(line.number, self.turn[1])
             return
         self.turn = payload, self._keep_turn(line, payload)
 
@@ -248,9 +236,9 @@ class _Importer:
         builder = self.builder
         builder.use_model(builder.last, self.model, at=at, line=line.number)
         data = {**payload, **_around(line)}
-        return builder.keep("turn_context", data, at=at, line=line.number)
+        return builder.keep_data("turn_context", data, at=at, line=line.number)
 
-    def _compacted(self, line: JsonLine) -> None:
+    def _write_compaction(self, line: JsonLine) -> None:
         builder, payload = self.builder, _item(line)
         history = list_in(payload, "replacement_history")
         summary = text_in(payload, "message")
@@ -263,17 +251,17 @@ class _Importer:
             op = CompactionApply(first_kept=end, summary=summary, reason=_REASON)
         else:
             builder.report(line.number, "unreadable_entry", "a compaction that leaves nothing")
-            builder.keep("compacted", line.value, line=line.number)
+            builder.keep_data("compacted", line.value, line=line.number)
             return
         # The items themselves stand in the patch; what is around them, and a summary that the
         # history repeats, stand beside it.
-        left = without(payload, "type") | _around(line)
+        rest = without(payload, "type") | _around(line)
         if not history:
-            left.pop("message")
+            rest.pop("message")
         elif all(_is_plain(item) for item in history):
-            del left["replacement_history"]
-        extra: dict[str, Any] = {SOURCE: left} if left else {}
-        self._put(
+            del rest["replacement_history"]
+        extra: dict[str, Any] = {SOURCE: rest} if rest else {}
+        self._write_entry(
             line, TransformEntry, transformer=f"{SOURCE}.compaction", patch=Patch(ops=(op,)),
             extra=extra,
         )  # fmt: skip
@@ -283,5 +271,5 @@ def _is_plain(item: Any) -> bool:
     """Whether an item is words and nothing else, so that its message says all of it."""
     if not isinstance(item, dict) or item.keys() - {"type", "role", "content"}:
         return False
-    known = item.get("type") == "message" and item.get("role") in ("user", "assistant")
-    return known and not content_beyond_text(item.get("content"))
+    is_message = item.get("type") == "message" and item.get("role") in ("user", "assistant")
+    return is_message and not content_beyond_text(item.get("content"))

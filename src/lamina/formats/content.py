@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.json_lines import Object, count_in, object_in, text_in, without
+from lamina.formats.json_fields import Object, count_in, object_in, text_in, without
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import (
     Block,
@@ -26,6 +26,13 @@ from lamina.values.usage import Usage
 
 _TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 _PROVIDERS = {"google": "gemini", "gemini": "gemini", "anthropic": "anthropic", "openai": "openai"}
+
+
+class ForeignMessage(Struct, frozen=True, kw_only=True):
+    """A message, and what stood beside it that has no place of ours; None if nothing did."""
+
+    message: Message
+    rest: Any = None
 
 
 class MessageContent(Struct, frozen=True, kw_only=True):
@@ -49,19 +56,19 @@ def read_content(
         if isinstance(part, str):
             blocks.append(Text(part))
             continue
-        read: Block | None = None
-        left: Any = part
+        block: Block | None = None
+        leftover: Any = part
         if isinstance(part, dict):
-            read, left = _read_part(part, index, builder, line, provider)
-        if read is None:
+            block, leftover = _read_part(part, index, builder, line, provider)
+        if block is None:
             kind = part.get("type") if isinstance(part, dict) else type(part).__name__
             builder.report(line, "unknown_block", f"block {index} is {kind!r}; kept as data")
-        elif isinstance(read, ToolResult):
-            results.append(read)
+        elif isinstance(block, ToolResult):
+            results.append(block)
         else:
-            blocks.append(read)
-        if left:
-            rest[str(index)] = left
+            blocks.append(block)
+        if leftover:
+            rest[str(index)] = leftover
     return MessageContent(blocks=tuple(blocks), results=tuple(results), rest=rest)
 
 
@@ -77,12 +84,12 @@ def _read_part(
             return Text(part["refusal"]), {"type": "refusal"}
         case "thinking":
             signature = text_in(part, "signature", "thinkingSignature")
-            read = Thinking(text=text_in(part, "thinking"), signature=signature, provider=provider)
-            left = without(part, "type", "thinking", "signature", "thinkingSignature")
-            return read, left
+            block = Thinking(text=text_in(part, "thinking"), signature=signature, provider=provider)
+            rest = without(part, "type", "thinking", "signature", "thinkingSignature")
+            return block, rest
         case "redacted_thinking":
-            read = Thinking(redacted=text_in(part, "data"), provider=provider)
-            return read, without(part, "type", "data")
+            block = Thinking(redacted=text_in(part, "data"), provider=provider)
+            return block, without(part, "type", "data")
         case "toolCall" | "tool_use" if text_in(part, "name"):
             call = ToolCall(
                 id=text_in(part, "id") or builder.mint_call(index),
@@ -90,8 +97,8 @@ def _read_part(
                 arguments=write_arguments(part.get("arguments", part.get("input"))),
                 signature=text_in(part, "thoughtSignature"),
             )
-            known = ("type", "id", "name", "arguments", "input", "thoughtSignature")
-            return call, without(part, *known)
+            names = ("type", "id", "name", "arguments", "input", "thoughtSignature")
+            return call, without(part, *names)
         case "tool_result":
             result = ToolResult(
                 call_id=text_in(part, "tool_use_id"),
@@ -99,8 +106,8 @@ def _read_part(
                 text=result_text(part.get("content"), builder, line),
                 is_error=part.get("is_error") is True,
             )
-            left = without(part, "type", "tool_use_id", "content", "is_error")
-            return result, left | content_beyond_text(part.get("content"))
+            rest = without(part, "type", "tool_use_id", "content", "is_error")
+            return result, rest | content_beyond_text(part.get("content"))
         case "image" | "image_url" | "input_image":
             image = _image(part, builder, line)
             # Without the image, the part stays whole: it may be a link.
@@ -111,23 +118,23 @@ def _read_part(
 
 def _beside_image(part: Object) -> Object:
     """A part without its base64."""
-    left = without(part, "type", "source", "data", "mimeType", "media_type", "image_url")
+    rest = without(part, "type", "source", "data", "mimeType", "media_type", "image_url")
     source = without(object_in(part, "source"), "data", "media_type")
     if source.get("type") == "base64":
         del source["type"]
-    told = text_in(object_in(part, "source") or part, "media_type", "mimeType")
-    if told and not told.startswith("image/"):
-        left["media_type"] = told
+    media_type = text_in(object_in(part, "source") or part, "media_type", "mimeType")
+    if media_type and not media_type.startswith("image/"):
+        rest["media_type"] = media_type
     inner = without(object_in(part, "image_url"), "url")
-    return left | ({"source": source} if source else {}) | ({"image_url": inner} if inner else {})
+    return rest | ({"source": source} if source else {}) | ({"image_url": inner} if inner else {})
 
 
 def _image(part: Object, builder: SessionBuilder, line: int | None) -> Image | None:
     source = object_in(part, "source")
     if source or "data" in part:
-        held = source or part
-        media_type = text_in(held, "media_type", "mimeType")
-        return builder.picture(held.get("data"), media_type, line)
+        fields = source or part
+        media_type = text_in(fields, "media_type", "mimeType")
+        return builder.add_picture(fields.get("data"), media_type, line)
     url = text_in(object_in(part, "image_url"), "url") or text_in(part, "image_url")
     return read_data_url(url, builder, line)
 
@@ -138,16 +145,16 @@ def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image 
     if not (comma and header.startswith("data:") and header.endswith(";base64")):
         builder.report(line, "image", "it is a link, and links are not fetched")
         return None
-    return builder.picture(body, header[len("data:") :].partition(";")[0], line)
+    return builder.add_picture(body, header[len("data:") :].partition(";")[0], line)
 
 
 def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
     """What a tool said. An image that it returned is kept as bytes and told in words."""
     if isinstance(content, str):
         return content
-    read = read_content(content, builder, line)
+    inner = read_content(content, builder, line)
     texts: list[str] = []
-    for block in read.blocks:
+    for block in inner.blocks:
         if isinstance(block, Text):
             texts.append(block.text)
         elif isinstance(block, Image):
@@ -155,8 +162,8 @@ def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
             picture = block.picture
             texts.append(f"[image {picture.media_type}, sha256 {picture.digest}, not shown]")
     # Parts that are not known are what the tool said all the same.
-    texts += [_dump(left) for left in read.rest.values() if isinstance(left, dict)
-              and left.get("type") not in (None, *_TEXTS, "image")]  # fmt: skip
+    texts += [_dump(part) for part in inner.rest.values() if isinstance(part, dict)
+              and part.get("type") not in (None, *_TEXTS, "image")]  # fmt: skip
     return "\n".join(texts)
 
 
@@ -193,25 +200,25 @@ def _dump(value: Any) -> str:
 
 def messages_of(role: str, content: MessageContent) -> list[Message]:
     """One or two messages: results come first, as the calls before them wait for those."""
-    found = []
+    messages = []
     if content.results:
-        found.append(Message(role="tool", blocks=content.results))
+        messages.append(Message(role="tool", blocks=content.results))
     if content.blocks or not content.results:
-        answer = role == "assistant"
-        found.append(Message(role="assistant" if answer else "user", blocks=content.blocks))
-    return found
+        is_answer = role == "assistant"
+        messages.append(Message(role="assistant" if is_answer else "user", blocks=content.blocks))
+    return messages
 
 
 def read_usage(usage: Mapping[str, Any]) -> Usage | None:
     """Anthropic's and pi's figures, whose input is without what was cached."""
     if not usage:
         return None
-    cached = count_in(usage, "cache_read_input_tokens", "cacheRead")
-    written = count_in(usage, "cache_creation_input_tokens", "cacheWrite")
+    cached_tokens = count_in(usage, "cache_read_input_tokens", "cacheRead")
+    written_tokens = count_in(usage, "cache_creation_input_tokens", "cacheWrite")
     return Usage(
-        input=count_in(usage, "input_tokens", "input") + cached + written,
-        cached=cached,
-        written=written,
+        input=count_in(usage, "input_tokens", "input") + cached_tokens + written_tokens,
+        cached=cached_tokens,
+        written=written_tokens,
         output=count_in(usage, "output_tokens", "output"),
         cache_reported="cache_read_input_tokens" in usage or "cacheRead" in usage,
     )
@@ -222,13 +229,13 @@ def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
     if not usage:
         return None
     details = object_in(usage, "prompt_tokens_details") or object_in(usage, "input_tokens_details")
-    held = details or usage
+    counts = details or usage
     return Usage(
         input=count_in(usage, "prompt_tokens", "input_tokens"),
-        cached=count_in(held, "cached_tokens", "cached_input_tokens"),
+        cached=count_in(counts, "cached_tokens", "cached_input_tokens"),
         written=count_in(details, "cache_write_tokens"),
         output=count_in(usage, "completion_tokens", "output_tokens"),
-        cache_reported="cached_tokens" in held or "cached_input_tokens" in held,
+        cache_reported="cached_tokens" in counts or "cached_input_tokens" in counts,
     )
 
 
@@ -246,25 +253,25 @@ def target_of(provider: str, model: str) -> str:
 
 def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
     """Definitions of tools, and those that are not understood or named twice."""
-    found: dict[str, ToolDefinition] = {}
-    left: list[Any] = []
+    definitions: dict[str, ToolDefinition] = {}
+    others: list[Any] = []
     for tool in tools if isinstance(tools, list) else [tools] if tools else []:
-        held = object_in(tool, "function") or tool if isinstance(tool, dict) else {}
-        name = text_in(held, "name")
+        body = object_in(tool, "function") or tool if isinstance(tool, dict) else {}
+        name = text_in(body, "name")
         schemas = ("parameters", "input_schema", "inputSchema")
-        schema = next((held[key] for key in schemas if isinstance(held.get(key), dict)), None)
-        if not name or name in found or schema is None:
-            left.append(tool)
+        schema = next((body[key] for key in schemas if isinstance(body.get(key), dict)), None)
+        if not name or name in definitions or schema is None:
+            others.append(tool)
             continue
-        found[name] = ToolDefinition(
-            name=name, description=text_in(held, "description"), parameters=schema
+        definitions[name] = ToolDefinition(
+            name=name, description=text_in(body, "description"), parameters=schema
         )
-        beside = without(held, "name", "description", "type") if held is tool else (
-            without(tool, "type") | without(held, "name", "description")
+        beside = without(body, "name", "description", "type") if body is tool else (
+            without(tool, "type") | without(body, "name", "description")
         )  # fmt: skip
         if beside.keys() - {"function", *schemas} or tool.get("type", "function") != "function":
-            left.append({**beside, "name": name, "type": tool.get("type")})
-    return tuple(found.values()), left
+            others.append({**beside, "name": name, "type": tool.get("type")})
+    return tuple(definitions.values()), others
 
 
 def join_texts(content: Any) -> str:

@@ -8,19 +8,8 @@ from typing import Any
 
 from lamina.formats.content import read_content, result_text, target_of, write_arguments
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    LineRecord,
-    Object,
-    UnreadLine,
-    first_moment,
-    list_in,
-    object_in,
-    parse_moment,
-    text_in,
-    without,
-)
+from lamina.formats.json_fields import Object, list_in, object_in, parse_moment, text_in, without
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, UnreadLine, first_moment
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import CustomEntry, EntryBase, MessageEntry, ModelEntry
@@ -36,32 +25,32 @@ def looks_like_copilot_cli(value: Object) -> bool:
     )  # fmt: skip
 
 
-def import_copilot_cli(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_copilot_cli(file: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a Copilot CLI event file."""
-    start = next((line for line in text.lines if line.value.get("type") == "session.start"), None)
+    start = next((line for line in file.lines if line.value.get("type") == "session.start"), None)
     data = object_in(start.value, "data") if start else {}
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=parse_moment(data.get("startTime")) or first_moment(text.lines),
+        at=parse_moment(data.get("startTime")) or first_moment(file.lines),
         workspace=text_in(object_in(data, "context"), "cwd") or text_in(data, "cwd"),
         extra=_header_extra(start.value if start else {}, data),
         line=start.number if start else None,
-        problems=text.problems,
+        problems=file.problems,
     )
     if start and (own := text_in(start.value, "id")):
-        builder.alias(own, builder.root)
+        builder.add_alias(own, builder.root)
     target = target_of("", text_in(data, "selectedModel", "model"))
     if target:
         builder.put(builder.root, ModelEntry, at=None, inline=True, target=target)
-    records = [record for record in text.records if record is not start]
-    placed: dict[int, str] = {}
-    for record, cut in order_by_parent(records, _ids):
+    records = [record for record in file.records if record is not start]
+    places: dict[int, str] = {}
+    for record, is_cut in order_by_parent(records, _ids):
         if isinstance(record, UnreadLine):
-            placed[record.number] = builder.keep_unread(record)
+            places[record.number] = builder.keep_unread_line(record)
         else:
-            placed[record.number] = _add(builder, record, cut)
-    return builder.finish(placed[records[-1].number] if records else None)
+            places[record.number] = _add(builder, record, is_cut)
+    return builder.finish(places[records[-1].number] if records else None)
 
 
 def _header_extra(value: Object, data: Object) -> Object:
@@ -72,41 +61,41 @@ def _header_extra(value: Object, data: Object) -> Object:
 def _ids(record: LineRecord) -> tuple[str | None, str | None]:
     value = record.value if isinstance(record, JsonLine) else {}
     parent = value.get("parentId")
-    named = parent if parent is None or isinstance(parent, str) else repr(parent)
-    return text_in(value, "id") or None, named or None
+    parent_id = parent if parent is None or isinstance(parent, str) else repr(parent)
+    return text_in(value, "id") or None, parent_id or None
 
 
-def _add(builder: SessionBuilder, line: JsonLine, cut: bool) -> str:
+def _add(builder: SessionBuilder, line: JsonLine, is_cut: bool) -> str:
     value, number = line.value, line.number
     own, parent = _ids(line)
-    if (known := builder.known(own, number, value)) is not None:
-        return known
+    if (duplicate := builder.find_duplicate(own, number, value)) is not None:
+        return duplicate
     if own is None and parent is None:
         place = builder.tail(builder.last)
     else:
-        place = builder.find_parent(own, parent, number, cut=cut)
-    kind, fields = _read(builder, value, object_in(value, "data"), number)
-    left = without(value, "type", "parentId", "timestamp") | fields.pop("left", {})
+        place = builder.find_parent(own, parent, number, is_cut=is_cut)
+    kind, fields = _read_event(builder, value, object_in(value, "data"), number)
+    rest = without(value, "type", "parentId", "timestamp") | fields.pop("rest", {})
     if kind is CustomEntry or isinstance(value.get("data"), dict):
-        left.pop("data", None)
+        rest.pop("data", None)
     return builder.put(
         place, kind, at=parse_moment(value.get("timestamp")), line=number, raw=value,
         foreign_id=own,
-        extra={SOURCE: left} if left else {}, **fields,
+        extra={SOURCE: rest} if rest else {}, **fields,
     )  # fmt: skip
 
 
-def _read(
+def _read_event(
     builder: SessionBuilder, value: Object, data: Object, line: int
 ) -> tuple[type[EntryBase], dict[str, Any]]:
     match value.get("type"):
         case "user.message":
             content = read_content(data.get("content"), builder, line)
             message = Message(role="user", blocks=content.blocks)
-            left = without(data, "content")
+            rest = without(data, "content")
             if content.rest or content.results:
-                left["content"] = data.get("content")
-            return MessageEntry, {"message": message, "left": left}
+                rest["content"] = data.get("content")
+            return MessageEntry, {"message": message, "rest": rest}
         case "assistant.message":
             return MessageEntry, _answer(builder, data, line)
         case "tool.execution_complete" if text_in(data, "toolCallId"):
@@ -114,7 +103,7 @@ def _read(
         case "session.model_change" if text_in(data, "newModel"):
             target = target_of("", data["newModel"])
             if target:
-                return ModelEntry, {"target": target, "left": data}
+                return ModelEntry, {"target": target, "rest": data}
         case _:
             pass
     return CustomEntry, {"kind": f"{SOURCE}.{value.get('type')}", "data": value.get("data")}
@@ -123,23 +112,25 @@ def _read(
 def _answer(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
     content = read_content(data.get("content"), builder, line)
     blocks: list[Block] = list(content.blocks)
-    unread: list[Any] = []
+    unread_calls: list[Any] = []
     for index, request in enumerate(list_in(data, "toolRequests")):
         if not isinstance(request, dict) or not text_in(request, "name"):
-            unread.append(request)
+            unread_calls.append(request)
             continue
         call = text_in(request, "toolCallId") or builder.mint_call(index)
         arguments = write_arguments(request.get("arguments"))
         blocks.append(ToolCall(id=call, name=request["name"], arguments=arguments))
-    left = without(data, "content", "toolRequests")
-    if beside := [each for each in list_in(data, "toolRequests") if _says_more(each)]:
-        left["toolRequests"] = beside
-    if unread:
-        builder.report(line, "unknown_block", f"{len(unread)} calls that cannot be read; as data")
-        left["toolRequests"] = unread
+    rest = without(data, "content", "toolRequests")
+    if beside := [request for request in list_in(data, "toolRequests") if _says_more(request)]:
+        rest["toolRequests"] = beside
+    if unread_calls:
+        builder.report(
+            line, "unknown_block", f"{len(unread_calls)} calls that cannot be read; as data"
+        )
+        rest["toolRequests"] = unread_calls
     if content.rest or content.results:
-        left["content"] = data.get("content")
-    return {"message": Message(role="assistant", blocks=tuple(blocks)), "left": left}
+        rest["content"] = data.get("content")
+    return {"message": Message(role="assistant", blocks=tuple(blocks)), "rest": rest}
 
 
 def _says_more(request: Any) -> bool:
@@ -149,14 +140,14 @@ def _says_more(request: Any) -> bool:
 
 
 def _result(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
-    failed = data.get("success") is False
-    said = data.get("result", data.get("error"))
-    text = said.get("content", said.get("message")) if isinstance(said, dict) else said
+    is_error = data.get("success") is False
+    output = data.get("result", data.get("error"))
+    text = output.get("content", output.get("message")) if isinstance(output, dict) else output
     result = ToolResult(
         call_id=data["toolCallId"],
         name=text_in(data, "toolName"),
         text=result_text(text, builder, line),
-        is_error=failed,
+        is_error=is_error,
     )
-    left = without(data, "toolCallId", "toolName", "success")
-    return {"message": Message(role="tool", blocks=(result,)), "left": left}
+    rest = without(data, "toolCallId", "toolName", "success")
+    return {"message": Message(role="tool", blocks=(result,)), "rest": rest}

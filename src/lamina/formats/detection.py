@@ -13,25 +13,26 @@ from lamina.formats.claude_code import import_claude_code, looks_like_claude_cod
 from lamina.formats.codex import import_codex, looks_like_codex
 from lamina.formats.copilot_cli import import_copilot_cli, looks_like_copilot_cli
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import JsonLine, JsonLinesFile, Object, parse_json, read_lines
+from lamina.formats.json_fields import Object
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, parse_json, read_lines
 from lamina.formats.opencode import import_opencode, looks_like_opencode
 from lamina.formats.pi import import_pi, looks_like_pi
 from lamina.formats.request_log import import_request_log, looks_like_request_log
 
 
-class Format(Struct, frozen=True, kw_only=True):
+class _Format(Struct, frozen=True, kw_only=True):
     name: str
-    looks: Callable[[Object], bool]
-    read: Callable[[JsonLinesFile, str], ImportedSession]
+    matches: Callable[[Object], bool]
+    import_file: Callable[[JsonLinesFile, str], ImportedSession]
 
 
-FORMATS = (
-    Format(name="OpenCode", looks=looks_like_opencode, read=import_opencode),
-    Format(name="pi", looks=looks_like_pi, read=import_pi),
-    Format(name="Claude Code", looks=looks_like_claude_code, read=import_claude_code),
-    Format(name="Codex", looks=looks_like_codex, read=import_codex),
-    Format(name="Copilot CLI", looks=looks_like_copilot_cli, read=import_copilot_cli),
-    Format(name="request log", looks=looks_like_request_log, read=import_request_log),
+_FORMATS = (
+    _Format(name="OpenCode", matches=looks_like_opencode, import_file=import_opencode),
+    _Format(name="pi", matches=looks_like_pi, import_file=import_pi),
+    _Format(name="Claude Code", matches=looks_like_claude_code, import_file=import_claude_code),
+    _Format(name="Codex", matches=looks_like_codex, import_file=import_codex),
+    _Format(name="Copilot CLI", matches=looks_like_copilot_cli, import_file=import_copilot_cli),
+    _Format(name="request log", matches=looks_like_request_log, import_file=import_request_log),
 )
 # Enough to tell; a file of 100,000 lines is not looked at twice.
 _VOTERS = 200
@@ -43,21 +44,20 @@ def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
     Raises:
         UsageError: the content is of no format that is known; `name` is what the error calls it.
     """
-    text = _read(data)
-    lines = text.lines
-    votes = {each.name: sum(each.looks(line.value) for line in lines[:_VOTERS]) for each in FORMATS}
-    chosen = max(FORMATS, key=lambda each: votes[each.name])
-    if not votes[chosen.name]:
-        tried = ", ".join(each.name for each in FORMATS)
-        seen = f"{len(lines)} JSON objects" if lines else "no JSON object"
+    file = _read_file(data)
+    objects = [line.value for line in file.lines[:_VOTERS]]
+    votes = [sum(map(format_.matches, objects)) for format_ in _FORMATS]
+    if not any(votes):
+        names = ", ".join(format_.name for format_ in _FORMATS)
+        content = f"{len(file.lines)} JSON objects" if objects else "no JSON object"
         raise UsageError(
-            f"{name!r} is not a session in a format that can be imported: {seen} in it, none of "
-            f"them of these formats: {tried}. Give a session file of one of these"
+            f"{name!r} is not a session in a format that can be imported: {content} in it, none of "
+            f"them of these formats: {names}. Give a session file of one of these"
         )
-    return chosen.read(text, session)
+    return _FORMATS[votes.index(max(votes))].import_file(file, session)
 
 
-def _read(data: bytes) -> JsonLinesFile:
+def _read_file(data: bytes) -> JsonLinesFile:
     """A document over many lines is one object; everything else is read line by line."""
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"{") and head[1:].lstrip(b" \t").startswith((b"\n", b"\r")):

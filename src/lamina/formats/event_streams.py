@@ -9,28 +9,29 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.formats.json_lines import Object, list_in, object_in, parse_json, text_in
+from lamina.formats.json_fields import Object, list_in, object_in, text_in
+from lamina.formats.json_lines import parse_json
 
 
 class StreamedAnswer(Struct, frozen=True, kw_only=True):
     body: Object
-    unread: int = 0
+    unread_events: int = 0
 
 
 def read_stream(text: str) -> StreamedAnswer | None:
     """The answer of a stream; None if it is not one."""
     events: list[Object] = []
-    unread = 0
+    unread_events = 0
     for data in _events(text):
         try:
             value, _ = parse_json(data.encode("utf-8", "replace"))
         except ValueError:
-            unread += 1
+            unread_events += 1
             continue
         if isinstance(value, dict):
             events.append(value)
         else:
-            unread += 1
+            unread_events += 1
     if not events:
         return None
     kinds = {event["type"] for event in events if isinstance(event.get("type"), str)}
@@ -42,7 +43,7 @@ def read_stream(text: str) -> StreamedAnswer | None:
         body = _join_anthropic(events)
     else:
         body = events[-1]  # an error is an event of its own
-    return StreamedAnswer(body=body, unread=unread)
+    return StreamedAnswer(body=body, unread_events=unread_events)
 
 
 def _events(text: str) -> Iterator[str]:
@@ -52,8 +53,8 @@ def _events(text: str) -> Iterator[str]:
             data.append(line[len("data:") :].strip())
         elif not line.strip() and data:
             # Some loggers drop the blank lines between events: then each line is one.
-            joined = ["\n".join(data)] if len(data) == 1 else data
-            yield from (each for each in joined if each and each != "[DONE]")
+            payloads = ["\n".join(data)] if len(data) == 1 else data
+            yield from (payload for payload in payloads if payload and payload != "[DONE]")
             data = []
 
 
@@ -63,7 +64,7 @@ def _join_chat(events: list[Object]) -> Object:
     calls: dict[int, Object] = {}
     reason: Any = None
     for event in events:
-        body |= {key: held for key, held in event.items() if key != "choices" and held is not None}
+        body |= {key: part for key, part in event.items() if key != "choices" and part is not None}
         # Of several answers the first one, as in an answer given at once.
         for choice in list_in(event, "choices")[:1]:
             if not isinstance(choice, dict) or choice.get("index", 0) != 0:
@@ -71,8 +72,8 @@ def _join_chat(events: list[Object]) -> Object:
             reason = choice.get("finish_reason") or reason
             delta = object_in(choice, "delta")
             for name in ("content", "reasoning_content", "reasoning", "refusal"):
-                if said := text_in(delta, name):
-                    message[name] = message.get(name, "") + said
+                if piece := text_in(delta, name):
+                    message[name] = message.get(name, "") + piece
             for place, call in enumerate(list_in(delta, "tool_calls")):
                 if isinstance(call, dict):
                     _join_call(calls, call, place)
@@ -83,14 +84,14 @@ def _join_chat(events: list[Object]) -> Object:
 
 def _join_call(calls: dict[int, Object], call: Object, place: int) -> None:
     index = call.get("index")
-    known = calls.setdefault(
+    joined_call = calls.setdefault(
         index if isinstance(index, int) else place,
         {"id": "", "type": "function", "function": {"name": "", "arguments": ""}},
     )
-    known["id"] = known["id"] or text_in(call, "id")
-    function, held = known["function"], object_in(call, "function")
-    function["name"] = function["name"] or text_in(held, "name")
-    function["arguments"] += text_in(held, "arguments")
+    joined_call["id"] = joined_call["id"] or text_in(call, "id")
+    function, delta = joined_call["function"], object_in(call, "function")
+    function["name"] = function["name"] or text_in(delta, "name")
+    function["arguments"] += text_in(delta, "arguments")
 
 
 def _join_anthropic(events: list[Object]) -> Object:
@@ -144,8 +145,8 @@ def _join_responses(events: list[Object]) -> Object:
     body: Object = {}
     items: list[Any] = []
     for event in events:
-        if held := object_in(event, "response"):
-            body |= held
+        if response := object_in(event, "response"):
+            body |= response
         if event.get("type") == "response.output_item.done":
             items.append(event.get("item"))
     return body | {"output": list_in(body, "output") or items}

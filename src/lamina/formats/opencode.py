@@ -9,10 +9,8 @@ from typing import Any
 
 from lamina.formats.content import read_data_url, target_of, write_arguments
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLinesFile,
+from lamina.formats.json_fields import (
     Object,
-    UnreadLine,
     count_in,
     list_in,
     object_in,
@@ -20,6 +18,7 @@ from lamina.formats.json_lines import (
     text_in,
     without,
 )
+from lamina.formats.json_lines import JsonLinesFile, UnreadLine
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import InfoEntry, MessageEntry
 from lamina.values.message import Block, Message, Thinking, ToolCall, ToolResult
@@ -33,9 +32,9 @@ def looks_like_opencode(value: Object) -> bool:
     return isinstance(value.get("info"), dict) and isinstance(value.get("messages"), list)
 
 
-def import_opencode(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_opencode(file: JsonLinesFile, session: str) -> ImportedSession:
     """The session of an OpenCode export."""
-    line = next(line for line in text.lines if looks_like_opencode(line.value))
+    line = next(line for line in file.lines if looks_like_opencode(line.value))
     info = object_in(line.value, "info")
     builder = SessionBuilder(
         session=session,
@@ -45,21 +44,21 @@ def import_opencode(text: JsonLinesFile, session: str) -> ImportedSession:
         forked_from=text_in(info, "parentID"),
         extra=without(info, "directory", "parentID", "title"),
         line=line.number,
-        problems=text.problems,
+        problems=file.problems,
     )
     if title := text_in(info, "title"):
         builder.put(builder.last, InfoEntry, at=None, name=title)
     importer = _Importer(builder, line.number)
     for index, message in enumerate(list_in(line.value, "messages")):
         importer.add(index, message)
-    if left := without(line.value, "info", "messages"):
-        builder.keep("document", left, line=line.number)
-    for record in text.records:
+    if rest := without(line.value, "info", "messages"):
+        builder.keep_data("document", rest, line=line.number)
+    for record in file.records:
         if isinstance(record, UnreadLine):
-            builder.keep_unread(record)
+            builder.keep_unread_line(record)
         elif record is not line:
             builder.report(record.number, "unknown_type", "an object beside the session; as data")
-            builder.keep("line", record.value, line=record.number)
+            builder.keep_data("line", record.value, line=record.number)
     return builder.finish()
 
 
@@ -75,16 +74,16 @@ class _Importer:
         if role not in ("user", "assistant"):
             detail = f"message {index} has the role {role!r}; kept as data"
             self.builder.report(self.line, "unknown_role", detail)
-            self.builder.keep("unreadable", value, line=self.line)
+            self.builder.keep_data("unreadable", value, line=self.line)
             return
         at = parse_moment(object_in(info, "time").get("created"))
-        left = without(value, "parts") | {"info": without(info, "role")}
+        extra = without(value, "parts") | {"info": without(info, "role")}
         if role == "assistant":
-            self._answer(parts, info, at, left)
+            self._answer(parts, info, at, extra)
         else:
-            self._said(parts, at, left)
+            self._user_message(parts, at, extra)
 
-    def _said(self, parts: list[Any], at: float | None, left: Object) -> None:
+    def _user_message(self, parts: list[Any], at: float | None, extra: Object) -> None:
         blocks: list[Block] = []
         rest: list[Any] = []
         for part in parts:
@@ -94,10 +93,10 @@ class _Importer:
             if block is None or (beside := _beside(part)):
                 rest.append(part if block is None else beside)
         if rest:
-            left["parts"] = rest
-        self._write(Message(role="user", blocks=tuple(blocks)), at, left)
+            extra["parts"] = rest
+        self._write(Message(role="user", blocks=tuple(blocks)), at, extra)
 
-    def _answer(self, parts: list[Any], info: Object, at: float | None, left: Object) -> None:
+    def _answer(self, parts: list[Any], info: Object, at: float | None, extra: Object) -> None:
         target = target_of(text_in(info, "providerID"), text_in(info, "modelID"))
         self.builder.use_model(self.builder.last, target, at=at, line=self.line)
         steps: list[tuple[list[Block], list[ToolResult]]] = [([], [])]
@@ -126,11 +125,11 @@ class _Importer:
         # A step that only began, without a word, is no answer; one alone is kept.
         steps = [step for step in steps if step[0]] or steps[:1]
         if rest:
-            left["parts"] = rest
+            extra["parts"] = rest
         for index, (blocks, results) in enumerate(steps):
             last = index == len(steps) - 1
             self._write(
-                Message(role="assistant", blocks=tuple(blocks)), at, {} if index else left,
+                Message(role="assistant", blocks=tuple(blocks)), at, {} if index else extra,
                 usage=_usage(object_in(info, "tokens")) if last else None, model=target,
             )  # fmt: skip
             if results:
@@ -156,17 +155,17 @@ class _Importer:
             name=part["tool"],
             arguments=write_arguments(state.get("input")),
         )
-        done = state.get("status") == "completed"
-        said = text_in(state, "output") if done else text_in(state, "error", "output")
-        if not done:
-            said = said or f"The call ended with the status {state.get('status')!r}."
-        result = ToolResult(call_id=call.id, name=call.name, text=said, is_error=not done)
+        is_done = state.get("status") == "completed"
+        text = text_in(state, "output") if is_done else text_in(state, "error", "output")
+        if not is_done:
+            text = text or f"The call ended with the status {state.get('status')!r}."
+        result = ToolResult(call_id=call.id, name=call.name, text=text, is_error=not is_done)
         return call, result
 
-    def _write(self, message: Message, at: float | None, left: Object, **fields: Any) -> None:
+    def _write(self, message: Message, at: float | None, extra: Object, **fields: Any) -> None:
         self.builder.put(
-            self.builder.last, MessageEntry, at=at, line=self.line, raw=left, message=message,
-            extra={SOURCE: left} if left else {}, **fields,
+            self.builder.last, MessageEntry, at=at, line=self.line, raw=extra, message=message,
+            extra={SOURCE: extra} if extra else {}, **fields,
         )  # fmt: skip
 
 
@@ -178,11 +177,11 @@ def _usage(tokens: Object) -> Usage | None:
     if not tokens:
         return None
     cache = object_in(tokens, "cache")
-    read, written = count_in(cache, "read"), count_in(cache, "write")
+    read_tokens, written_tokens = count_in(cache, "read"), count_in(cache, "write")
     return Usage(
-        input=count_in(tokens, "input") + read + written,
-        cached=read,
-        written=written,
+        input=count_in(tokens, "input") + read_tokens + written_tokens,
+        cached=read_tokens,
+        written=written_tokens,
         output=count_in(tokens, "output") + count_in(tokens, "reasoning"),
         cache_reported="read" in cache,
     )

@@ -15,31 +15,31 @@ IdPair = Callable[[T], tuple[str | None, str | None]]
 def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]]:
     """The records in an order in which they can be placed, each with whether a cycle was cut at
     it, so that its parent does not come before it."""
-    known: dict[str, int] = {}
+    indexes: dict[str, int] = {}
     for index, record in enumerate(records):
         own, _ = ids(record)
         if own is not None:
-            known.setdefault(own, index)
-    placed: set[int] = set()
-    ordered: list[tuple[T, bool]] = []
+            indexes.setdefault(own, index)
+    placed_indexes: set[int] = set()
+    order: list[tuple[T, bool]] = []
     for start in range(len(records)):
         chain: list[int] = []
         on_chain: set[int] = set()
         at: int | None = start
-        while at is not None and at not in placed and at not in on_chain:
+        while at is not None and at not in placed_indexes and at not in on_chain:
             chain.append(at)
             on_chain.add(at)
             _, parent = ids(records[at])
-            at = known.get(parent) if parent is not None else None
+            at = indexes.get(parent) if parent is not None else None
         if at is not None and at in on_chain:
             # The file names `min` of the cycle first: it becomes the one without a parent.
             inside = chain[chain.index(at) :]
             first = inside.index(min(inside))
             chain = [*chain[: chain.index(at)], *inside[first + 1 :], *inside[: first + 1]]
-            cut = chain[-1]
+            cut_index = chain[-1]
         else:
-            cut = -1
+            cut_index = -1
         for index in reversed(chain):
-            placed.add(index)
-            ordered.append((records[index], index == cut))
-    return ordered
+            placed_indexes.add(index)
+            order.append((records[index], index == cut_index))
+    return order

@@ -13,17 +13,8 @@ from msgspec import Struct
 
 from lamina.formats.content import target_of
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    LineRecord,
-    Object,
-    first_moment,
-    list_in,
-    parse_moment,
-    text_in,
-    without,
-)
+from lamina.formats.json_fields import Object, list_in, parse_moment, text_in, without
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, first_moment
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.pi_messages import read_message
 from lamina.formats.pi_patches import read_patch
@@ -59,31 +50,31 @@ def looks_like_pi(value: Object) -> bool:
     return "parentId" in value or (kind == "message" and isinstance(value.get("message"), dict))
 
 
-def import_pi(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
     """The session of a pi file."""
-    header = next((line for line in text.lines if line.value.get("type") == "session"), None)
+    header = next((line for line in file.lines if line.value.get("type") == "session"), None)
     value = header.value if header else {}
     builder = SessionBuilder(
         session=session,
         source=SOURCE,
-        at=parse_moment(value.get("timestamp")) or first_moment(text.lines),
+        at=parse_moment(value.get("timestamp")) or first_moment(file.lines),
         workspace=text_in(value, "cwd"),
         forked_from=text_in(value, "parentSession"),
         extra=without(value, "type", "timestamp", "cwd", "parentSession"),
         line=header.number if header else None,
-        problems=text.problems,
+        problems=file.problems,
     )
     if header is None:
         builder.report(None, "no_header", "the file has no session header; its entries were read")
-    records = [record for record in text.records if record is not header]
-    lines = _with_ids(text.lines, header)
+    records = [record for record in file.records if record is not header]
+    lines = _with_ids(file.lines, header)
     return _Importer(builder, records, lines).run()
 
 
 def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int, Object]:
     """The objects by line number, with the ids that version 1 does not have."""
     first = header is not None and header.value.get("version", 1) in (1, None)
-    found: dict[int, Object] = {}
+    values: dict[int, Object] = {}
     names: list[str] = []
     before: str | None = None
     for index, line in enumerate(lines):
@@ -101,14 +92,18 @@ def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int,
                 value.setdefault("parentId", before)
         names.append(own)
         before = own
-        found[line.number] = value
-    for number, value in found.items():
-        kept = value.get("firstKeptEntryIndex")
-        if "firstKeptEntryId" not in value and isinstance(kept, int) and 0 <= kept < len(names):
+        values[line.number] = value
+    for number, value in values.items():
+        kept_index = value.get("firstKeptEntryIndex")
+        if (
+            "firstKeptEntryId" not in value
+            and isinstance(kept_index, int)
+            and 0 <= kept_index < len(names)
+        ):
             # The header cannot be kept; everything behind it is.
-            named = names[kept] or next(filter(None, names), "")
-            found[number] = {**value, "firstKeptEntryId": named}
-    return found
+            kept_id = names[kept_index] or next(filter(None, names), "")
+            values[number] = {**value, "firstKeptEntryId": kept_id}
+    return values
 
 
 class _Importer:
@@ -121,14 +116,14 @@ class _Importer:
 
     def run(self) -> ImportedSession:
         builder = self.builder
-        placed: dict[int, str] = {}
-        for record, cut in order_by_parent(self.records, self._ids):
+        places: dict[int, str] = {}
+        for record, is_cut in order_by_parent(self.records, self._ids):
             if not isinstance(record, JsonLine):
-                placed[record.number] = builder.keep_unread(record)
+                places[record.number] = builder.keep_unread_line(record)
                 continue
-            placed[record.number] = self._add(record, self.values[record.number], cut)
+            places[record.number] = self._add(record, self.values[record.number], is_cut)
         last = self.records[-1].number if self.records else None
-        return builder.finish(placed[last] if last is not None else None)
+        return builder.finish(places[last] if last is not None else None)
 
     def _ids(self, record: LineRecord) -> tuple[str | None, str | None]:
         if not isinstance(record, JsonLine):
@@ -138,28 +133,28 @@ class _Importer:
         # What is no id names no entry: its parent is missing, and that is reported.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
-    def _add(self, line: JsonLine, value: Object, cut: bool) -> str:
+    def _add(self, line: JsonLine, value: Object, is_cut: bool) -> str:
         builder, number = self.builder, line.number
         own, parent = self._ids(line)
-        if (known := builder.known(own, number, line.value)) is not None:
-            return known
-        place = builder.find_parent(own, parent, number, cut=cut)
+        if (duplicate := builder.find_duplicate(own, number, line.value)) is not None:
+            return duplicate
+        place = builder.find_parent(own, parent, number, is_cut=is_cut)
         kind = value.get("type")
         reader = _READERS.get(kind) if isinstance(kind, str) else None
-        given = _Given(builder=builder, place=place, value=value, line=number)
-        made = reader(given) if reader else None
-        if made is None:
+        entry = _PiEntry(builder=builder, place=place, value=value, line=number)
+        parts = reader(entry) if reader else None
+        if parts is None:
             # Readers that know better have said so; what has no reader is only data.
             if reader is None:
                 builder.report(number, "unknown_type", f"an entry of type {kind!r}; kept as data")
-            made = CustomEntry, {"kind": f"pi.{kind}", "data": line.value}
-        fields = made[1]
-        left = {**fields.pop("left", {})}
+            parts = CustomEntry, {"kind": f"pi.{kind}", "data": line.value}
+        fields = parts[1]
+        rest = {**fields.pop("rest", {})}
         if line.value.get("id") is not None:
-            left["id"] = line.value["id"]
-        extra = {SOURCE: left} if left else {}
+            rest["id"] = line.value["id"]
+        extra = {SOURCE: rest} if rest else {}
         return builder.put(
-            place, made[0], at=parse_moment(value.get("timestamp")), line=number, raw=line.value,
+            place, parts[0], at=parse_moment(value.get("timestamp")), line=number, raw=line.value,
             foreign_id=own, extra=extra, **fields,
         )  # fmt: skip
 
@@ -167,7 +162,7 @@ class _Importer:
 # -- one reader for each type --------------------------------------------------------------------
 
 
-class _Given(Struct, frozen=True, kw_only=True):
+class _PiEntry(Struct, frozen=True, kw_only=True):
     """A foreign entry, and the position in our tree that it goes to."""
 
     builder: SessionBuilder
@@ -176,157 +171,160 @@ class _Given(Struct, frozen=True, kw_only=True):
     line: int
 
 
-def _message(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
-    held = value.get("message")
-    read = read_message(held, builder, line) if isinstance(held, dict) else None
-    if read is None:
-        role = held.get("role") if isinstance(held, dict) else None
+def _message(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
+    message = value.get("message")
+    pi_message = read_message(message, builder, line) if isinstance(message, dict) else None
+    if pi_message is None:
+        role = message.get("role") if isinstance(message, dict) else None
         builder.report(line, "unknown_role", f"a message of role {role!r}; kept as data")
         return None
-    left = without(value, *_PLACE, "message")
-    if read.left:
-        left["message"] = read.left
-    if read.hidden:
-        return CustomEntry, {"kind": f"pi.{read.hidden}", "data": held, "left": left}
+    rest = without(value, *_PLACE, "message")
+    if pi_message.rest:
+        rest["message"] = pi_message.rest
+    if pi_message.hidden_kind:
+        return CustomEntry, {"kind": f"pi.{pi_message.hidden_kind}", "data": message, "rest": rest}
     fields = {
-        "message": read.message, "usage": read.usage, "model": read.model,
-        "interrupted": read.interrupted, "left": left,
+        "message": pi_message.message, "usage": pi_message.usage, "model": pi_message.model,
+        "interrupted": pi_message.is_interrupted, "rest": rest,
     }  # fmt: skip
     return MessageEntry, fields
 
 
-def _custom_message(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
-    read = read_message({**value, "role": "custom"}, builder, line)
-    if read is None:
+def _custom_message(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
+    pi_message = read_message({**value, "role": "custom"}, builder, line)
+    if pi_message is None:
         return None
-    return MessageEntry, {"message": read.message, "left": without(read.left, *_PLACE)}
+    return MessageEntry, {"message": pi_message.message, "rest": without(pi_message.rest, *_PLACE)}
 
 
-def _model(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
+def _model(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
     provider, model = text_in(value, "provider"), text_in(value, "modelId")
     target = target_of(provider, model)
     if not target:
         builder.report(line, "unknown_model", "a change to a model without a name")
         return None
-    left = without(value, *_PLACE, "provider", "modelId")
+    rest = without(value, *_PLACE, "provider", "modelId")
     if target != f"{provider}:{model}":
-        left |= {"provider": value.get("provider"), "modelId": model}
-    return ModelEntry, {"target": target, "left": left}
+        rest |= {"provider": value.get("provider"), "modelId": model}
+    return ModelEntry, {"target": target, "rest": rest}
 
 
-def _thinking_level(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
+def _thinking_level(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
     level = text_in(value, "thinkingLevel")
     if not level:
         builder.report(line, "unreadable_entry", "a change of the thinking level to none")
         return None
     patch = Patch(ops=(OptionsSet(reasoning=level),))
-    left = without(value, *_PLACE, "thinkingLevel")
-    return TransformEntry, {"transformer": "pi.thinking_level", "patch": patch, "left": left}
+    rest = without(value, *_PLACE, "thinkingLevel")
+    return TransformEntry, {"transformer": "pi.thinking_level", "patch": patch, "rest": rest}
 
 
-def _compaction(given: _Given) -> EntryParts:
-    builder, place, value, line = given.builder, given.place, given.value, given.line
-    kept = text_in(value, "firstKeptEntryId")
+def _compaction(entry: _PiEntry) -> EntryParts:
+    builder, place, value, line = entry.builder, entry.place, entry.value, entry.line
+    kept_id = text_in(value, "firstKeptEntryId")
     op = CompactionApply(
-        first_kept=_first_kept(builder, place, kept, line),
+        first_kept=_first_kept(builder, place, kept_id, line),
         summary=text_in(value, "summary"),
         reason="compacted in pi",
     )
-    left = without(value, *_PLACE, "summary")
+    rest = without(value, *_PLACE, "summary")
     return TransformEntry, {
-        "transformer": "pi.compaction", "patch": Patch(ops=(op,)), "left": left
+        "transformer": "pi.compaction", "patch": Patch(ops=(op,)), "rest": rest
     }  # fmt: skip
 
 
 def _first_kept(builder: SessionBuilder, place: str, foreign: str, line: int) -> int:
     """The index, in the messages at `place`, of the first one from the kept entry on."""
-    cached = builder.state(place).envelope.cached
-    kept = builder.find(foreign)
+    messages = builder.state(place).envelope.cached
+    kept_place = builder.find(foreign)
     behind = []
-    for each in builder.path(place):
-        behind.append(each)
-        if each == kept:
+    for entry_id in builder.path(place):
+        behind.append(entry_id)
+        if entry_id == kept_place:
             break
     else:
         builder.report(line, "missing_kept", f"the kept entry {foreign!r} is not on the path")
-        return len(cached)
+        return len(messages)
     ids = set(behind)
-    index = next((i for i, message in enumerate(cached) if message.id in ids), len(cached))
+    index = next((i for i, message in enumerate(messages) if message.id in ids), len(messages))
     return builder.cut_at(place, index)
 
 
-def _branch_summary(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
+def _branch_summary(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
     branch = builder.find(text_in(value, "fromId"))
-    left = without(value, *_PLACE, "summary", *(("fromId",) if branch else ()))
+    rest = without(value, *_PLACE, "summary", *(("fromId",) if branch else ()))
     if branch is None:
         builder.report(line, "missing_branch", f"no entry {value.get('fromId')!r} that was left")
-    fields = {"branch": branch or "", "summary": text_in(value, "summary"), "left": left}
+    fields = {"branch": branch or "", "summary": text_in(value, "summary"), "rest": rest}
     return BranchSummaryEntry, fields
 
 
-def _label(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
+def _label(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
     target = builder.find(text_in(value, "targetId"))
     if target is None:
         builder.report(line, "missing_target", f"a label for {value.get('targetId')!r}, unknown")
         return None
-    left = without(value, *_PLACE, "targetId", "label")
-    return LabelEntry, {"target": target, "label": text_in(value, "label"), "left": left}
+    rest = without(value, *_PLACE, "targetId", "label")
+    return LabelEntry, {"target": target, "label": text_in(value, "label"), "rest": rest}
 
 
-def _info(given: _Given) -> EntryParts:
-    value = given.value
-    return InfoEntry, {"name": text_in(value, "name"), "left": without(value, *_PLACE, "name")}
+def _info(entry: _PiEntry) -> EntryParts:
+    value = entry.value
+    return InfoEntry, {"name": text_in(value, "name"), "rest": without(value, *_PLACE, "name")}
 
 
-def _custom(given: _Given) -> EntryParts:
-    value = given.value
+def _custom(entry: _PiEntry) -> EntryParts:
+    value = entry.value
     kind = text_in(value, "customType") or "pi.custom"
-    left = without(value, *_PLACE, "customType", "data")
-    return CustomEntry, {"kind": kind, "data": value.get("data"), "left": left}
+    rest = without(value, *_PLACE, "customType", "data")
+    return CustomEntry, {"kind": kind, "data": value.get("data"), "rest": rest}
 
 
-def _transform(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
-    read = read_patch(value, builder, line)
-    if read is None:
+def _transform(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
+    pi_patch = read_patch(value, builder, line)
+    if pi_patch is None:
         return None
-    left = without(value, *_PLACE, "transformerName", "patch", "display") | read.left
+    rest = without(value, *_PLACE, "transformerName", "patch", "display") | pi_patch.rest
     name = text_in(value, "transformerName") or "pi.transform"
-    return TransformEntry, {"transformer": name, "patch": read.patch, "left": left}
+    return TransformEntry, {"transformer": name, "patch": pi_patch.patch, "rest": rest}
 
 
-def _ephemeral(given: _Given) -> EntryParts:
-    builder, value, line = given.builder, given.value, given.line
+def _ephemeral(entry: _PiEntry) -> EntryParts:
+    builder, value, line = entry.builder, entry.value, entry.line
     messages: list[Message] = []
-    unread: list[Any] = []
-    unmapped: Object = {}
-    for held in list_in(value, "messages"):
-        read = read_message(held, builder, line) if isinstance(held, dict) else None
-        if read is None or read.message.role == "tool" or read.message.calls:
-            unread.append(held)  # a call or a result alone is refused by every vendor
+    unread_messages: list[Any] = []
+    unmapped_fields: Object = {}
+    for message in list_in(value, "messages"):
+        pi_message = read_message(message, builder, line) if isinstance(message, dict) else None
+        if pi_message is None or pi_message.message.role == "tool" or pi_message.message.calls:
+            unread_messages.append(message)  # a call or a result alone is refused by every vendor
             continue
-        if beside := without(read.left, "timestamp"):
-            unmapped[str(len(messages))] = beside
+        if beside := without(pi_message.rest, "timestamp"):
+            unmapped_fields[str(len(messages))] = beside
         name = f"{text_in(value, 'id')}:{len(messages)}"
-        messages.append(Message(role=read.message.role, blocks=read.message.blocks, id=name))
-    if unread:
-        detail = f"{len(unread)} messages for one request only, of roles that cannot stand alone"
+        messages.append(
+            Message(role=pi_message.message.role, blocks=pi_message.message.blocks, id=name)
+        )
+    if unread_messages:
+        count = len(unread_messages)
+        detail = f"{count} messages for one request only, of roles that cannot stand alone"
         builder.report(line, "unknown_role", detail)
-    left = without(value, *_PLACE, "messages")
-    if unread:
-        left["messages"] = unread
-    if unmapped:
-        left["fields"] = unmapped
-    return EphemeralEntry, {"messages": tuple(messages), "left": left}
+    rest = without(value, *_PLACE, "messages")
+    if unread_messages:
+        rest["messages"] = unread_messages
+    if unmapped_fields:
+        rest["fields"] = unmapped_fields
+    return EphemeralEntry, {"messages": tuple(messages), "rest": rest}
 
 
-_READERS: dict[str, Callable[[_Given], EntryParts]] = {
+_READERS: dict[str, Callable[[_PiEntry], EntryParts]] = {
     "message": _message,
     "custom_message": _custom_message,
     "model_change": _model,

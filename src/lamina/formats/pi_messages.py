@@ -1,7 +1,7 @@
 """Messages of pi to ours, by role.
 
 Law: a role that pi shows to the model becomes a message, in the words pi uses where it has to find
-some; fields without a place of ours are in `left`.
+some; fields without a place of ours are in `rest`.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from lamina.formats.content import (
     result_text,
     target_of,
 )
-from lamina.formats.json_lines import Object, object_in, text_in, without
+from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Block, Message, Text, ToolResult
 from lamina.values.usage import Usage
@@ -28,18 +28,18 @@ class PiMessage(Struct, frozen=True, kw_only=True):
     message: Message
     usage: Usage | None = None
     model: str = ""
-    interrupted: bool = False
-    left: dict[str, Any] = {}
-    # Why the model does not see it, if it does not.
-    hidden: str = ""
+    is_interrupted: bool = False
+    rest: dict[str, Any] = {}
+    # What it is kept as if the model does not see it.
+    hidden_kind: str = ""
 
 
 def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage | None:
     """A message of pi; None if its role is not known."""
     match value.get("role"):
         case "user":
-            blocks, left = _content(value, builder, line)
-            return PiMessage(message=Message(role="user", blocks=blocks), left=left)
+            blocks, rest = _content(value, builder, line)
+            return PiMessage(message=Message(role="user", blocks=blocks), rest=rest)
         case "assistant":
             return _answer(value, builder, line)
         case "toolResult":
@@ -47,16 +47,16 @@ def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage
         case "bashExecution":
             return _bash(value)
         case "custom" | "hookMessage":
-            blocks, left = _content(value, builder, line)
-            return PiMessage(message=Message(role="user", blocks=blocks), left=left)
+            blocks, rest = _content(value, builder, line)
+            return PiMessage(message=Message(role="user", blocks=blocks), rest=rest)
         case "branchSummary" | "compactionSummary":
-            left = without(value, "summary")
-            return PiMessage(message=_said(text_in(value, "summary")), left=left)
+            rest = without(value, "summary")
+            return PiMessage(message=_user_message(text_in(value, "summary")), rest=rest)
         case _:
             return None
 
 
-def _said(text: str) -> Message:
+def _user_message(text: str) -> Message:
     return Message(role="user", blocks=(Text(text),))
 
 
@@ -64,35 +64,35 @@ def _content(
     value: Object, builder: SessionBuilder, line: int, provider: str = ""
 ) -> tuple[tuple[Block, ...], dict[str, Any]]:
     content = read_content(value.get("content"), builder, line, provider)
-    left = without(value, "content")
+    rest = without(value, "content")
     if value.get("role") in ("user", "assistant", "custom"):
-        left.pop("role", None)
+        rest.pop("role", None)
     if content.rest:
-        left["blocks"] = content.rest
+        rest["blocks"] = content.rest
     if content.results:
         builder.report(line, "unknown_block", "a tool result inside a message; kept as data")
-        left["content"] = value.get("content")
-    return content.blocks, left
+        rest["content"] = value.get("content")
+    return content.blocks, rest
 
 
 def _answer(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
     provider, model = text_in(value, "provider"), text_in(value, "model")
-    blocks, left = _content(value, builder, line, provider_of(provider))
+    blocks, rest = _content(value, builder, line, provider_of(provider))
     target = target_of(provider, model)
     if target == f"{provider}:{model}":
-        left = without(left, "provider", "model")
+        rest = without(rest, "provider", "model")
     usage = object_in(value, "usage")
     if usage:
-        left = without(left, "usage")
+        rest = without(rest, "usage")
         beside = {k: v for k, v in usage.items() if k not in _USAGE or not isinstance(v, int)}
         if beside:
-            left["usage"] = beside
+            rest["usage"] = beside
     return PiMessage(
         message=Message(role="assistant", blocks=blocks),
         usage=read_usage(usage),
         model=target,
-        interrupted=value.get("stopReason") in ("aborted", "error"),
-        left=left,
+        is_interrupted=value.get("stopReason") in ("aborted", "error"),
+        rest=rest,
     )
 
 
@@ -103,9 +103,9 @@ def _result(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
         text=result_text(value.get("content"), builder, line),
         is_error=value.get("isError") is True,
     )
-    left = without(value, "role", "toolCallId", "toolName", "content", "isError")
-    left |= content_beyond_text(value.get("content"))
-    return PiMessage(message=Message(role="tool", blocks=(result,)), left=left)
+    rest = without(value, "role", "toolCallId", "toolName", "content", "isError")
+    rest |= content_beyond_text(value.get("content"))
+    return PiMessage(message=Message(role="tool", blocks=(result,)), rest=rest)
 
 
 def _bash(value: Object) -> PiMessage:
@@ -117,5 +117,5 @@ def _bash(value: Object) -> PiMessage:
         text += "\n\n(command cancelled)"
     elif isinstance(code, int) and code:
         text += f"\n\nCommand exited with code {code}"
-    hidden = "bashExecution" if value.get("excludeFromContext") is True else ""
-    return PiMessage(message=_said(text), left=dict(value), hidden=hidden)
+    hidden_kind = "bashExecution" if value.get("excludeFromContext") is True else ""
+    return PiMessage(message=_user_message(text), rest=dict(value), hidden_kind=hidden_kind)

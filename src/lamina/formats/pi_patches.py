@@ -2,7 +2,7 @@
 
 Laws: the names of the ops are the same; fields may be in camelCase or in snake_case. A patch is
 read whole or not at all. Fields that no op of ours has, and what a display says of its renderer,
-are in `left`.
+are in `rest`.
 """
 
 import re
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lamina.errors import InvalidSetting
 from lamina.formats.call_pairs import pair_calls
-from lamina.formats.json_lines import Object, object_in, text_in, without
+from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.pi_messages import read_message
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Message
@@ -34,91 +34,91 @@ _FIELDS: dict[str, frozenset[str]] = {
 
 class PiPatch(Struct, frozen=True, kw_only=True):
     patch: Patch
-    left: dict[str, Any]
+    rest: dict[str, Any]
 
 
 def read_patch(value: Object, builder: SessionBuilder, line: int) -> PiPatch | None:
     """The patch of an entry; None, and reported, if an op of it cannot be read."""
-    given = value.get("patch")
+    patch = value.get("patch")
     ops: list[PatchOp] = []
-    left: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    for index, op in enumerate(given if isinstance(given, list) else [given]):
+    for index, op in enumerate(patch if isinstance(patch, list) else [patch]):
         try:
-            read, unknown = _read_op(op, builder, line)
+            patch_op, other_fields = _read_op(op, builder, line)
         except (ValueError, msgspec.ValidationError, InvalidSetting) as error:
             builder.report(line, "unreadable_patch", f"op {index}: {error}")
             return None
-        ops.append(read)
-        if unknown:
-            beside[str(index)] = unknown
+        ops.append(patch_op)
+        if other_fields:
+            beside[str(index)] = other_fields
     if beside:
-        left["patch"] = beside
-    display, shown = _read_display(value.get("display"))
-    if shown:
-        left["display"] = shown
-    return PiPatch(patch=Patch(ops=tuple(ops), display=display), left=left)
+        rest["patch"] = beside
+    display, display_rest = _read_display(value.get("display"))
+    if display_rest:
+        rest["display"] = display_rest
+    return PiPatch(patch=Patch(ops=tuple(ops), display=display), rest=rest)
 
 
 def _read_op(op: Any, builder: SessionBuilder, line: int) -> tuple[PatchOp, Object]:
     if not isinstance(op, dict):
         raise ValueError(f"a {type(op).__name__} is no op")
     tag = text_in(op, "op", "type")
-    known = _FIELDS.get(tag)
-    if known is None:
+    known_fields = _FIELDS.get(tag)
+    if known_fields is None:
         raise ValueError(f"there is no op {tag!r}")
     fields: Object = {"op": tag}
-    unknown: Object = {}
+    other_fields: Object = {}
     flat = {**without(op, "op", "type", "options"), **object_in(op, "options")}
-    for name, held in flat.items():
+    for name, field in flat.items():
         ours = snake_case(name)
         ours = _OTHER_NAMES.get(ours, ours)
-        if ours == "content" and "text" in known:
+        if ours == "content" and "text" in known_fields:
             ours = "text"
-        if ours in known and ours not in fields:
-            fields[ours] = held
+        if ours in known_fields and ours not in fields:
+            fields[ours] = field
         else:
-            unknown[name] = held
-    if "messages" in known:
+            other_fields[name] = field
+    if "messages" in known_fields:
         fields["messages"] = _read_messages(fields.get("messages"), builder, line)
-    if "tools" in known and isinstance(fields.get("tools"), list):
+    if "tools" in known_fields and isinstance(fields.get("tools"), list):
         fields["tools"] = [_read_tool(tool) for tool in fields["tools"]]
-    read: PatchOp = msgspec.convert(fields, PatchOp)
-    return read, unknown
+    patch_op: PatchOp = msgspec.convert(fields, PatchOp)
+    return patch_op, other_fields
 
 
-def _read_messages(given: Any, builder: SessionBuilder, line: int) -> list[Object]:
-    if not isinstance(given, list):
+def _read_messages(values: Any, builder: SessionBuilder, line: int) -> list[Object]:
+    if not isinstance(values, list):
         raise ValueError("it has no list of messages")
     messages: list[Message] = []
-    for held in given:
-        read = read_message(held, builder, line) if isinstance(held, dict) else None
-        if read is None:
+    for value in values:
+        pi_message = read_message(value, builder, line) if isinstance(value, dict) else None
+        if pi_message is None:
             raise ValueError("a message in it has a role that is not known")
-        messages.append(read.message)
-    paired, told = pair_calls(messages)
-    for detail in told:
+        messages.append(pi_message.message)
+    paired_messages, repairs = pair_calls(messages)
+    for detail in repairs:
         builder.report(line, "unpaired", detail)
-    plain: list[Object] = msgspec.to_builtins(paired)
+    plain: list[Object] = msgspec.to_builtins(paired_messages)
     return plain
 
 
 def _read_tool(tool: Any) -> Any:
-    return {snake_case(name): held for name, held in tool.items()} if isinstance(tool, dict) else 0
+    return {snake_case(name): part for name, part in tool.items()} if isinstance(tool, dict) else 0
 
 
-def _read_display(given: Any) -> tuple[Display | None, Any]:
+def _read_display(value: Any) -> tuple[Display | None, Any]:
     """How a person is shown the patch, and what a foreign renderer needs for it."""
-    if not isinstance(given, dict):
-        return None, given
-    title = text_in(given, "title")
+    if not isinstance(value, dict):
+        return None, value
+    title = text_in(value, "title")
     if not title:
-        return None, given
+        return None, value
     display = Display(
-        title=title, summary=text_in(given, "summary"), markdown=text_in(given, "markdown")
+        title=title, summary=text_in(value, "summary"), markdown=text_in(value, "markdown")
     )
-    read = [name for name in _DISPLAY if isinstance(given.get(name), str)]
-    return display, without(given, *read)
+    known_names = [name for name in _DISPLAY if isinstance(value.get(name), str)]
+    return display, without(value, *known_names)
 
 
 def snake_case(name: str) -> str:

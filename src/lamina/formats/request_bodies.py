@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.formats.content import (
+    ForeignMessage,
     content_beyond_text,
     join_texts,
     messages_of,
@@ -21,7 +22,7 @@ from lamina.formats.content import (
     target_of,
     write_arguments,
 )
-from lamina.formats.json_lines import Object, list_in, object_in, text_in, without
+from lamina.formats.json_fields import Object, list_in, object_in, text_in, without
 from lamina.formats.response_items import read_answer, read_items
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.envelope import SystemPart
@@ -41,23 +42,16 @@ _SYSTEM = ("system", "developer")
 _OPENAI_MODELS = ("gpt", "o1", "o3", "o4", "o5", "chatgpt", "codex")
 
 
-class LoggedMessage(Struct, frozen=True, kw_only=True):
-    """A message and the fields of it that have no place of ours."""
-
-    message: Message
-    left: Any = None
-
-
 class RequestBody(Struct, frozen=True, kw_only=True):
     system: tuple[SystemPart, ...]
     tools: tuple[ToolDefinition, ...]
-    messages: tuple[LoggedMessage, ...]
+    messages: tuple[ForeignMessage, ...]
     target: str
     params: Object
 
 
 class AnswerBody(Struct, frozen=True, kw_only=True):
-    message: LoggedMessage
+    message: ForeignMessage
     usage: Usage | None
     model: str
     params: Object
@@ -72,40 +66,43 @@ def looks_like_body(value: Object) -> bool:
 def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
     """A request body, of whichever API."""
     model = text_in(body, "model")
-    left: Object = {}
+    rest: Object = {}
     system: list[str] = []
-    given = body.get("messages") if "messages" in body else body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    conversation = body.get("messages") if "messages" in body else body.get("input")
+    items = (
+        [{"role": "user", "content": conversation}]
+        if isinstance(conversation, str)
+        else conversation
+    )
     if not isinstance(items, list):
-        items, left["input"] = [], given
+        items, rest["input"] = [], conversation
     head = _leading_system(items)
-    for held in (body.get("system"), body.get("instructions"), *items[:head]):
-        content = held.get("content") if isinstance(held, dict) and "role" in held else held
+    for prompt in (body.get("system"), body.get("instructions"), *items[:head]):
+        content = prompt.get("content") if isinstance(prompt, dict) and "role" in prompt else prompt
         parts = content if isinstance(content, list) else [content]
         system += [join_texts(part) for part in parts]
         # What is more than words has no place in a system part.
         if content_beyond_text(content) or (
-            isinstance(held, dict) and held.keys() - {"role", "content"}
+            isinstance(prompt, dict) and prompt.keys() - {"role", "content"}
         ):
-            left.setdefault("system", []).append(held)
-    tools, left_tools = read_tools(body.get("tools"))
-    if left_tools:
-        left["tools"] = left_tools
-    messages: list[LoggedMessage] = []
+            rest.setdefault("system", []).append(prompt)
+    tools, other_tools = read_tools(body.get("tools"))
+    if other_tools:
+        rest["tools"] = other_tools
+    messages: list[ForeignMessage] = []
     if "messages" in body:
         provider = "anthropic" if "claude" in model else "openai"
         for item in items[head:]:
             messages += _read_message(item, builder, line, provider)
     else:
-        messages = [LoggedMessage(message=item.message, left=list(item.left) or None)
-                    for item in read_items(items[head:], builder, line)]  # fmt: skip
-    named = tuple(
+        messages = read_items(items[head:], builder, line)
+    system_parts = tuple(
         SystemPart(name="system" if index == 0 else f"system-{index + 1}", text=text)
         for index, text in enumerate(filter(None, system))
     )
-    params = without(body, "system", "instructions", "tools", "messages", "input", "model") | left
-    return RequestBody(system=named, tools=tools, messages=tuple(messages), target=_target(model),
-                params=params)  # fmt: skip
+    params = without(body, "system", "instructions", "tools", "messages", "input", "model") | rest
+    return RequestBody(system=system_parts, tools=tools, messages=tuple(messages),
+                       target=_target(model), params=params)  # fmt: skip
 
 
 def _leading_system(items: list[Any]) -> int:
@@ -126,11 +123,11 @@ def _target(model: str) -> str:
 
 def _read_message(
     item: Any, builder: SessionBuilder, line: int, provider: str
-) -> list[LoggedMessage]:
+) -> list[ForeignMessage]:
     """A message of a chat, which holds results and words of the user's at once on one wire."""
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
         builder.report(line, "unknown_block", "a message without a role; kept as data")
-        return [LoggedMessage(message=Message(role="user", blocks=()), left=item)]
+        return [ForeignMessage(message=Message(role="user", blocks=()), rest=item)]
     role = item["role"]
     if role in ("tool", "function"):
         result = ToolResult(
@@ -138,42 +135,44 @@ def _read_message(
             name=text_in(item, "name"),
             text=result_text(item.get("content"), builder, line),
         )
-        left = without(item, "role", "tool_call_id", "name", "content")
-        left |= content_beyond_text(item.get("content"))
-        return [LoggedMessage(message=Message(role="tool", blocks=(result,)), left=left or None)]
+        rest = without(item, "role", "tool_call_id", "name", "content")
+        rest |= content_beyond_text(item.get("content"))
+        return [ForeignMessage(message=Message(role="tool", blocks=(result,)), rest=rest or None)]
     content = read_content(item.get("content"), builder, line, provider)
     blocks: list[Block] = list(content.blocks)
     if reasoning := text_in(item, "reasoning_content", "reasoning"):
         blocks.insert(0, Thinking(text=reasoning, provider=provider))
     if refusal := text_in(item, "refusal"):
         blocks.append(Text(refusal))
-    known = ["content", "tool_calls", "reasoning_content", "refusal"]
-    unread: list[Any] = []
+    names = ["content", "tool_calls", "reasoning_content", "refusal"]
+    unread_calls: list[Any] = []
     beside: list[Any] = []
     for index, call in enumerate(list_in(item, "tool_calls")):
-        read = _read_call(call, builder.mint_call(index))
-        if read is None:
-            unread.append(call)
+        tool_call = _read_call(call, builder.mint_call(index))
+        if tool_call is None:
+            unread_calls.append(call)
         else:
-            blocks.append(read)
+            blocks.append(tool_call)
             if _says_more(call):
                 beside.append(call)
-    left = without(item, *known, *(("role",) if role in ("user", "assistant") else ()))
+    rest = without(item, *names, *(("role",) if role in ("user", "assistant") else ()))
     if content.rest:
-        left["blocks"] = content.rest
-    if unread:
-        builder.report(line, "unknown_block", f"{len(unread)} calls that cannot be read; as data")
-    if unread or beside:
-        left["tool_calls"] = unread + beside
+        rest["blocks"] = content.rest
+    if unread_calls:
+        builder.report(
+            line, "unknown_block", f"{len(unread_calls)} calls that cannot be read; as data"
+        )
+    if unread_calls or beside:
+        rest["tool_calls"] = unread_calls + beside
     pieces = messages_of(
         role,
         type(content)(blocks=tuple(blocks), results=content.results),
     )
-    return [LoggedMessage(message=piece, left=None if index else left or None)
+    return [ForeignMessage(message=piece, rest=None if index else rest or None)
             for index, piece in enumerate(pieces)]  # fmt: skip
 
 
-def _read_call(call: Any, minted: str) -> ToolCall | None:
+def _read_call(call: Any, new_id: str) -> ToolCall | None:
     if not isinstance(call, dict):
         return None
     function = object_in(call, "function") or object_in(call, "custom")
@@ -184,7 +183,7 @@ def _read_call(call: Any, minted: str) -> ToolCall | None:
     if "custom" in call and isinstance(arguments, str):
         arguments = {"input": arguments}
     return ToolCall(
-        id=text_in(call, "id") or minted, name=name, arguments=write_arguments(arguments)
+        id=text_in(call, "id") or new_id, name=name, arguments=write_arguments(arguments)
     )
 
 
@@ -200,40 +199,38 @@ def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> Answer
     """The answer in a response body; None if there is none."""
     model = text_in(body, "model")
     usage = object_in(body, "usage")
-    choices = [each for each in list_in(body, "choices") if isinstance(each, dict)]
+    choices = [choice for choice in list_in(body, "choices") if isinstance(choice, dict)]
     if choices:
-        held = {"role": "assistant", **object_in(choices[0], "message")}
-        said = _read_message(held, builder, line, "openai")[-1]
+        message = {"role": "assistant", **object_in(choices[0], "message")}
+        answer = _read_message(message, builder, line, "openai")[-1]
         rest = without(body, "model", "usage", "choices")
-        others = [each for each in body["choices"] if each is not choices[0]]
+        others = [choice for choice in body["choices"] if choice is not choices[0]]
         rest |= {"choices": [without(choices[0], "message"), *others], "usage": body.get("usage")}
-        return AnswerBody(message=said, usage=read_openai_usage(usage), model=_target(model),
-                      params=rest)  # fmt: skip
+        return AnswerBody(message=answer, usage=read_openai_usage(usage), model=_target(model),
+                          params=rest)  # fmt: skip
     if isinstance(body.get("output"), list):
         items = [item for item in body["output"] if isinstance(item, dict)]
-        read = read_answer(items, builder, line)
-        said = LoggedMessage(message=read.message, left=list(read.left) or None)
+        answer = read_answer(items, builder, line)
         rest = without(body, "model", "output")
-        return AnswerBody(message=said, usage=read_openai_usage(usage), model=_target(model),
-                      params=rest)  # fmt: skip
+        return AnswerBody(message=answer, usage=read_openai_usage(usage), model=_target(model),
+                          params=rest)  # fmt: skip
     if isinstance(body.get("content"), list) and body.get("error") is None:
-        held = {"role": "assistant", "content": body["content"]}
-        said = _read_message(held, builder, line, "anthropic")[-1]
+        message = {"role": "assistant", "content": body["content"]}
+        answer = _read_message(message, builder, line, "anthropic")[-1]
         rest = without(body, "model", "content")
-        return AnswerBody(message=said, usage=read_usage(usage),
-                          model=target_of("anthropic", model),
-                      params=rest)  # fmt: skip
+        return AnswerBody(message=answer, usage=read_usage(usage),
+                          model=target_of("anthropic", model), params=rest)  # fmt: skip
     return None
 
 
-def message_identity(logged: LoggedMessage) -> str:
+def message_identity(foreign: ForeignMessage) -> str:
     """What makes two logged messages the same. Thinking is left out, as clients drop it when they
     send an answer back; so are blanks around a text, and the order of a call's arguments."""
-    message = logged.message
-    said = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
+    message = foreign.message
+    words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
     # A role that we do not have is one more fact.
-    role = logged.left.get("role") if isinstance(logged.left, dict) else None
-    facts: list[Any] = [message.role, role, said]
+    role = foreign.rest.get("role") if isinstance(foreign.rest, dict) else None
+    facts: list[Any] = [message.role, role, words]
     for block in message.blocks:
         match block:
             case ToolCall(id=call, name=name, arguments=arguments):

@@ -10,22 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.formats.content import ForeignMessage
 from lamina.formats.event_streams import read_stream
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    Object,
-    UnreadLine,
-    first_moment,
-    object_in,
-    parse_json,
-    parse_moment,
-    without,
-)
+from lamina.formats.json_fields import Object, object_in, parse_moment, without
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, UnreadLine, first_moment, parse_json
 from lamina.formats.request_bodies import (
     AnswerBody,
-    LoggedMessage,
     RequestBody,
     looks_like_body,
     message_identity,
@@ -62,7 +53,7 @@ def _unwrap(value: Object) -> _Request | None:
         return _Request(body=value, response={}, at=parse_moment(value.get("timestamp")), rest={})
     body = request.get("body", request.get("body_raw"))
     if isinstance(body, str):
-        body = _parsed(body)
+        body = _parse(body)
     if not isinstance(body, dict) or not looks_like_body(body):
         return None
     rest = without(value, "request", "response")
@@ -72,17 +63,17 @@ def _unwrap(value: Object) -> _Request | None:
     return _Request(body=body, response=object_in(value, "response"), at=at, rest=rest)
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return parse_json(text.encode("utf-8", "replace"))[0]
     except ValueError:
         return None
 
 
-def import_request_log(text: JsonLinesFile, session: str) -> ImportedSession:
+def import_request_log(file: JsonLinesFile, session: str) -> ImportedSession:
     """The conversations of a log, as branches of one session."""
-    first = next((found for line in text.lines if (found := _unwrap(line.value))), None)
-    at = (first.at if first else None) or first_moment(text.lines)
+    first = next((request for line in file.lines if (request := _unwrap(line.value))), None)
+    at = (first.at if first else None) or first_moment(file.lines)
     draft = SessionBuilder(session=session, source=SOURCE)
     # The first request says what the header holds; its problems are told when it is placed.
     opening = read_body(first.body, draft, 0) if first else None
@@ -92,12 +83,12 @@ def import_request_log(text: JsonLinesFile, session: str) -> ImportedSession:
         at=at,
         system=opening.system if opening else (),
         tools=opening.tools if opening else (),
-        problems=text.problems,
+        problems=file.problems,
     )
     importer = _Importer(builder)
-    for record in text.records:
+    for record in file.records:
         if isinstance(record, UnreadLine):
-            builder.keep_unread(record)
+            builder.keep_unread_line(record)
         else:
             importer.add(record)
     return builder.finish(importer.leaf)
@@ -111,64 +102,64 @@ class _Importer:
         # is a number; its entry is where the next message goes.
         self.children: dict[tuple[int, str], int] = {}
         self.places: list[str] = [builder.root]
-        self.lefts: list[Any] = [None]
+        self.rests: list[Any] = [None]
 
     def add(self, line: JsonLine) -> None:
         builder, number = self.builder, line.number
         request = _unwrap(line.value)
         if request is None:
             builder.report(number, "unknown_type", "not a request body; kept as data")
-            builder.keep("line", line.value, line=number, parent=self.leaf)
+            builder.keep_data("line", line.value, line=number, parent=self.leaf)
             return
         body = read_body(request.body, builder, number)
-        passed = self._walk(body.messages)
-        node, shared = passed[-1], len(passed) - 1
+        nodes = self._walk(body.messages)
+        node, known_count = nodes[-1], len(nodes) - 1
         place = self._set_up(builder.tail(self.places[node]), body, request.at, number)
-        for logged in body.messages[shared:]:
-            node, place = self._say(node, place, logged, request.at, number)
+        for message in body.messages[known_count:]:
+            node, place = self._write_message(node, place, message, request.at, number)
         params = body.params | request.rest
-        if again := self._said_otherwise(passed, body.messages):
+        if again := self._changed_fields(nodes, body.messages):
             params["messages"] = again
-        place = builder.keep("request", params, at=request.at, line=number, parent=place)
+        place = builder.keep_data("request", params, at=request.at, line=number, parent=place)
         self.leaf = self._answer(node, place, request, number)
 
-    def _walk(self, messages: tuple[LoggedMessage, ...]) -> list[int]:
+    def _walk(self, messages: tuple[ForeignMessage, ...]) -> list[int]:
         """The nodes of those of these messages that were said already, from the root on."""
-        passed = [0]
-        for logged in messages:
-            known = self.children.get((passed[-1], message_identity(logged)))
-            if known is None:
+        nodes = [0]
+        for message in messages:
+            node = self.children.get((nodes[-1], message_identity(message)))
+            if node is None:
                 break
-            passed.append(known)
-        return passed
+            nodes.append(node)
+        return nodes
 
-    def _said_otherwise(self, passed: list[int], messages: tuple[LoggedMessage, ...]) -> Object:
+    def _changed_fields(self, nodes: list[int], messages: tuple[ForeignMessage, ...]) -> Object:
         """Fields of messages said before that are others now, as markers of a cache are."""
         return {
-            str(index): logged.left
-            for index, (node, logged) in enumerate(zip(passed[1:], messages, strict=False))
-            if logged.left and logged.left != self.lefts[node]
+            str(index): message.rest
+            for index, (node, message) in enumerate(zip(nodes[1:], messages, strict=False))
+            if message.rest and message.rest != self.rests[node]
         }
 
-    def _say(
+    def _write_message(
         self,
         node: int,
         place: str,
-        logged: LoggedMessage,
+        message: ForeignMessage,
         at: float | None,
         line: int,
         **fields: Any,
     ) -> tuple[int, str]:
-        extra = {SOURCE: logged.left} if logged.left else {}
+        extra = {SOURCE: message.rest} if message.rest else {}
         place = self.builder.put(
-            place, MessageEntry, at=at, line=line, raw=logged.left, message=logged.message,
+            place, MessageEntry, at=at, line=line, raw=message.rest, message=message.message,
             extra=extra, **fields,
         )  # fmt: skip
-        known = len(self.places)
+        new_node = len(self.places)
         self.places.append(place)
-        self.lefts.append(logged.left)
-        self.children[node, message_identity(logged)] = known
-        return known, place
+        self.rests.append(message.rest)
+        self.children[node, message_identity(message)] = new_node
+        return new_node, place
 
     def _set_up(self, place: str, body: RequestBody, at: float | None, line: int) -> str:
         """The position behind `place` with this request's system prompt, tools and model."""
@@ -195,31 +186,33 @@ class _Importer:
         if answer is None:
             if response.get("body") is not None or response.get("body_raw") is not None:
                 builder.report(line, "no_answer", "the response holds no answer; kept as data")
-            return builder.keep("response", response, line=line, parent=place)
-        known = self.children.get((node, message_identity(answer.message)))
-        if known is not None:  # the same question got the same answer before
-            return builder.keep("response", response, line=line, parent=self.places[known])
+            return builder.keep_data("response", response, line=line, parent=place)
+        earlier_node = self.children.get((node, message_identity(answer.message)))
+        if earlier_node is not None:  # the same question got the same answer before
+            return builder.keep_data(
+                "response", response, line=line, parent=self.places[earlier_node]
+            )
         around = without(response, "body", "body_raw") | {"body": answer.params}
-        left = {"response": around, "message": answer.message.left}
-        said = LoggedMessage(message=answer.message.message, left=left)
+        rest = {"response": around, "message": answer.message.rest}
+        message = ForeignMessage(message=answer.message.message, rest=rest)
         fields = {"usage": answer.usage, "model": answer.model}
-        return self._say(node, place, said, request.at, line, **fields)[1]
+        return self._write_message(node, place, message, request.at, line, **fields)[1]
 
     def _read_answer(self, response: Object, line: int) -> AnswerBody | None:
         body: Any = response.get("body")
         if body is None:
             body = response.get("body_raw")
         if isinstance(body, str):
-            parsed = _parsed(body)
-            if not isinstance(parsed, dict):
+            value = _parse(body)
+            if not isinstance(value, dict):
                 stream = read_stream(body)
-                if stream and stream.unread:
-                    detail = f"{stream.unread} events of the stream could not be read"
+                if stream and stream.unread_events:
+                    detail = f"{stream.unread_events} events of the stream could not be read"
                     self.builder.report(line, "unreadable_events", detail)
-                parsed = stream.body if stream else None
-            body = parsed
+                value = stream.body if stream else None
+            body = value
         status = response.get("status_code")
-        failed = isinstance(status, int) and status >= 400
-        if not isinstance(body, dict) or failed:
+        is_error = isinstance(status, int) and status >= 400
+        if not isinstance(body, dict) or is_error:
             return None
         return read_answer_body(body, self.builder, line)

@@ -8,11 +8,15 @@ result that a call could be paired with, so it is data.
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from lamina.formats.call_pairs import pair_calls
-from lamina.formats.content import content_beyond_text, read_content, result_text, write_arguments
-from lamina.formats.json_lines import Object, object_in, text_in, without
+from lamina.formats.content import (
+    ForeignMessage,
+    content_beyond_text,
+    read_content,
+    result_text,
+    write_arguments,
+)
+from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult
 
@@ -24,13 +28,6 @@ _HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool
 ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
 
 ResponseItemKind = Literal["answer", "output", "said", "other"]
-
-
-class ResponseMessage(Struct, frozen=True, kw_only=True):
-    """A message, and what of its items is not in it."""
-
-    message: Message
-    left: tuple[Any, ...] = ()
 
 
 def response_item_kind(item: Object) -> ResponseItemKind:
@@ -45,10 +42,10 @@ def response_item_kind(item: Object) -> ResponseItemKind:
     return "other"
 
 
-def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> ResponseMessage:
+def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> ForeignMessage:
     """One message of the model's, of items that it gave in a row."""
     blocks: list[Block] = []
-    left: list[Any] = []
+    rests: list[Any] = []
     for index, item in enumerate(items):
         kind = item.get("type", "message")
         rest: Any = without(item, "type")
@@ -71,13 +68,13 @@ def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> 
         else:
             rest = item
         if rest:
-            left.append({"item": index, **rest})
-    return ResponseMessage(
-        message=Message(role="assistant", blocks=tuple(blocks)), left=tuple(left)
+            rests.append({"item": index, **rest})
+    return ForeignMessage(
+        message=Message(role="assistant", blocks=tuple(blocks)), rest=rests or None
     )
 
 
-def _read_call(item: Object, minted: str) -> ToolCall:
+def _read_call(item: Object, new_id: str) -> ToolCall:
     name = text_in(item, "name") or str(item.get("type")).removesuffix("_call")
     match item.get("type"):
         case "local_shell_call":
@@ -87,31 +84,31 @@ def _read_call(item: Object, minted: str) -> ToolCall:
             arguments = write_arguments({"input": item.get("input")})
         case _:
             arguments = write_arguments(item.get("arguments"))
-    return ToolCall(id=text_in(item, "call_id", "id") or minted, name=name, arguments=arguments)
+    return ToolCall(id=text_in(item, "call_id", "id") or new_id, name=name, arguments=arguments)
 
 
-def read_output(item: Object, builder: SessionBuilder, line: int) -> ResponseMessage:
+def read_output(item: Object, builder: SessionBuilder, line: int) -> ForeignMessage:
     """The result of a call."""
     output = item.get("output")
-    failed = isinstance(output, dict) and output.get("success") is False
+    is_error = isinstance(output, dict) and output.get("success") is False
     text = output.get("content") if isinstance(output, dict) else output
     result = ToolResult(
         call_id=text_in(item, "call_id", "id"),
         name="",
         text=result_text(text, builder, line),
-        is_error=failed,
+        is_error=is_error,
     )
     rest = without(item, "type", "call_id", "output")
     if isinstance(output, dict):
         rest |= {"output": without(output, "content", "success")}
     rest |= content_beyond_text(text)
-    return ResponseMessage(
-        message=Message(role="tool", blocks=(result,)), left=(rest,) if rest else ()
+    return ForeignMessage(
+        message=Message(role="tool", blocks=(result,)), rest=[rest] if rest else None
     )
 
 
-def read_user_message(item: Object, builder: SessionBuilder, line: int) -> ResponseMessage:
-    """A message of the user's; one of another role says so in `left`."""
+def read_user_message(item: Object, builder: SessionBuilder, line: int) -> ForeignMessage:
+    """A message of the user's; one of another role says so in `rest`."""
     content = read_content(item.get("content"), builder, line)
     rest = without(item, "type", "content")
     if rest.get("role") == "user":
@@ -119,17 +116,17 @@ def read_user_message(item: Object, builder: SessionBuilder, line: int) -> Respo
     if content.rest or content.results:
         rest["content"] = item.get("content")
     message = Message(role="user", blocks=content.blocks)
-    return ResponseMessage(message=message, left=(rest,) if rest else ())
+    return ForeignMessage(message=message, rest=[rest] if rest else None)
 
 
-def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[ResponseMessage]:
-    """Messages of a list of items; what is not understood is in `left` of the one before it."""
-    found: list[ResponseMessage] = []
+def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[ForeignMessage]:
+    """Messages of a list of items; what is not understood is in `rest` of the one before it."""
+    messages: list[ForeignMessage] = []
     run: list[Object] = []
 
     def close() -> None:
         if run:
-            found.append(read_answer(run, builder, line))
+            messages.append(read_answer(run, builder, line))
             run.clear()
 
     for item in items:
@@ -139,22 +136,22 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
             continue
         close()
         if kind == "output":
-            found.append(read_output(item, builder, line))
+            messages.append(read_output(item, builder, line))
         elif kind == "said":
-            found.append(read_user_message(item, builder, line))
+            messages.append(read_user_message(item, builder, line))
         else:
             builder.report(line, "unknown_block", "an item of a list that is not known; as data")
-            said = Message(role="user", blocks=())
-            found.append(ResponseMessage(message=said, left=(item,)))
+            message = Message(role="user", blocks=())
+            messages.append(ForeignMessage(message=message, rest=[item]))
     close()
-    return found
+    return messages
 
 
 def read_history(items: Iterable[Any], builder: SessionBuilder, line: int) -> tuple[Message, ...]:
     """Messages that stand in for a history, with calls and results paired."""
-    given = [item.message for item in read_items(items, builder, line)]
-    messages, told = pair_calls([message for message in given if message.blocks])
-    for detail in told:
+    history = [item.message for item in read_items(items, builder, line)]
+    messages, repairs = pair_calls([message for message in history if message.blocks])
+    for detail in repairs:
         builder.report(line, "unpaired", detail)
     return messages
 

@@ -2,9 +2,9 @@
 
 Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
 reported. Ids count up in the order of writing, and a message has the id of its entry. On every
-path calls and results are paired (see `pairing`): an entry that would break that gets what it lacks
-in front of it. What a foreign request carried for itself only is gone when the next turn begins,
-and at the end no turn is under way.
+path calls and results are paired (see `call_pairs`): an entry that would break that gets what it
+lacks in front of it. What a foreign request carried for itself only is gone when the next turn
+begins, and at the end no turn is under way.
 """
 
 import base64
@@ -78,7 +78,7 @@ class SessionBuilder:
         self._problems = list(problems)
         self._lines: list[tuple[int, str]] = []
         self._blobs: dict[str, bytes] = {}
-        self.account(line, header.id)
+        self.map_line(line, header.id)
 
     # -- placing ---------------------------------------------------------------------------------
 
@@ -92,19 +92,19 @@ class SessionBuilder:
         at: float | None,
         line: int | None = None,
         raw: Any = None,
-        cut: bool = False,
+        is_cut: bool = False,
         nearest: str | None = None,
         **fields: Any,
     ) -> str:
         """Writes an entry where the foreign session has it; `raw` is what it was there. A parent
-        of None is the header; one that is unknown, or `cut` out of a cycle, gives way to `nearest`
-        (by default the entry written last), which is reported."""
-        if (known := self.known(foreign_id, line, raw)) is not None:
-            return known
-        parent = self.find_parent(foreign_id, foreign_parent, line, cut=cut, nearest=nearest)
+        of None is the header; one that is unknown, or with `is_cut` cut out of a cycle, gives way
+        to `nearest` (by default the entry written last), which is reported."""
+        if (duplicate := self.find_duplicate(foreign_id, line, raw)) is not None:
+            return duplicate
+        parent = self.find_parent(foreign_id, foreign_parent, line, is_cut=is_cut, nearest=nearest)
         return self.put(parent, kind, at=at, line=line, raw=raw, foreign_id=foreign_id, **fields)
 
-    def known(self, foreign_id: str | None, line: int | None, raw: Any) -> str | None:
+    def find_duplicate(self, foreign_id: str | None, line: int | None, raw: Any) -> str | None:
         """The entry of a foreign id that was seen already with the same content; reported."""
         if foreign_id is None or foreign_id not in self._ids:
             return None
@@ -113,7 +113,7 @@ class SessionBuilder:
         detail = f"{foreign_id!r} stands in the file twice"
         self.report(line, "duplicate", detail if same else f"{detail}, with different content")
         if same:
-            self.account(line, place)
+            self.map_line(line, place)
         return place if same else None
 
     def find_parent(
@@ -122,12 +122,12 @@ class SessionBuilder:
         foreign_parent: str | None,
         line: int | None,
         *,
-        cut: bool = False,
+        is_cut: bool = False,
         nearest: str | None = None,
     ) -> str:
         if foreign_parent is None:
             return self.tail(self.root)
-        if cut:
+        if is_cut:
             self.report(line, "cycle", f"{foreign_id!r} is its own ancestor; it was attached anew")
         elif foreign_parent in self._ids:
             return self.tail(self._ids[foreign_parent])
@@ -163,10 +163,10 @@ class SessionBuilder:
         if foreign_id is not None:
             self._raws.setdefault(foreign_id, raw)
             self._ids.setdefault(foreign_id, place)
-        self.account(line, place)
+        self.map_line(line, place)
         return place
 
-    def keep(
+    def keep_data(
         self, kind: str, data: Any, *, at: float | None = None, line: int | None = None,
         parent: str | None = None, foreign_id: str | None = None,
     ) -> str:  # fmt: skip
@@ -176,9 +176,9 @@ class SessionBuilder:
             foreign_id=foreign_id, kind=f"{self.source}.{kind}", data=data,
         )  # fmt: skip
 
-    def keep_unread(self, record: UnreadLine) -> str:
+    def keep_unread_line(self, record: UnreadLine) -> str:
         """Keeps a line that could not be read; its problem was reported by the reader."""
-        return self.keep("unreadable", record.data, line=record.number)
+        return self.keep_data("unreadable", record.data, line=record.number)
 
     def use_model(self, parent: str, target: str, *, at: float | None, line: int | None) -> str:
         """The position behind `parent` at which the session talks to `target`."""
@@ -191,7 +191,7 @@ class SessionBuilder:
     def find(self, foreign_id: str | None) -> str | None:
         return None if foreign_id is None else self._ids.get(foreign_id)
 
-    def alias(self, foreign_id: str, place: str) -> None:
+    def add_alias(self, foreign_id: str, place: str) -> None:
         """Another foreign id of the same entry."""
         self._ids.setdefault(foreign_id, place)
 
@@ -209,17 +209,17 @@ class SessionBuilder:
 
     def path(self, place: str) -> list[str]:
         """The ids from `place` up to the header."""
-        found = [place]
+        ids = [place]
         while place in self._parents:
             place = self._parents[place]
-            found.append(place)
-        return found
+            ids.append(place)
+        return ids
 
     def cut_at(self, place: str, index: int) -> int:
         """`index` in the messages at `place`, moved up so that no result loses its call."""
-        cached = self._states[place].envelope.cached
-        index = max(0, min(index, len(cached)))
-        while 0 < index < len(cached) and cached[index].role == "tool":
+        messages = self._states[place].envelope.cached
+        index = max(0, min(index, len(messages)))
+        while 0 < index < len(messages) and messages[index].role == "tool":
             index -= 1
         return index
 
@@ -228,23 +228,24 @@ class SessionBuilder:
     def report(self, line: int | None, what: str, detail: str) -> None:
         self._problems.append(ImportProblem(line=line, what=what, detail=detail))
 
-    def account(self, line: int | None, place: str) -> None:
+    def map_line(self, line: int | None, place: str) -> None:
+        """Records which entry a line went into."""
         if line is not None:
             self._lines.append((line, place))
 
-    def picture(self, data: Any, media_type: str, line: int | None) -> Image | None:
+    def add_picture(self, data: Any, media_type: str, line: int | None) -> Image | None:
         """An image of base64 text; its bytes are kept for the store."""
         try:
-            packed = "".join(data.split()).rstrip("=") if isinstance(data, str) else ""
-            found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+            base64_text = "".join(data.split()).rstrip("=") if isinstance(data, str) else ""
+            blob = base64.b64decode(base64_text + "=" * (-len(base64_text) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
             self.report(line, "image", f"its base64 is broken: {error}")
             return None
-        if not found:
+        if not blob:
             self.report(line, "image", "it has no data")
             return None
-        digest = digest_bytes(found)
-        self._blobs[digest] = found
+        digest = digest_bytes(blob)
+        self._blobs[digest] = blob
         kind = media_type if media_type.startswith("image/") else "image/png"
         return Image(Picture(digest=digest, media_type=kind))
 
@@ -320,35 +321,35 @@ class SessionBuilder:
         message: Message,
     ) -> str:  # fmt: skip
         waiting = waiting_calls(self._states[parent].envelope.cached)
-        fitting, orphans = split_results(results_of(message), waiting)
+        fitting_results, orphans = split_results(results_of(message), waiting)
         place = parent
-        if fitting:
-            answer = Message(role="tool", blocks=tuple(fitting))
+        if fitting_results:
+            answer = Message(role="tool", blocks=tuple(fitting_results))
             place = self._write(parent, MessageEntry, at, line, raw, {**fields, "message": answer})
             fields = {}
         extra = fields.get("extra", {})
-        still_waiting = len(fitting) < len(waiting)
+        still_waiting = len(fitting_results) < len(waiting)
         for orphan in orphans:
-            place = self._orphan(place, at, line, orphan, extra, told=not still_waiting)
+            place = self._orphan(place, at, line, orphan, extra, as_text=not still_waiting)
             extra = {}
         return place
 
     def _orphan(
         self, parent: str, at: float, line: int | None, result: ToolResult, extra: dict[str, Any],
-        *, told: bool,
+        *, as_text: bool,
     ) -> str:  # fmt: skip
-        kept = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
+        facts = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
         detail = f"the result of {result.call_id!r} has no call on its path"
-        if told:
+        if as_text:
             self.report(line, "orphan_result", f"{detail}; it became a text")
-            told_as = Message(role="user", blocks=(orphan_text(result),))
-            note = {**extra, "lamina": {"orphan_result": kept}}
+            message = Message(role="user", blocks=(orphan_text(result),))
+            note = {**extra, "lamina": {"orphan_result": facts}}
             return self._write(
-                parent, MessageEntry, at, line, None, {"message": told_as, "extra": note}
+                parent, MessageEntry, at, line, None, {"message": message, "extra": note}
             )
         # Between a call and its result there is no room for a text.
         self.report(line, "orphan_result", f"{detail}; it is kept as data")
-        data = {**kept, "text": result.text}
+        data = {**facts, "text": result.text}
         fields = {"kind": f"{self.source}.orphan_result", "data": data, "extra": extra}
         return self._write(parent, CustomEntry, at, line, None, fields)
 

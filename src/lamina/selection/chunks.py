@@ -35,7 +35,7 @@ def chunk_item(name: str, description: str, text: str) -> tuple[str, ...]:
             heading = block
             continue
         heading = ""
-        chunks += _packed(block)
+        chunks += _pack_sentences(block)
     chunks += [heading] if heading else []
     return tuple(dict.fromkeys(chunks))
 
@@ -91,19 +91,19 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
-def _packed(paragraph: str) -> Iterator[str]:
+def _pack_sentences(paragraph: str) -> Iterator[str]:
     """A paragraph whole if it is short enough, otherwise as many sentences at a time as are."""
     if len(paragraph) <= LONGEST_CHUNK:
         yield paragraph
         return
-    gathered: list[str] = []
+    batch: list[str] = []
     size = 0
     for sentence in _sentences(paragraph):
         for piece in _pieces(sentence):
-            if gathered and size + 1 + len(piece) > LONGEST_CHUNK:
-                yield " ".join(gathered)
-                gathered, size = [], 0
-            gathered.append(piece)
+            if batch and size + 1 + len(piece) > LONGEST_CHUNK:
+                yield " ".join(batch)
+                batch, size = [], 0
+            batch.append(piece)
             size += len(piece) + (1 if size else 0)
-    if gathered:
-        yield " ".join(gathered)
+    if batch:
+        yield " ".join(batch)

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lamina.selection.chunks import split_sentences
-from lamina.selection.rank import DIGITS
+from lamina.selection.fits import DIGITS
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks
 from lamina.values.item import ItemId
 from lamina.values.selection import (
@@ -85,12 +85,12 @@ def expand_by_search(
     most = cosine.max(axis=0)
     # Only what may be near enough is looked at one by one.
     near = best_of(layout, most) >= settings.expansion_threshold - 10**-DIGITS
-    found = []
+    candidates = []
     for place in numpy.flatnonzero(near).tolist():
         document = documents[place]
         begin = int(layout.starts[place])
         which = int(most[begin : begin + document.size].argmax())
-        found.append(
+        candidates.append(
             SelectedItem(
                 item=document.id,
                 score=round(float(most[begin + which]), DIGITS),
@@ -100,7 +100,7 @@ def expand_by_search(
                 place=which,
             )
         )
-    return _nearest(found, {item.item for item in taken}, settings)
+    return _nearest(candidates, {item.item for item in taken}, settings)
 
 
 def expand_by_graph(
@@ -111,21 +111,21 @@ def expand_by_graph(
 ) -> tuple[SelectedItem, ...]:
     """The same from a graph that was built before, instead of a second search."""
     best: dict[ItemId, SelectedItem] = {}
-    for each in chosen:
-        for item, score in graph.get(each.item, ()):
+    for source in chosen:
+        for item, score in graph.get(source.item, ()):
             if item not in best or score > (best[item].score or 0.0):
                 best[item] = SelectedItem(
-                    item=item, score=score, origin="expansion", source=each.item
+                    item=item, score=score, origin="expansion", source=source.item
                 )
     return _nearest(best.values(), {item.item for item in (*chosen, *taken)}, settings)
 
 
 def _nearest(
-    found: Collection[SelectedItem], taken: Collection[ItemId], settings: SearchSettings
+    candidates: Collection[SelectedItem], taken: Collection[ItemId], settings: SearchSettings
 ) -> tuple[SelectedItem, ...]:
     alike = [
         item
-        for item in found
+        for item in candidates
         if item.item not in taken
         and item.score is not None
         and item.score >= settings.expansion_threshold
@@ -142,14 +142,14 @@ def find_related(
 ) -> tuple[SelectedItem, ...]:
     """What is said to come along with what was chosen, as far as it is `known`."""
     inside = {*taken, *(item.item for item in chosen)}
-    added = []
-    for each in chosen:
-        for related in relations.get(each.item, ()):
-            item = ItemId(related)
+    additions = []
+    for source in chosen:
+        for related_id in relations.get(source.item, ()):
+            item = ItemId(related_id)
             if item in known and item not in inside:
                 inside.add(item)
-                added.append(SelectedItem(item=item, origin="relation", source=each.item))
-    return tuple(added)
+                additions.append(SelectedItem(item=item, origin="relation", source=source.item))
+    return tuple(additions)
 
 
 def build_similarity_graph(
@@ -157,8 +157,8 @@ def build_similarity_graph(
 ) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:
     """For each item those that are most like it: two items are as alike as their two chunks that
     are most alike. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
-    held = [document for document in documents if document.size]
-    begins = numpy.cumsum([0, *(document.size for document in held)])
+    filled_documents = [document for document in documents if document.size]
+    begins = numpy.cumsum([0, *(document.size for document in filled_documents)])
     graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
     for first, last in _blocks(begins.tolist(), len(vectors)):
         block = vectors[begins[first] : begins[last]]
@@ -168,8 +168,8 @@ def build_similarity_graph(
             row[place] = -numpy.inf
             near = numpy.flatnonzero(row >= threshold - 10**-DIGITS)
             order = near[numpy.argsort(-row[near], kind="stable")][:top]
-            graph[held[place].id] = tuple(
-                (held[other].id, round(float(row[other]), DIGITS))
+            graph[filled_documents[place].id] = tuple(
+                (filled_documents[other].id, round(float(row[other]), DIGITS))
                 for other in order
                 if round(float(row[other]), DIGITS) >= threshold
             )

@@ -32,9 +32,9 @@ class Glob(Struct, frozen=True, kw_only=True):
 
 def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
     """The first of `paths` that one of the globs matches; empty if none does."""
-    compiled = [glob for pattern in globs for glob in compile_glob(pattern)]
+    patterns = [glob for pattern in globs for glob in compile_glob(pattern)]
     for path in paths:
-        if any(path.endswith(glob.ending) and _matches(glob.tokens, path) for glob in compiled):
+        if any(path.endswith(glob.ending) and _matches(glob.tokens, path) for glob in patterns):
             return path
     return ""
 
@@ -64,19 +64,19 @@ def _compile(glob: str) -> Glob:
 
 def _choices(glob: str) -> list[str]:
     """The glob without braces: `*.{ts,tsx}` is two. With too many it is its own name."""
-    done: list[str] = []
+    choices: list[str] = []
     todo = [glob]
     while todo:
-        if len(done) + len(todo) > MOST_CHOICES:
+        if len(choices) + len(todo) > MOST_CHOICES:
             return [glob]
-        each = todo.pop()
-        braces = _BRACES.search(each)
+        pattern = todo.pop()
+        braces = _BRACES.search(pattern)
         if braces is None:
-            done.append(each)
+            choices.append(pattern)
             continue
-        head, tail = each[: braces.start()], each[braces.end() :]
+        head, tail = pattern[: braces.start()], pattern[braces.end() :]
         todo += [f"{head}{choice.strip()}{tail}" for choice in braces[1].split(",")]
-    return done
+    return choices
 
 
 def _tokens(glob: str) -> list[GlobToken]:
@@ -118,17 +118,17 @@ def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
     """Walks the path once, with all places in the pattern at which it could be."""
     last = len(tokens)
     places = _onward(tokens, {0}, folder=True)
-    for each in path:
-        moved: set[int] = set()
+    for letter in path:
+        next_places: set[int] = set()
         for place in places:
             if place == last:
                 continue
             token = tokens[place]
-            if token in ("**", "**/") or (token == "*" and each != "/"):
-                moved.add(place)
-            elif token == each or (isinstance(token, re.Pattern) and token.fullmatch(each)):
-                moved.add(place + 1)
-        places = _onward(tokens, moved, folder=each == "/")
+            if token in ("**", "**/") or (token == "*" and letter != "/"):
+                next_places.add(place)
+            elif token == letter or (isinstance(token, re.Pattern) and token.fullmatch(letter)):
+                next_places.add(place + 1)
+        places = _onward(tokens, next_places, folder=letter == "/")
         if not places:
             return False
     return last in places

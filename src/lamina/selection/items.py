@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from lamina.selection.rank import (
+from lamina.selection.fits import (
     DIGITS,
     DocumentFits,
     fit_part,
@@ -34,19 +34,19 @@ def choose_items(
     if not settings.search or not query.parts or not any(document.size for document in documents):
         return ()
     fits = fits or measure_fits(documents, scores, query)
-    looked_at = _look_at(fits, settings)
-    sure = [place for place in looked_at if fits.score[place] >= settings.include_score]
-    others = [place for place in looked_at if not fits.score[place] >= settings.include_score]
-    taken = sure + others[: max(0, settings.top_n - len(sure))]
+    candidates = _candidates(fits, settings)
+    sure = [place for place in candidates if fits.score[place] >= settings.include_score]
+    others = [place for place in candidates if not fits.score[place] >= settings.include_score]
+    places = sure + others[: max(0, settings.top_n - len(sure))]
     if settings.top_n and settings.top_k:
-        claimed = _claim(fits, scores, query, settings.floor)
-        taken = _make_room(taken, sure, claimed, settings.top_n)
-    unscored = {place for place in taken if numpy.isnan(fits.score[place])}
-    taken.sort(key=lambda p: (p in unscored, -(fits.fit if p in unscored else fits.score)[p], p))
-    return tuple(selected_item(documents[place], fits, place) for place in taken)
+        claims = _claim(fits, scores, query, settings.floor)
+        places = _make_room(places, sure, claims, settings.top_n)
+    no_score = {place for place in places if numpy.isnan(fits.score[place])}
+    places.sort(key=lambda p: (p in no_score, -(fits.fit if p in no_score else fits.score)[p], p))
+    return tuple(selected_item(documents[place], fits, place) for place in places)
 
 
-def _look_at(fits: DocumentFits, settings: SearchSettings) -> list[int]:
+def _candidates(fits: DocumentFits, settings: SearchSettings) -> list[int]:
     """The documents of the `top_k` chunks that fit best, in order. What is sure to be taken comes
     first: words must not push it out of sight."""
     sure = (fits.score >= settings.include_score)[fits.layout.owner]
@@ -56,8 +56,8 @@ def _look_at(fits: DocumentFits, settings: SearchSettings) -> list[int]:
         # Sorting all would take most of the time of a search; equals of the last one stay in.
         last = numpy.partition(fit, -settings.top_k)[-settings.top_k]
         near = numpy.flatnonzero(sure | (fit >= last))
-    seen = near[numpy.lexsort((-fit[near], ~sure[near]))][: settings.top_k]
-    places = numpy.unique(fits.layout.owner[seen])
+    columns = near[numpy.lexsort((-fit[near], ~sure[near]))][: settings.top_k]
+    places = numpy.unique(fits.layout.owner[columns])
     return fits.in_order(places[fits.above(settings.floor)[places]])
 
 
@@ -69,26 +69,26 @@ def _claim(fits: DocumentFits, scores: Scores, query: Query, floor: float) -> li
 
 
 def _best_for(row: int, owner: Indices, scores: Scores, floor: float) -> int | None:
-    known = scores.lexical[row] > 0
+    mask = scores.lexical[row] > 0
     if scores.cosine is not None:
         cosine = numpy.round(scores.cosine[row].astype(numpy.float64), DIGITS)
-        known = numpy.where(numpy.isnan(cosine), known, cosine > floor)
-    if not known.any():
+        mask = numpy.where(numpy.isnan(cosine), mask, cosine > floor)
+    if not mask.any():
         return None
-    return int(owner[int(numpy.argmax(numpy.where(known, fit_part(scores, row), -numpy.inf)))])
+    return int(owner[int(numpy.argmax(numpy.where(mask, fit_part(scores, row), -numpy.inf)))])
 
 
 def _make_room(
-    taken: Sequence[int], sure: Sequence[int], claimed: Sequence[int], top_n: int
+    places: Sequence[int], sure: Sequence[int], claims: Sequence[int], top_n: int
 ) -> list[int]:
-    """`taken` with all that is claimed in it; what gives way is what fits least."""
-    result = list(taken)
-    stays = {*sure, *claimed}
-    for place in claimed:
+    """`places` with all claims in it; what fits least gives way."""
+    result = list(places)
+    stays = {*sure, *claims}
+    for place in claims:
         if place in result:
             continue
         if len(result) >= top_n:
-            loose = next((each for each in reversed(result) if each not in stays), None)
+            loose = next((other for other in reversed(result) if other not in stays), None)
             if loose is not None:
                 result.remove(loose)
         result.append(place)

@@ -41,13 +41,13 @@ class _Part(Struct, frozen=True):
             return slice(0, 0)
         return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
 
-    def joined(self, other: "_Part") -> "_Part":
+    def join(self, other: "_Part") -> "_Part":
         """Both in one; the chunks of the other come after those of this one."""
         return _sort(numpy.concatenate((self._numbers(), other._numbers())), self.size + other.size)
 
     def _numbers(self) -> NDArray[numpy.uint64]:
         terms = numpy.repeat(self.terms, numpy.diff(self.bounds))
-        return _numbered(terms, self.chunks, self.counts)
+        return _pack_numbers(terms, self.chunks, self.counts)
 
 
 class Postings(Struct, frozen=True):
@@ -61,17 +61,17 @@ class Postings(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def grown(self, packed: Sequence[bytes]) -> "Postings":
+    def extended(self, packs: Sequence[bytes]) -> "Postings":
         """With these chunks, too, behind the others."""
-        first, size = len(self), len(self) + len(packed)
+        first, size = len(self), len(self) + len(packs)
         if size > MOST_CHUNKS:
             raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
         parts, lengths = list(self.parts), [self.lengths]
-        for start in range(0, len(packed), PART):
-            part, counted = _gather(packed[start : start + PART], first + start)
-            lengths.append(counted)
+        for start in range(0, len(packs), PART):
+            part, part_lengths = _gather(packs[start : start + PART], first + start)
+            lengths.append(part_lengths)
             while parts and parts[-1].size < 2 * part.size <= 2 * (PART - parts[-1].size):
-                part = parts.pop().joined(part)
+                part = parts.pop().join(part)
             parts.append(part)
         return Postings(tuple(parts), numpy.concatenate(lengths))
 
@@ -79,22 +79,22 @@ class Postings(Struct, frozen=True):
 NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
 
 
-def gather_postings(packed: Sequence[bytes]) -> Postings:
+def gather_postings(packs: Sequence[bytes]) -> Postings:
     """The terms of chunks."""
-    return NO_POSTINGS.grown(packed)
+    return NO_POSTINGS.extended(packs)
 
 
-def _gather(packed: Sequence[bytes], first: int) -> tuple[_Part, Times]:
+def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
     """A part of chunks, of which the first has the number `first`; and their lengths."""
-    sizes = numpy.fromiter(map(len, packed), numpy.int64, len(packed)) // PACKED.itemsize
-    records = numpy.frombuffer(b"".join(packed), PACKED)
-    chunks = numpy.repeat(numpy.arange(len(packed), dtype=numpy.int32), sizes)
-    lengths = numpy.bincount(chunks, records["count"], len(packed)).astype(numpy.int64)
+    sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize
+    records = numpy.frombuffer(b"".join(packs), PACKED)
+    chunks = numpy.repeat(numpy.arange(len(packs), dtype=numpy.int32), sizes)
+    lengths = numpy.bincount(chunks, records["count"], len(packs)).astype(numpy.int64)
     chunks += numpy.int32(first)
-    return _sort(_numbered(records["term"], chunks, records["count"]), len(packed)), lengths
+    return _sort(_pack_numbers(records["term"], chunks, records["count"]), len(packs)), lengths
 
 
-def _numbered(
+def _pack_numbers(
     terms: NDArray[numpy.uint32], chunks: NDArray[numpy.int32], counts: NDArray[numpy.uint8]
 ) -> NDArray[numpy.uint64]:
     """Term, chunk and count in one number: a plain sort is far cheaper than one of places."""
@@ -131,7 +131,7 @@ class Lexicon:
         self._count = int(self._times.sum())
         mean = float(lengths @ self._times) / max(1, self._count) or 1.0
         share = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean
-        self._held_back = (SATURATION * share).astype(numpy.float32)
+        self._length_penalty = (SATURATION * share).astype(numpy.float32)
 
     def __len__(self) -> int:
         return len(self._times)
@@ -140,11 +140,11 @@ class Lexicon:
         """The score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(len(self), numpy.float32)
         for term, count in Counter(hash_term(term) for term in find_terms(text)).items():
-            found = [(part, at) for part in self._parts if (at := part.of(term)).stop]
-            often = sum(int(self._times[part.chunks[at]].sum()) for part, at in found)
-            rarity = numpy.float32(log1p((self._count - often + 0.5) / (often + 0.5)))
-            for part, at in found:
+            places = [(part, at) for part in self._parts if (at := part.of(term)).stop]
+            frequency = sum(int(self._times[part.chunks[at]].sum()) for part, at in places)
+            rarity = numpy.float32(log1p((self._count - frequency + 0.5) / (frequency + 0.5)))
+            for part, at in places:
                 chunks, counts = part.chunks[at], part.counts[at].astype(numpy.float32)
-                shares = counts * (SATURATION + 1) / (counts + self._held_back[chunks])
+                shares = counts * (SATURATION + 1) / (counts + self._length_penalty[chunks])
                 scores[chunks] += count * rarity * shares
         return scores

@@ -61,23 +61,23 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
     if len(_hashes) > _MOST_KEPT:
         _hashes.clear()
     hashes_of = _hashes.__getitem__
-    found: list[int] = []
+    hashes: list[int] = []
     sizes: list[int] = []
     for text in texts:
-        before = len(found)
+        before = len(hashes)
         stretches = text.encode("utf-8", "surrogatepass").translate(_APART).split()
-        found.extend(chain.from_iterable(map(hashes_of, stretches)))
-        sizes.append(len(found) - before)
+        hashes.extend(chain.from_iterable(map(hashes_of, stretches)))
+        sizes.append(len(hashes) - before)
     # The text and its term in one number: a single sort brings together what belongs together.
     firsts = numpy.arange(len(texts) + 1, dtype=numpy.uint64) << _TEXT
-    numbers = numpy.array(found, numpy.uint64)
+    numbers = numpy.array(hashes, numpy.uint64)
     numbers |= numpy.repeat(firsts[:-1], sizes)
     numbers.sort()
     begins = numpy.flatnonzero(numpy.diff(numbers, prepend=numbers[:1] ^ numpy.uint64(1)))
     terms = numbers[begins]
-    packed = numpy.empty(len(terms), PACKED)
-    packed["term"] = terms.astype(numpy.uint32)
-    packed["count"] = numpy.minimum(numpy.diff(begins, append=len(numbers)), _MOST_OFTEN)
-    content = packed.tobytes()
+    records = numpy.empty(len(terms), PACKED)
+    records["term"] = terms.astype(numpy.uint32)
+    records["count"] = numpy.minimum(numpy.diff(begins, append=len(numbers)), _MOST_OFTEN)
+    content = records.tobytes()
     places = (numpy.searchsorted(terms, firsts) * PACKED.itemsize).tolist()
     return [content[start:end] for start, end in pairwise(places)]

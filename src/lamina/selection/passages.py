@@ -11,7 +11,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.rank import measure_chunks
+from lamina.selection.fits import measure_chunks
 from lamina.selection.scores import Indices, Scores, Vector, lay_out_chunks
 from lamina.values.selection import Document, Query
 
@@ -54,14 +54,14 @@ def choose_passages(
         columns = numpy.flatnonzero(allowed[owner])
         owner, scores = owner[columns], _narrow(scores, columns)
     fits = measure_chunks(scores, query, layout.company[owner])
-    unknown = numpy.isnan(fits.score)
-    above = numpy.flatnonzero(numpy.where(unknown, fits.words > 0, fits.score > floor))
+    without_score = numpy.isnan(fits.score)
+    above = numpy.flatnonzero(numpy.where(without_score, fits.words > 0, fits.score > floor))
     return tuple(
         ChosenPassage(
             document=int(owner[at]),
             place=int((at if columns is None else columns[at]) - layout.starts[owner[at]]),
             fit=float(fits.fit[at]),
-            score=None if unknown[at] else float(fits.score[at]),
+            score=None if without_score[at] else float(fits.score[at]),
         )
         for at in _take(above, fits.fit, owner, top, per_document)
     )
@@ -73,29 +73,29 @@ def _narrow(scores: Scores, columns: Indices) -> Scores:
     return Scores(lexical=scores.lexical[:, columns], cosine=cosine)
 
 
-def _take(found: Indices, fit: Vector, owner: Indices, top: int, per_document: int) -> list[int]:
-    taken: list[int] = []
-    given: dict[int, int] = {}
-    for place in _in_order(found, fit, top):
+def _take(columns: Indices, fit: Vector, owner: Indices, top: int, per_document: int) -> list[int]:
+    places: list[int] = []
+    counts: dict[int, int] = {}
+    for place in _in_order(columns, fit, top):
         document = int(owner[place])
-        if given.get(document, 0) < per_document:
-            given[document] = given.get(document, 0) + 1
-            taken.append(place)
-            if len(taken) == top:
+        if counts.get(document, 0) < per_document:
+            counts[document] = counts.get(document, 0) + 1
+            places.append(place)
+            if len(places) == top:
                 break
-    return taken
+    return places
 
 
-def _in_order(found: Indices, fit: Vector, top: int) -> Iterator[int]:
+def _in_order(columns: Indices, fit: Vector, top: int) -> Iterator[int]:
     """Columns, the best fit first. Sorting all would take most of the time of a search, and few are
     ever looked at: ever larger shares are sorted, as they are wanted."""
-    seen, most = 0, top * _AHEAD
-    while seen < len(found):
-        near = found
-        if most < len(found):
+    count, most = 0, top * _AHEAD
+    while count < len(columns):
+        near = columns
+        if most < len(columns):
             # Equals of the last one stay in: they have an order of their own.
-            last = numpy.partition(fit[found], -most)[-most]
-            near = found[fit[found] >= last]
-        ordered: list[int] = near[numpy.argsort(-fit[near], kind="stable")].tolist()
-        yield from ordered[seen:]
-        seen, most = len(ordered), most * _AHEAD
+            last = numpy.partition(fit[columns], -most)[-most]
+            near = columns[fit[columns] >= last]
+        order: list[int] = near[numpy.argsort(-fit[near], kind="stable")].tolist()
+        yield from order[count:]
+        count, most = len(order), most * _AHEAD

@@ -45,17 +45,17 @@ def split_question(text: str, recent: Sequence[str] = ()) -> Query:
     if not sentences:
         return Query()
     clauses = {sentence: tuple(_clauses(sentence)) for sentence in sentences}
-    single = {sentence for sentence, found in clauses.items() if len(found) < 2}
-    things = sum(max(1, len(found)) for found in clauses.values())
+    single = {sentence for sentence, pieces in clauses.items() if len(pieces) < 2}
+    things = sum(max(1, len(pieces)) for pieces in clauses.values())
     by_clause = things <= MOST_CLAIMS
     parts = {
         sentence: QueryPart(text=sentence, claims=sentence in single or not by_clause)
         for sentence in sentences
     }
-    split = [
+    split_clauses = [
         clause for sentence in sentences if sentence not in single for clause in clauses[sentence]
     ]
-    for clause in _ends(split, MOST_CLAUSES):
+    for clause in _ends(split_clauses, MOST_CLAUSES):
         parts.setdefault(clause, QueryPart(text=clause, claims=by_clause))
     whole = "\n".join(_ends_of(text.strip()))
     claims = parts.pop(whole).claims if whole in parts else not parts

@@ -17,11 +17,11 @@ Indices = NDArray[numpy.int64]
 class ChunkLayout(Struct, frozen=True, kw_only=True):
     """Where documents stand among the columns of scores. By document: `starts`, the column of its
     first chunk; `company`, a number that tools of one server share (-1 for anything else). By
-    chunk: `owner`, the place of its document. `held` are the documents that have chunks."""
+    chunk: `owner`, the place of its document. `filled` are the documents that have chunks."""
 
     starts: Indices
     owner: Indices
-    held: Indices
+    filled: Indices
     company: Indices
 
 
@@ -50,7 +50,7 @@ def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
     return ChunkLayout(
         starts=numpy.cumsum(sizes) - sizes,
         owner=numpy.repeat(numpy.arange(len(documents)), sizes),
-        held=numpy.flatnonzero(sizes),
+        filled=numpy.flatnonzero(sizes),
         company=company,
     )
 
@@ -58,6 +58,6 @@ def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
 def best_of(layout: ChunkLayout, values: Vector) -> Vector:
     """The best value of each document's chunks; NaN where none is known."""
     best = numpy.full(len(layout.starts), numpy.nan)
-    if len(layout.held):
-        best[layout.held] = numpy.fmax.reduceat(values, layout.starts[layout.held])
+    if len(layout.filled):
+        best[layout.filled] = numpy.fmax.reduceat(values, layout.starts[layout.filled])
     return best

@@ -123,9 +123,11 @@ async def _lay_again(
 ) -> tuple[tuple[str, ...], tuple[ImportProblem, ...]]:
     """Puts what was attached back into the library, as it is now."""
     wanted = {
-        reattachment.item: reattachment for reattachment in chat.reattach if reattachment.message
+        reattachment.item: reattachment
+        for reattachment in chat.reattachments
+        if reattachment.message
     }
-    missing = await session.lay(reattachment.wanted for reattachment in wanted.values())
+    missing = await session.lay(reattachment.spec for reattachment in wanted.values())
     problems = [
         ImportProblem(line=None, what=omission.reason, detail=omission.detail)
         for omission in missing
@@ -138,10 +140,10 @@ async def _lay_again(
         ):
             detail = f"{key_of(reattachment.item)!r} is not as it was; its present content is taken"
             problems.append(ImportProblem(line=None, what="changed", detail=detail))
-    for reattachment in chat.reattach:
+    for reattachment in chat.reattachments:
         if not reattachment.message:
             try:
-                await session.pin(reattachment.wanted)
+                await session.pin(reattachment.spec)
             except LaminaError as error:
                 problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
     return tuple(laid.item for laid in session.envelope.library), tuple(problems)

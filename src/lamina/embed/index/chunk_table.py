@@ -165,7 +165,7 @@ class ChunkTable:
             self._gather()
 
     def _gather(self) -> None:
-        self._postings, self._packed_terms = self._postings.grown(self._packed_terms), []
+        self._postings, self._packed_terms = self._postings.extended(self._packed_terms), []
 
     def _part(self, rows: int) -> None:
         """Goes on in memory of its own, with room for so many rows."""

@@ -12,10 +12,9 @@ from lamina.formats.markdown.chat import (
     ToolMessage,
     blocks_of,
 )
+from lamina.formats.markdown.chat_file import file_name, parse_chat, render_chat
 from lamina.formats.markdown.exporter import ExportedChat, chat_of, export_chat
-from lamina.formats.markdown.file import file_name, parse_chat, render_chat
 from lamina.formats.markdown.importer import ImportedChat, Reattachment, import_chat
-from lamina.notes.names import ResolvedName, resolve_note
 
 __all__ = [
     "MarkdownChat",
@@ -25,7 +24,6 @@ __all__ = [
     "ImportedChat",
     "Reattachment",
     "ChatReference",
-    "ResolvedName",
     "ToolMessage",
     "blocks_of",
     "chat_of",
@@ -34,5 +32,4 @@ __all__ = [
     "import_chat",
     "parse_chat",
     "render_chat",
-    "resolve_note",
 ]

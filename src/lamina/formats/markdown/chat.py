@@ -105,9 +105,9 @@ def blocks_of(message: ChatMessage) -> tuple[Block, ...]:
                 blocks.append(Text(message.text[text:end]))
                 text = end
             case "thinking", Thinking() as block:
-                taken = message.thinking[thought : thought + piece.size]
+                thought_text = message.thinking[thought : thought + piece.size]
                 thought += piece.size
-                blocks.append(_with_text(block, taken))
+                blocks.append(_with_text(block, thought_text))
             case "call", _:
                 blocks.append(next(calls))
             case _, block if block is not None:
@@ -133,8 +133,8 @@ def _plain(
     role: ChatRole, thinking: str, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[Block, ...]:
     thoughts = (Thinking(text=thinking),) if thinking else ()
-    typed = (Text(text),) if text or role == "user" else ()
-    return (*thoughts, *typed, *calls)
+    texts = (Text(text),) if text or role == "user" else ()
+    return (*thoughts, *texts, *calls)
 
 
 def _piece(block: Block) -> LayoutPiece:

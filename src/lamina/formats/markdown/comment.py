@@ -65,22 +65,22 @@ class RestoredMessage(Struct, frozen=True, kw_only=True):
     """A message as record and visible form together say it, and how it was changed by hand."""
 
     message: ChatMessage
-    changed: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
 
 
-def render_comment(hidden: HiddenComment) -> str:
+def render_comment(comment: HiddenComment) -> str:
     """The comment on one line.
 
     Raises:
         UsageError: a value has no JSON form.
     """
     try:
-        data = canonical_bytes(hidden).decode()
+        data = canonical_bytes(comment).decode()
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
     # All of these stand only inside strings, where an escape means the same.
     for risky in ("--", "<", ">", "**"):
-        data = data.replace(risky, "".join(f"\\u{ord(each):04x}" for each in risky))
+        data = data.replace(risky, "".join(f"\\u{ord(character):04x}" for character in risky))
     return f"{COMMENT_OPENS} {data} -->"
 
 
@@ -91,12 +91,12 @@ def read_comment(data: str) -> HiddenComment:
         UsageError: it is damaged, or of a later version.
     """
     try:
-        hidden = msgspec.json.decode(data.encode(), type=HiddenComment)
+        comment = msgspec.json.decode(data.encode(), type=HiddenComment)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UsageError(f"it cannot be read: {error}") from error
-    if hidden.v != VERSION:
-        raise UsageError(f"it is of version {hidden.v}, and only version {VERSION} is known")
-    return hidden
+    if comment.v != VERSION:
+        raise UsageError(f"it is of version {comment.v}, and only version {VERSION} is known")
+    return comment
 
 
 def part_digest(text: str) -> str:
@@ -110,28 +110,28 @@ def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any
         UsageError: a value has no JSON form.
     """
     try:
-        wanted, given = msgspec.to_builtins(value), msgspec.to_builtins(base)
+        fields, base_fields = msgspec.to_builtins(value), msgspec.to_builtins(base)
     except (TypeError, RecursionError) as error:
         raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
     return {
-        name: each
-        for name, each in wanted.items()
-        if each != given[name] or (name in always and each not in (None, {}))
+        name: field
+        for name, field in fields.items()
+        if field != base_fields[name] or (name in always and field not in (None, {}))
     }
 
 
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
     """What a reader of `chunk` has to be told to get `message`."""
-    tail, fencing = render_tail(message), padding_of(message)
-    seen = read_message(chunk, message.role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
+    tail, padding = render_tail(message), padding_of(message)
+    view = read_message(chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
     # Whoever reads may be in another time zone and may know other paths.
-    fields = differing_fields(message, seen.message, "at", "context")
+    fields = differing_fields(message, view.message, "at", "context")
     return CommentRecord(
         digest=part_digest(chunk),
         role=message.role,
-        body=part_digest(seen.body),
+        body=part_digest(view.body),
         fields=fields,
-        fencing=fencing,
+        fencing=padding,
     )
 
 
@@ -164,52 +164,52 @@ def pair_records(
 
 
 def restore_message(
-    record: CommentRecord, chunk: str, role: ChatRole, tz: tzinfo, shelf: NoteNames
+    record: CommentRecord, chunk: str, role: ChatRole, tz: tzinfo, note_names: NoteNames
 ) -> RestoredMessage:
     """The message that was written as `chunk`, or that a person made of it.
 
     Raises:
         UsageError: the record does not hold what it should.
     """
-    kept = _apply(ChatMessage(role=role), record.fields)
-    tail, fencing = render_tail(kept), record.fencing
+    original = _apply(ChatMessage(role=role), record.fields)
+    tail, padding = render_tail(original), record.fencing
     if record.digest == part_digest(chunk) and record.role == role:
-        seen = read_message(chunk, role, tz=tz, shelf=NO_PATHS, tail=tail, fencing=fencing)
-        return RestoredMessage(message=_apply(seen.message, record.fields))
+        view = read_message(chunk, role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
+        return RestoredMessage(message=_apply(view.message, record.fields))
     # With the paths that are known now: no record tells names from commas in an edited line.
-    seen = read_message(chunk, role, tz=tz, shelf=shelf, tail=tail, fencing=fencing)
-    return _restore_edited(record, kept, seen, tail, tz)
+    view = read_message(chunk, role, tz=tz, note_names=note_names, tail=tail, padding=padding)
+    return _restore_edited(record, original, view, tail, tz)
 
 
 def _restore_edited(
-    record: CommentRecord, kept: ChatMessage, seen: VisibleMessage, tail: str, tz: tzinfo
+    record: CommentRecord, original: ChatMessage, view: VisibleMessage, tail: str, tz: tzinfo
 ) -> RestoredMessage:
     fields = {k: v for k, v in record.fields.items() if k not in ("role", "at", "context")}
-    changed = []
-    if record.body != part_digest(seen.body):
-        changed.append("its text was edited")
-        gone: tuple[str, ...] = _OF_THE_TEXT
-        if not seen.body.endswith(tail):
-            changed.append("its tool lines are not as they were; its calls are left out")
-            gone += _OF_THE_TAIL
-        fields = {name: field for name, field in fields.items() if name not in gone}
-    fields["extra"] = {**seen.message.extra, **kept.extra}
-    message = _apply(seen.message, fields)
-    if not seen.stamp or seen.stamp == show_moment(kept.at, tz):
-        message = replace(message, at=kept.at)
+    edits = []
+    if record.body != part_digest(view.body):
+        edits.append("its text was edited")
+        lost_fields: tuple[str, ...] = _OF_THE_TEXT
+        if not view.body.endswith(tail):
+            edits.append("its tool lines are not as they were; its calls are left out")
+            lost_fields += _OF_THE_TAIL
+        fields = {name: field for name, field in fields.items() if name not in lost_fields}
+    fields["extra"] = {**view.message.extra, **original.extra}
+    message = _apply(view.message, fields)
+    if not view.stamp or view.stamp == show_moment(original.at, tz):
+        message = replace(message, at=original.at)
     else:
-        changed.append("its time was edited")
-    if seen.context == render_context(kept.context):
-        message = replace(message, context=kept.context)
+        edits.append("its time was edited")
+    if view.context == render_context(original.context):
+        message = replace(message, context=original.context)
     else:
-        changed.append("its context was edited")
-        message = replace(message, context=merge_contexts(kept.context, seen.message.context))
-    return RestoredMessage(message=message, changed=tuple(changed) or ("it was edited",))
+        edits.append("its context was edited")
+        message = replace(message, context=merge_contexts(original.context, view.message.context))
+    return RestoredMessage(message=message, edits=tuple(edits) or ("it was edited",))
 
 
 def _apply(base: ChatMessage, fields: dict[str, Any]) -> ChatMessage:
-    merged = {**msgspec.to_builtins(base), **fields, "role": base.role}
+    values = {**msgspec.to_builtins(base), **fields, "role": base.role}
     try:
-        return msgspec.convert(merged, ChatMessage)
+        return msgspec.convert(values, ChatMessage)
     except (msgspec.ValidationError, RecursionError) as error:
         raise UsageError(f"its record cannot be used: {error}") from error

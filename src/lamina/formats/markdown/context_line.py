@@ -46,7 +46,7 @@ def render_context(context: ChatContext) -> str:
 
 def show_line(text: str) -> str:
     """`text` on one line."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def section_of(reference: ChatReference) -> str:
@@ -56,19 +56,19 @@ def section_of(reference: ChatReference) -> str:
     return _SECTION_OF.get(kind_of(reference.item), "")
 
 
-def read_context(line: str, shelf: NoteNames) -> ChatContext | None:
+def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
     """What a context line shows; None if it is not one."""
-    found = _LINE.fullmatch(line)
-    labels = list(_LABEL.finditer(found[1])) if found else []
-    if not found or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
+    match = _LINE.fullmatch(line)
+    labels = list(_LABEL.finditer(match[1])) if match else []
+    if not match or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
         return None
     references: list[ChatReference] = []
     other: list[str] = []
-    ends = [label.start() for label in labels[1:]] + [len(found[1])]
+    ends = [label.start() for label in labels[1:]] + [len(match[1])]
     for label, end in zip(labels, ends, strict=True):
-        section, names = label[1], found[1][label.end() : end]
+        section, names = label[1], match[1][label.end() : end]
         if section == "Notes":
-            references += [_note(name) for name in shelf.split(names)]
+            references += [_note(name) for name in note_names.split(names)]
         elif section in _SECTIONS:
             shape: Shape = "web_tab" if section == "Web Tabs" else "attached"
             references += [
@@ -81,19 +81,16 @@ def read_context(line: str, shelf: NoteNames) -> ChatContext | None:
     return ChatContext(references=tuple(references), other=tuple(other))
 
 
-def merge_contexts(kept: ChatContext, seen: ChatContext) -> ChatContext:
-    """`seen`, as someone edited the line, with what `kept` knows of the same references and of
-    those that no line shows."""
-    known = {
-        (section_of(reference), key_of(reference.item)): reference for reference in kept.references
-    }
-    shown = tuple(
-        known.get((section_of(reference), key_of(reference.item)), reference)
-        for reference in seen.references
+def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
+    """`now`, as someone edited the line, with what is known from `before` of the same references
+    and of those that no line shows."""
+    by_key = {(section_of(ref), key_of(ref.item)): ref for ref in before.references}
+    references = tuple(
+        by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references
     )
-    hidden = tuple(reference for reference in kept.references if not section_of(reference))
+    references += tuple(ref for ref in before.references if not section_of(ref))
     return ChatContext(
-        references=shown + hidden, absent=kept.absent, in_force=kept.in_force, other=seen.other
+        references=references, absent=before.absent, in_force=before.in_force, other=now.other
     )
 
 

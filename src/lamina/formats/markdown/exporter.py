@@ -19,7 +19,7 @@ from lamina.formats.markdown.chat import (
     ToolMessage,
     fields_of_blocks,
 )
-from lamina.formats.markdown.file import file_name, render_chat
+from lamina.formats.markdown.chat_file import file_name, render_chat
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.runners.answer import CitedSource
 from lamina.runners.citations import SEARCHED, read_sources, with_footnotes
@@ -62,8 +62,8 @@ def export_chat(path: Iterable[Entry], *, tz: tzinfo = UTC) -> ExportedChat:
 def chat_of(path: Iterable[Entry]) -> MarkdownChat:
     """The conversation along a path: every message on it, whatever the envelope still holds."""
     entries = tuple(path)
-    chat = _tell_head(entries)
-    messages = _tell_messages(entries)
+    chat = _head_of(entries)
+    messages = _messages_of(entries)
     if chat.epoch is None:
         began = next(
             (message.at for message in (*messages, *entries) if message.at is not None), 0.0
@@ -72,16 +72,16 @@ def chat_of(path: Iterable[Entry]) -> MarkdownChat:
     return replace(chat, messages=tuple(messages))
 
 
-def _tell_head(path: Sequence[Entry]) -> MarkdownChat:
+def _head_of(path: Sequence[Entry]) -> MarkdownChat:
     chat = MarkdownChat(tags=(TAG,))
-    pinned: dict[ItemId, ChatReference] = {}
+    pins: dict[ItemId, ChatReference] = {}
     target = ""
     for entry in path:
         match entry:
             case SessionEntry(settings=settings):
                 target = settings.target
                 chat = _chat_before(entry) or chat
-                pinned = {reference.item: reference for reference in chat.pinned}
+                pins = {reference.item: reference for reference in chat.pinned}
             case SettingsEntry(settings=settings):
                 target = settings.target
             case RequestEntry() | ModelEntry():
@@ -89,20 +89,20 @@ def _tell_head(path: Sequence[Entry]) -> MarkdownChat:
             case InfoEntry(name=name):
                 chat = replace(chat, topic=name)
             case PinEntry(item=item, version=version, pinned=is_pinned):
-                pinned.pop(item, None)
+                pins.pop(item, None)
                 if is_pinned:
-                    pinned[item] = ChatReference(item=item, version=version, pinned=True)
+                    pins[item] = ChatReference(item=item, version=version, pinned=True)
             case _:
                 pass
     if target:
         provider, _, model = target.partition(":")
         chat = replace(chat, provider=provider, model=model)
-    return replace(chat, pinned=tuple(pinned.values()))
+    return replace(chat, pinned=tuple(pins.values()))
 
 
-def _tell_messages(path: Sequence[Entry]) -> list[ChatMessage]:
+def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
-    is_told = True
+    has_worth = True
     sources: tuple[CitedSource, ...] = ()
     for entry in path:
         match entry:
@@ -116,19 +116,19 @@ def _tell_messages(path: Sequence[Entry]) -> list[ChatMessage]:
                 )
                 messages[-1] = replace(messages[-1], results=(*messages[-1].results, follower))
             case MessageEntry():
-                told = _message_of(entry)
-                if told.role == "ai" and sources and told.text and told.layout is None:
+                last = _message_of(entry)
+                if last.role == "ai" and sources and last.text and last.layout is None:
                     # As the person got it: numbers by first mention, and what they mean.
-                    told, sources = replace(told, text=with_footnotes(told.text, sources)), ()
-                messages.append(told)
-                is_told = entry.message.role != "user"
+                    last, sources = replace(last, text=with_footnotes(last.text, sources)), ()
+                messages.append(last)
+                has_worth = entry.message.role != "user"
             case BranchSummaryEntry():
                 messages.append(_summary_of(entry))
-                is_told = True
-            case RequestEntry(context=context) if not is_told:
+                has_worth = True
+            case RequestEntry(context=context) if not has_worth:
                 # The first request of a turn says what its attachments are worth.
                 messages[-1] = _with_worth(messages[-1], context)
-                is_told = True
+                has_worth = True
             case ReplyEntry() if messages and messages[-1].role == "ai":
                 messages[-1] = replace(messages[-1], usage=entry.usage, model=entry.model)
             case _:
@@ -157,8 +157,8 @@ def _chat_before(entry: SessionEntry) -> MarkdownChat | None:
 
 def _message_of(entry: MessageEntry) -> ChatMessage:
     message = entry.message
-    extra = {name: each for name, each in entry.extra.items() if name != EXTRA}
-    said = ChatMessage(
+    extra = {name: value for name, value in entry.extra.items() if name != EXTRA}
+    chat_message = ChatMessage(
         role="user" if message.role == "user" else "ai",
         at=entry.at,
         context=_context_of(message.context, entry.extra.get(EXTRA)),
@@ -168,7 +168,7 @@ def _message_of(entry: MessageEntry) -> ChatMessage:
         usage=entry.usage,
         extra=extra,
     )
-    return replace(said, **fields_of_blocks(said, message.blocks))
+    return replace(chat_message, **fields_of_blocks(chat_message, message.blocks))
 
 
 def _context_of(context: Context | None, before: Any) -> ChatContext:
@@ -189,15 +189,15 @@ def _with_worth(message: ChatMessage, request: RequestContext) -> ChatMessage:
     context = message.context
     shapes = {reference.item: reference for reference in context.references}
     references: dict[ItemId, ChatReference] = dict(shapes)
-    for each in request.items:
-        before = shapes.get(each.item, ChatReference(item=each.item, version=each.version))
-        references[each.item] = replace(
-            before, priority=each.priority, essential=each.essential, pinned=each.pinned,
-            include=each.include,
+    for use in request.items:
+        before = shapes.get(use.item, ChatReference(item=use.item, version=use.version))
+        references[use.item] = replace(
+            before, priority=use.priority, essential=use.essential, pinned=use.pinned,
+            include=use.include,
         )  # fmt: skip
-    told = {absent.label for absent in context.absent}
-    for left in request.left_out:
-        item = ItemId(left.what)
-        if kind_of(item) in ITEM_KINDS and item not in references and label_of(item) in told:
+    labels = {absent.label for absent in context.absent}
+    for omission in request.left_out:
+        item = ItemId(omission.what)
+        if kind_of(item) in ITEM_KINDS and item not in references and label_of(item) in labels:
             references[item] = ChatReference(item=item, form="left_out")
     return replace(message, context=replace(context, references=tuple(references.values())))

@@ -41,16 +41,16 @@ def _closing_line(text: str) -> str:
     inside = 0
     for line in text.split("\n"):
         if fence:
-            found = _CLOSES.fullmatch(line)
-            if found and found[1].startswith(fence):
+            match = _CLOSES.fullmatch(line)
+            if match and match[1].startswith(fence):
                 fence = ""
             continue
-        shown = line.expandtabs(4)
-        if not shown.strip() or (inside and len(shown) - len(shown.lstrip(" ")) >= inside):
+        plain = line.expandtabs(4)
+        if not plain.strip() or (inside and len(plain) - len(plain.lstrip(" ")) >= inside):
             continue
         inside = 0
-        if found := _OPENS.match(shown):
-            indent, fence = found[1], found[2]
-        elif found := _LISTED.match(shown):
-            inside = found.end()
+        if match := _OPENS.match(plain):
+            indent, fence = match[1], match[2]
+        elif match := _LISTED.match(plain):
+            inside = match.end()
     return f"{indent}{fence}" if fence else ""

@@ -21,7 +21,7 @@ _KEY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+|(?=\n)|\Z)")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _PLAIN_TAG = re.compile(r"[^\W\d][\w/-]*")
 # Line breaks to YAML that JSON leaves as they are.
-_YAML_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x7f\x85\u2028\u2029"}
+_YAML_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 
 
 def render_frontmatter(chat: MarkdownChat) -> str:
@@ -60,28 +60,28 @@ def read_frontmatter(
     """The fields of a `Chat` that these lines set, without their fences. `first` is the number of
     the first of them in the file."""
     fields: dict[str, Any] = {}
-    unknown: list[str] = []
+    other_blocks: list[str] = []
     problems: list[ImportProblem] = []
     for number, block in _blocks(lines, first):
-        found = _KEY.match(block)
-        if found is None:
+        match = _KEY.match(block)
+        if match is None:
             detail = f"not a frontmatter key: {block.splitlines()[0][:80]!r}; kept as it stands"
             problems.append(ImportProblem(what="frontmatter", detail=detail, line=number))
-            unknown.append(block)
+            other_blocks.append(block)
             continue
-        read = _read_known(found[1], block[found.end() :])
-        if read is None and found[1] in _KNOWN:
-            detail = f"{found[1]!r} has a value that cannot be read; kept as it stands"
+        values = _read_known(match[1], block[match.end() :])
+        if values is None and match[1] in _KNOWN:
+            detail = f"{match[1]!r} has a value that cannot be read; kept as it stands"
             problems.append(ImportProblem(what="frontmatter", detail=detail, line=number))
-        if read is None:
-            unknown.append(block)
+        if values is None:
+            other_blocks.append(block)
             continue
-        if fields.keys() & read.keys():
-            detail = f"{found[1]!r} occurs twice; the last one counts"
+        if fields.keys() & values.keys():
+            detail = f"{match[1]!r} occurs twice; the last one counts"
             problems.append(ImportProblem(what="frontmatter", detail=detail, line=number))
-        fields.update(read)
-    if unknown:
-        fields["frontmatter"] = tuple(unknown)
+        fields.update(values)
+    if other_blocks:
+        fields["frontmatter"] = tuple(other_blocks)
     return fields, problems
 
 
@@ -108,18 +108,18 @@ def _read_known(key: str, value: str) -> dict[str, Any] | None:
 
 def _blocks(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
     """A key with the lines that belong to it, and the number of its line."""
-    begun: list[str] = []
+    block_lines: list[str] = []
     at = first
     for number, line in enumerate(lines, start=first):
         belongs = not line.strip() or line[0] in " \t" or line.startswith(("- ", "#"))
-        if begun and not belongs:
-            yield at, "\n".join(begun).rstrip()
-            begun = []
-        if begun or line.strip():
-            at = at if begun else number
-            begun.append(line)
-    if begun:
-        yield at, "\n".join(begun).rstrip()
+        if block_lines and not belongs:
+            yield at, "\n".join(block_lines).rstrip()
+            block_lines = []
+        if block_lines or line.strip():
+            at = at if block_lines else number
+            block_lines.append(line)
+    if block_lines:
+        yield at, "\n".join(block_lines).rstrip()
 
 
 def _stands_alone(block: str) -> bool:
@@ -149,13 +149,13 @@ def _scalar(value: str) -> str:
 def _tags(value: str) -> tuple[str, ...]:
     text = value.strip()
     if text.startswith("[") and text.endswith("]"):
-        listed = text[1:-1].split(",")
+        tags = text[1:-1].split(",")
     elif text.startswith("-"):
         lines = [line.strip() for line in text.split("\n")]
-        listed = [line[1:] if line.startswith("-") else line for line in lines]
+        tags = [line[1:] if line.startswith("-") else line for line in lines]
     else:
-        listed = text.split(",")
-    return tuple(filter(None, map(_scalar, listed)))
+        tags = text.split(",")
+    return tuple(filter(None, map(_scalar, tags)))
 
 
 def _quote(text: str) -> str:

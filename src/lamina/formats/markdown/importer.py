@@ -22,8 +22,8 @@ from lamina.formats.markdown.chat import (
     ToolMessage,
     blocks_of,
 )
+from lamina.formats.markdown.chat_file import epoch_seconds, read_chat
 from lamina.formats.markdown.exporter import BRANCH, EXTRA
-from lamina.formats.markdown.file import epoch_seconds, read_chat
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.notes.names import NoteNames
 from lamina.values.entry import (
@@ -52,7 +52,7 @@ class Reattachment(Struct, frozen=True, kw_only=True):
     reference: ChatReference
 
     @property
-    def wanted(self) -> AttachmentSpec:
+    def spec(self) -> AttachmentSpec:
         # A path is read as it stands; what else there is, only its id can tell.
         is_path = kind_of(self.item) in _PATH_KINDS
         return AttachmentSpec(
@@ -66,7 +66,7 @@ class Reattachment(Struct, frozen=True, kw_only=True):
 class ImportedChat(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
     problems: tuple[ImportProblem, ...]
-    reattach: tuple[Reattachment, ...]
+    reattachments: tuple[Reattachment, ...]
     chat: MarkdownChat
 
 
@@ -80,12 +80,12 @@ def import_chat(
     Raises:
         UsageError: the text holds a lone surrogate.
     """
-    shelf = NoteNames(paths)
-    parsed = read_chat(text, tz=tz, shelf=shelf)
-    chat = _named(parsed.chat, name, tz)
+    note_names = NoteNames(paths)
+    parsed_chat = read_chat(text, tz=tz, note_names=note_names)
+    chat = _with_name(parsed_chat.chat, name, tz)
     writer = _Writer(chat, session)
-    finder = _Finder(shelf)
-    for line, message in zip(parsed.lines, chat.messages, strict=True):
+    finder = _Finder(note_names)
+    for line, message in zip(parsed_chat.lines, chat.messages, strict=True):
         entry = writer.write(message, line)
         for reference in message.context.references:
             finder.find(reference, entry, line)
@@ -93,23 +93,23 @@ def import_chat(
         finder.find(reference, "", None)
     return ImportedChat(
         entries=tuple(writer.entries),
-        problems=(*parsed.problems, *writer.problems, *finder.problems),
-        reattach=tuple(finder.found),
+        problems=(*parsed_chat.problems, *writer.problems, *finder.problems),
+        reattachments=tuple(finder.reattachments),
         chat=chat,
     )
 
 
-def _named(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
+def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
     """The chat with what its file name says and its frontmatter does not."""
-    found = _NAME.fullmatch(name.rsplit("/", 1)[-1])
-    if chat.epoch is None and found:
+    match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
+    if chat.epoch is None and match:
         try:
-            moment = datetime.strptime(found[2], "%Y%m%d_%H%M%S").replace(tzinfo=tz)
+            moment = datetime.strptime(match[2], "%Y%m%d_%H%M%S").replace(tzinfo=tz)
             chat = replace(chat, epoch=round(moment.timestamp() * 1000))
         except (ValueError, OverflowError):
             pass
-    if not chat.topic and found:
-        chat = replace(chat, topic=found[1].replace("_", " ").strip())
+    if not chat.topic and match:
+        chat = replace(chat, topic=match[1].replace("_", " ").strip())
     return chat
 
 
@@ -135,7 +135,7 @@ class _Writer:
         branch = message.extra.get(BRANCH)
         if isinstance(branch, str) and message.text.startswith(f"{BRANCH_NOTICE}\n\n"):
             summary = message.text[len(BRANCH_NOTICE) + 2 :]
-            extra = {name: each for name, each in message.extra.items() if name != BRANCH}
+            extra = {name: value for name, value in message.extra.items() if name != BRANCH}
             self.entries.append(
                 BranchSummaryEntry(**place, branch=branch, summary=summary, extra=extra)
             )
@@ -169,17 +169,17 @@ class _Writer:
             self.problems.append(ImportProblem(line=line, what="no_result", detail=detail))
         return str(place["id"])
 
-    def _add_results(self, blocks: tuple[Block, ...], told: ToolMessage) -> None:
-        place = self._place(told.at)
+    def _add_results(self, blocks: tuple[Block, ...], tool_message: ToolMessage) -> None:
+        place = self._place(tool_message.at)
         message = Message(role="tool", blocks=blocks, id=place["id"])
-        self.entries.append(MessageEntry(**place, message=message, extra=told.extra))
+        self.entries.append(MessageEntry(**place, message=message, extra=tool_message.extra))
 
     def _without_pictures(self, blocks: tuple[Block, ...], line: int) -> tuple[Block, ...]:
-        kept = tuple(block for block in blocks if not isinstance(block, Image))
-        if len(kept) != len(blocks):
-            detail = f"{len(blocks) - len(kept)} of its pictures are not in the file"
+        other_blocks = tuple(block for block in blocks if not isinstance(block, Image))
+        if len(other_blocks) != len(blocks):
+            detail = f"{len(blocks) - len(other_blocks)} of its pictures are not in the file"
             self.problems.append(ImportProblem(line=line, what="picture", detail=detail))
-        return kept
+        return other_blocks
 
     def _place(self, at: float | None) -> dict[str, Any]:
         if at is not None:
@@ -192,16 +192,16 @@ class _Writer:
 class _Finder:
     """Looks references up in the workspace as it is now."""
 
-    def __init__(self, shelf: NoteNames) -> None:
-        self._shelf = shelf
-        self._told: set[str] = set()
-        self.found: list[Reattachment] = []
+    def __init__(self, note_names: NoteNames) -> None:
+        self._note_names = note_names
+        self._warnings: set[str] = set()
+        self.reattachments: list[Reattachment] = []
         self.problems: list[ImportProblem] = []
 
     def find(self, reference: ChatReference, message: str, line: int | None) -> None:
         item = self._look_up(reference.item, line, exact=bool(reference.version))
         if item is not None:
-            self.found.append(Reattachment(message=message, item=item, reference=reference))
+            self.reattachments.append(Reattachment(message=message, item=item, reference=reference))
 
     def _look_up(self, item: ItemId, line: int | None, *, exact: bool) -> ItemId | None:
         """`exact` says that the whole path is known, not only what the visible line names."""
@@ -211,18 +211,18 @@ class _Finder:
             case "url":
                 return url_id(key)
             case "selection" | "query":
-                found = _PART.fullmatch(key)
-                key, part = (found[1], found[2]) if found else (key, "")
+                match = _PART.fullmatch(key)
+                key, part = (match[1], match[2]) if match else (key, "")
             case _ if kind not in _PATH_KINDS:
                 return item
-        resolved = self._shelf.resolve(key)
-        if exact and resolved.path not in (None, key) and not resolved.warning:
-            warning = f"{key!r} is not there under that path; {resolved.path!r} is taken for it"
-            resolved = replace(resolved, warning=warning)
-        if resolved.warning and resolved.warning not in self._told:
-            self._told.add(resolved.warning)
-            what = "moved" if resolved.path else resolved.how
-            self.problems.append(ImportProblem(line=line, what=what, detail=resolved.warning))
-        if resolved.path is None:
+        resolution = self._note_names.resolve(key)
+        if exact and resolution.path not in (None, key) and not resolution.warning:
+            warning = f"{key!r} is not there under that path; {resolution.path!r} is taken for it"
+            resolution = replace(resolution, warning=warning)
+        if resolution.warning and resolution.warning not in self._warnings:
+            self._warnings.add(resolution.warning)
+            what = "moved" if resolution.path else resolution.how
+            self.problems.append(ImportProblem(line=line, what=what, detail=resolution.warning))
+        if resolution.path is None:
             return None
-        return item_id(kind, f"{resolved.path}{part}")  # type: ignore[arg-type]
+        return item_id(kind, f"{resolution.path}{part}")  # type: ignore[arg-type]

@@ -45,19 +45,19 @@ class VisibleMessage(Struct, frozen=True, kw_only=True):
 
 def opening_role(line: str) -> ChatRole | None:
     """The role whose message this line begins; None if it begins none."""
-    found = _MARK.match(line)
-    if found is None:
+    match = _MARK.match(line)
+    if match is None:
         return None
-    return "user" if found[1] == "user" else "ai"
+    return "user" if match[1] == "user" else "ai"
 
 
 def render_message(message: ChatMessage, tz: tzinfo) -> str:
     """The visible form of one message."""
-    text, fencing = _render_text(message), padding_of(message)
+    text, padding = _render_text(message), padding_of(message)
     raw = message.extra.get("timestamp")
     stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
     lines = [
-        fencing.front + text + fencing.back + render_tail(message),
+        padding.front + text + padding.back + render_tail(message),
         render_context(message.context),
         f"[Timestamp: {stamp}]" if stamp else "",
     ]
@@ -100,33 +100,33 @@ def read_message(
     role: ChatRole,
     *,
     tz: tzinfo,
-    shelf: NoteNames,
+    note_names: NoteNames,
     tail: str | None = None,
-    fencing: FencePadding = NO_PADDING,
+    padding: FencePadding = NO_PADDING,
 ) -> VisibleMessage:
     """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
-    lines behind the text, and that markers inside it are escaped; `fencing` is around it."""
+    lines behind the text, and that markers inside it are escaped; `padding` is around it."""
     mark = _MARK.match(chunk)
     lines = chunk[mark.end() if mark else 0 :].split("\n")
     while len(lines) > 1 and not lines[-1].strip():
         lines.pop()
     stamp = context_line = ""
     context = ChatContext()
-    found = _STAMP.fullmatch(lines[-1]) if len(lines) > 1 else None
-    if found:
-        stamp = found[1]
+    stamp_match = _STAMP.fullmatch(lines[-1]) if len(lines) > 1 else None
+    if stamp_match:
+        stamp = stamp_match[1]
         lines.pop()
-    seen = read_context(lines[-1], shelf) if len(lines) > 1 else None
-    if seen is not None:
-        context, context_line = seen, lines.pop().rstrip()
+    line_context = read_context(lines[-1], note_names) if len(lines) > 1 else None
+    if line_context is not None:
+        context, context_line = line_context, lines.pop().rstrip()
     body = text = "\n".join(lines)
     if tail is not None:
-        text = text.removesuffix(tail).removesuffix(fencing.back).removeprefix(fencing.front)
+        text = text.removesuffix(tail).removesuffix(padding.back).removeprefix(padding.front)
         text = unescape(text)
     thinking = ""
-    thought = _THINK.match(text) if role == "ai" else None
-    if thought:
-        thinking, text = thought[1], text[thought.end() :]
+    think_match = _THINK.match(text) if role == "ai" else None
+    if think_match:
+        thinking, text = think_match[1], text[think_match.end() :]
     at = read_moment(stamp, tz)
     extra = {"timestamp": stamp} if at is None and stamp not in ("", "Unknown time") else {}
     message = ChatMessage(
@@ -150,11 +150,11 @@ def show_moment(at: float | None, tz: tzinfo) -> str:
     )
 
 
-def read_moment(shown: str, tz: tzinfo) -> float | None:
-    found = _MOMENT.fullmatch(shown.strip())
-    if found is None:
+def read_moment(text: str, tz: tzinfo) -> float | None:
+    match = _MOMENT.fullmatch(text.strip())
+    if match is None:
         return None
-    year, month, day, hour, minute, second = map(int, found.groups())
+    year, month, day, hour, minute, second = map(int, match.groups())
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=tz).timestamp()
     except (ValueError, OverflowError):
@@ -169,8 +169,8 @@ def _call_line(call: ToolCall, messages: Sequence[ToolMessage]) -> str:
         if isinstance(block, ToolResult) and block.call_id == call.id
     )
     result = next(texts, None)
-    shown = "" if result is None else f" -> {_brief(result)}"
-    return f"[Tool: {_brief(call.name)} {_brief(call.arguments)}{shown}]"
+    ending = "" if result is None else f" -> {_brief(result)}"
+    return f"[Tool: {_brief(call.name)} {_brief(call.arguments)}{ending}]"
 
 
 def _brief(text: str) -> str:

@@ -57,8 +57,8 @@ class DocumentFits(Struct, frozen=True, kw_only=True):
 
     def above(self, floor: float) -> NDArray[numpy.bool_]:
         """Which documents may be chosen: by their score, or without one by a word they share."""
-        scored: NDArray[numpy.bool_] = self.score > floor
-        return (self.best >= 0) & (scored | (numpy.isnan(self.score) & self.shares))
+        is_above: NDArray[numpy.bool_] = self.score > floor
+        return (self.best >= 0) & (is_above | (numpy.isnan(self.score) & self.shares))
 
     def in_order(self, places: Indices, most: int | None = None) -> list[int]:
         """Documents, the one that fits best first; not more than `most` of them."""
@@ -67,8 +67,8 @@ class DocumentFits(Struct, frozen=True, kw_only=True):
             # Sorting all would take most of the time of a search; equals of the last one stay in.
             near = fit >= numpy.partition(fit, -most)[-most]
             places, fit = places[near], fit[near]
-        ordered: list[int] = places[numpy.argsort(-fit, kind="stable")].tolist()
-        return ordered if most is None else ordered[:most]
+        order: list[int] = places[numpy.argsort(-fit, kind="stable")].tolist()
+        return order if most is None else order[:most]
 
 
 def rank_documents(
@@ -117,18 +117,18 @@ def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) ->
 def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
     """How well chunks fit the query, each by itself but for its `company`: a number that chunks of
     one server's tools share, -1 for anything else."""
-    lexical, cosine, parts = _that_count(scores, query.parts)
+    lexical, cosine, parts = _counting_rows(scores, query.parts)
     words = _words(lexical, parts)
     whole, part = _likenesses(cosine, parts, words)
     alone = WHOLE * whole + PART * part + WORDS * words
     return ChunkFits(
-        fit=alone + COMPANY * _of_company(company, alone),
-        score=_shown(cosine, parts, len(company)),
+        fit=alone + COMPANY * _company_fit(company, alone),
+        score=_shown_scores(cosine, parts, len(company)),
         words=words,
     )
 
 
-def _that_count(
+def _counting_rows(
     scores: Scores, parts: Sequence[QueryPart]
 ) -> tuple[Matrix, Matrix | None, Sequence[QueryPart]]:
     """The rows that count: recent turns only do if the question itself finds nothing."""
@@ -142,8 +142,8 @@ def _that_count(
         speaks = bool((numpy.nan_to_num(cosine[own], nan=-1.0) >= SPEAKS).any())
     if not speaks:
         return lexical, cosine, parts
-    kept = cosine if cosine is None else cosine[own]
-    return lexical[own], kept, [parts[row] for row in own]
+    own_cosine = cosine if cosine is None else cosine[own]
+    return lexical[own], own_cosine, [parts[row] for row in own]
 
 
 def fit_part(scores: Scores, row: int) -> Vector:
@@ -151,7 +151,7 @@ def fit_part(scores: Scores, row: int) -> Vector:
     words: Vector = _normal(scores.lexical[row : row + 1].astype(numpy.float64))[0]
     if scores.cosine is None or bool(numpy.isnan(scores.cosine[row]).all()):
         return words
-    cosine = _filled(scores.cosine[row].astype(numpy.float64), words)
+    cosine = _fill_missing(scores.cosine[row].astype(numpy.float64), words)
     fit: Vector = WHOLE * cosine + WORDS * words
     return fit
 
@@ -160,8 +160,8 @@ def _words(lexical: Matrix, parts: Sequence[QueryPart]) -> Vector:
     """Words shared with the question, or less so with recent turns; the most of each row is 1."""
     rows = _main_rows(parts)
     normal = _normal(lexical[rows].astype(numpy.float64))
-    weighed = normal * numpy.array([[parts[row].weight] for row in rows])
-    best: Vector = weighed.max(axis=0, initial=0.0)
+    weighted_rows = normal * numpy.array([[parts[row].weight] for row in rows])
+    best: Vector = weighted_rows.max(axis=0, initial=0.0)
     return best
 
 
@@ -171,9 +171,9 @@ def _likenesses(
     """Likeness to the whole and to the best part. Where there is no vector, words stand in."""
     if cosine is None:
         return words, words
-    weighed = cosine.astype(numpy.float64) * numpy.array([[part.weight] for part in parts])
-    whole = _filled(_known_max(weighed[_main_rows(parts)]), words)
-    return whole, _filled(_known_max(weighed), words)
+    weighted_rows = cosine.astype(numpy.float64) * numpy.array([[part.weight] for part in parts])
+    whole = _fill_missing(_column_max(weighted_rows[_main_rows(parts)]), words)
+    return whole, _fill_missing(_column_max(weighted_rows), words)
 
 
 def _main_rows(parts: Sequence[QueryPart]) -> list[int]:
@@ -189,26 +189,26 @@ def _normal(rows: Vector) -> Vector:
     return normal
 
 
-def _known_max(rows: Vector) -> Vector:
+def _column_max(rows: Vector) -> Vector:
     """The most of each column; NaN if nothing in it is known."""
     most = numpy.where(numpy.isnan(rows), -numpy.inf, rows).max(axis=0, initial=-numpy.inf)
     return numpy.where(numpy.isinf(most), numpy.nan, most)
 
 
-def _filled(cosine: Vector, words: Vector) -> Vector:
+def _fill_missing(cosine: Vector, words: Vector) -> Vector:
     """Where a cosine is not known, the chunk with the best words stands with the best cosine."""
-    unknown = numpy.isnan(cosine)
-    if not unknown.any():
+    is_missing = numpy.isnan(cosine)
+    if not is_missing.any():
         return cosine
-    most = 1.0 if unknown.all() else max(0.0, float(cosine[~unknown].max()))
-    return numpy.where(unknown, words * most, cosine)
+    most = 1.0 if is_missing.all() else max(0.0, float(cosine[~is_missing].max()))
+    return numpy.where(is_missing, words * most, cosine)
 
 
-def _shown(cosine: Matrix | None, parts: Sequence[QueryPart], chunks: int) -> Vector:
+def _shown_scores(cosine: Matrix | None, parts: Sequence[QueryPart], chunks: int) -> Vector:
     if cosine is None:
         return numpy.full(chunks, numpy.nan)
     weights = numpy.array([[part.weight] for part in parts])
-    return numpy.round(_known_max(cosine.astype(numpy.float64) * weights), DIGITS)
+    return numpy.round(_column_max(cosine.astype(numpy.float64) * weights), DIGITS)
 
 
 def _best_places(layout: ChunkLayout, fit: Vector, best_fit: Vector) -> Indices:
@@ -220,7 +220,7 @@ def _best_places(layout: ChunkLayout, fit: Vector, best_fit: Vector) -> Indices:
     return places
 
 
-def _of_company(company: Indices, fit: Vector) -> Vector:
+def _company_fit(company: Indices, fit: Vector) -> Vector:
     """The best fit among the tools of the same server; anything else is its own company."""
     belongs = company >= 0
     if not belongs.any():

@@ -76,7 +76,7 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
             raise UsageError(f"message {message.id!r} has a time that is no number of seconds")
     head = _render_head(chat)
     chunks = [render_message(message, tz) for message in chat.messages]
-    hidden = HiddenComment(
+    comment = HiddenComment(
         head=CommentRecord(digest=part_digest(head), fields=_head_fields(chat, head)),
         messages=tuple(
             record_message(message, chunk, tz)
@@ -85,7 +85,7 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
     )
     # In front of the first message: the original program skips what stands there, and would take
     # a comment behind the last answer for a part of it.
-    text = "\n\n".join([head, render_comment(hidden), *chunks]) + "\n"
+    text = "\n\n".join([head, render_comment(comment), *chunks]) + "\n"
     return require_text(text, "the chat")
 
 
@@ -100,33 +100,33 @@ def parse_chat(
     Raises:
         UsageError: the text holds a lone surrogate.
     """
-    parsed = read_chat(text, tz=tz, shelf=NoteNames(paths))
-    return parsed.chat, parsed.problems
+    parsed_chat = read_chat(text, tz=tz, note_names=NoteNames(paths))
+    return parsed_chat.chat, parsed_chat.problems
 
 
-def read_chat(text: str, *, tz: tzinfo, shelf: NoteNames) -> ParsedChat:
+def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
     """`parse_chat` over paths that are looked up more than once."""
     text = require_text(text, "the file").removeprefix("\ufeff").replace("\r\n", "\n")
-    hidden, text, problems = _take_comment(text)
+    comment, text, problems = _take_comment(text)
     lines = text.split("\n")
     start = find_frontmatter(lines)
     marks = [n for n, line in enumerate(lines) if n >= start and opening_role(line)]
     ends = [*marks, len(lines)]
-    head, found = _read_head("\n".join(lines[: ends[0]]), hidden)
-    problems += found
+    head, head_problems = _read_head("\n".join(lines[: ends[0]]), comment)
+    problems += head_problems
     chunks = [
         (_role(lines[mark]), "\n".join(lines[mark:end]).rstrip("\n"))
         for mark, end in zip(marks, ends[1:], strict=True)
     ]
-    records = hidden.messages if hidden else ()
+    records = comment.messages if comment else ()
     pairs = pair_records(chunks, records)
     messages: list[ChatMessage] = []
     for mark, (role, chunk), index in zip(marks, chunks, pairs, strict=True):
         record = None if index is None else records[index]
-        message, told = _read_message(chunk, role, record, tz, shelf)
+        message, remarks = _read_message(chunk, role, record, tz, note_names)
         messages.append(message)
         problems += [
-            ImportProblem(line=mark + 1, what=what, detail=detail) for what, detail in told
+            ImportProblem(line=mark + 1, what=what, detail=detail) for what, detail in remarks
         ]
     for index in sorted(set(range(len(records))) - set(pairs)):
         detail = f"the {records[index].role} message that was number {index + 1} was removed"
@@ -140,12 +140,12 @@ def read_chat(text: str, *, tz: tzinfo, shelf: NoteNames) -> ParsedChat:
 
 def file_name(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
     """`<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic the first words typed."""
-    typed = next((message.text for message in chat.messages if message.role == "user"), "")
-    title = chat.topic.strip() or " ".join(typed[:1_000].split()[:TITLE_WORDS])
+    question = next((message.text for message in chat.messages if message.role == "user"), "")
+    title = chat.topic.strip() or " ".join(question[:1_000].split()[:TITLE_WORDS])
     # A name that begins with a dot is hidden from the person it is for.
     title = _UNSAFE.sub("_", mend_text(title)).strip("_. ")
-    shown = show_moment(epoch_seconds(chat.epoch), tz) or show_moment(0, tz)
-    suffix = f"@{shown.replace('/', '').replace(':', '').replace(' ', '_')}.md"
+    moment = show_moment(epoch_seconds(chat.epoch), tz) or show_moment(0, tz)
+    suffix = f"@{moment.replace('/', '').replace(':', '').replace(' ', '_')}.md"
     room = NAME_BYTES - len(suffix)
     title = title.encode()[:room].decode("utf-8", "ignore").rstrip("_. ")
     return (title or UNTITLED) + suffix
@@ -165,8 +165,8 @@ def _render_head(chat: MarkdownChat) -> str:
 
 
 def _head_fields(chat: MarkdownChat, head: str) -> dict[str, Any]:
-    seen, _ = _see_head(head, is_ours=True)
-    return differing_fields(replace(chat, messages=()), seen)
+    visible_chat, _ = _see_head(head, is_ours=True)
+    return differing_fields(replace(chat, messages=()), visible_chat)
 
 
 def _see_head(head: str, *, is_ours: bool) -> tuple[MarkdownChat, list[ImportProblem]]:
@@ -183,65 +183,67 @@ def _see_head(head: str, *, is_ours: bool) -> tuple[MarkdownChat, list[ImportPro
     return chat, problems
 
 
-def _read_head(head: str, hidden: HiddenComment | None) -> tuple[MarkdownChat, list[ImportProblem]]:
-    chat, problems = _see_head(head, is_ours=hidden is not None)
-    if hidden is None:
+def _read_head(
+    head: str, comment: HiddenComment | None
+) -> tuple[MarkdownChat, list[ImportProblem]]:
+    chat, problems = _see_head(head, is_ours=comment is not None)
+    if comment is None:
         return chat, problems
-    is_same = hidden.head.digest == part_digest(head)
+    is_same = comment.head.digest == part_digest(head)
     fields = {
         name: field
-        for name, field in hidden.head.fields.items()
+        for name, field in comment.head.fields.items()
         if name != "messages" and (is_same or name in _HIDDEN_HEAD)
     }
     try:
-        restored = msgspec.convert({**msgspec.to_builtins(chat), **fields}, MarkdownChat)
+        restored_chat = msgspec.convert({**msgspec.to_builtins(chat), **fields}, MarkdownChat)
     except (msgspec.ValidationError, RecursionError) as error:
         detail = f"what the comment says of the chat cannot be used: {error}"
         return chat, [*problems, ImportProblem(line=None, what="comment", detail=detail)]
-    return restored, [] if is_same else problems
+    return restored_chat, [] if is_same else problems
 
 
 def _read_message(
-    chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, shelf: NoteNames
+    chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, note_names: NoteNames
 ) -> tuple[ChatMessage, list[tuple[str, str]]]:
     """One message, and what there is to say of it."""
-    told: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     if record is not None:
         try:
-            restored = restore_message(record, chunk, role, tz, shelf)
+            restoration = restore_message(record, chunk, role, tz, note_names)
         except UsageError as error:
-            told.append(("comment", str(error)))
+            notes.append(("comment", str(error)))
         else:
-            return restored.message, [("edited", each) for each in restored.changed]
-    message = read_message(chunk, role, tz=tz, shelf=shelf).message
+            return restoration.message, [("edited", text) for text in restoration.edits]
+    message = read_message(chunk, role, tz=tz, note_names=note_names).message
     if "timestamp" in message.extra:
-        told.append(("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands"))
-    told += [("context", f"unknown context {each!r}; kept") for each in message.context.other]
-    return message, told
+        notes.append(("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands"))
+    notes += [("context", f"unknown context {text!r}; kept") for text in message.context.other]
+    return message, notes
 
 
 def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:
     """The comment, and the text with its lines left blank. Of several the last one counts."""
-    hidden: HiddenComment | None = None
+    comment: HiddenComment | None = None
     problems: list[ImportProblem] = []
     pieces: list[str] = []
-    done, line = 0, 1
-    for found in COMMENT.finditer(text):
-        line += text.count("\n", done, found.start())
+    end, line = 0, 1
+    for match in COMMENT.finditer(text):
+        line += text.count("\n", end, match.start())
         try:
-            read = read_comment(found[1])
+            candidate = read_comment(match[1])
         except UsageError as error:
             detail = f"the hidden comment is left out, and the file read without it: {error}"
             problems.append(ImportProblem(line=line, what="comment", detail=detail))
         else:
-            if hidden is not None:
+            if comment is not None:
                 detail = "there is more than one hidden comment; the last one counts"
                 problems.append(ImportProblem(line=line, what="comment", detail=detail))
-            hidden = read
-        pieces += [text[done : found.start()], "\n" * found[0].count("\n")]
-        done = found.end()
-        line += found[0].count("\n")
-    return hidden, "".join(pieces) + text[done:], problems
+            comment = candidate
+        pieces += [text[end : match.start()], "\n" * match[0].count("\n")]
+        end = match.end()
+        line += match[0].count("\n")
+    return comment, "".join(pieces) + text[end:], problems
 
 
 def _role(line: str) -> ChatRole:
