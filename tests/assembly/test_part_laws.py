@@ -1,5 +1,5 @@
-"""The laws of the planner's parts: what a shortened text says, who is in, and when the list of tools
-may move."""
+"""The laws of the planner's parts: what a shortened text says, who is in, and when the list of
+tools may move."""
 
 from collections.abc import Sequence
 
