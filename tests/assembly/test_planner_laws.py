@@ -97,11 +97,13 @@ def least_request(refusal: Refusal) -> int:
     fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
     essential: dict[ItemId, Item] = {}
     for item, standing in state.standing.items():
-        known = state.known.get(item)
-        if standing.current and (
-            kind_of(item) == "rule" or item in state.pinned or (known and known.essential)
-        ):
-            essential[item] = state.items[item, standing.current]
+        if not standing.current:
+            continue
+        known, shown = state.known.get(item), state.items[item, standing.current]
+        must_stay = kind_of(item) == "rule" or item in state.pinned or (known and known.essential)
+        # Images cannot go into the library, and the turn that brought them still needs them.
+        if must_stay or (refusal.results and shown.pictures):
+            essential[item] = shown
     for attachment in draft.attachments:
         if is_essential(attachment, state):
             essential[attachment.item.id] = attachment.item
