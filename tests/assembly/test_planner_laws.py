@@ -6,7 +6,7 @@ from functools import reduce
 from itertools import takewhile
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.assembly.walks import (
@@ -500,10 +500,9 @@ def test_what_had_no_room_stays_out_while_it_stays_attached(walk: Walk) -> None:
 
 
 @thorough
-@given(walks)
-def test_attachments_stay_under_their_own_limit(walk: Walk) -> None:
-    limit = walk.settings.attachment_limit
-    assume(limit is not None)
+@given(walks, st.integers(20, 400))
+def test_attachments_stay_under_their_own_limit(walk: Walk, limit: int) -> None:
+    walk = replace(walk, settings=replace(walk.settings, attachment_limit=limit))
     for moment in take(walk)[0]:
         if moment.results:
             continue
@@ -512,7 +511,6 @@ def test_attachments_stay_under_their_own_limit(walk: Walk) -> None:
             for attachment in moment.plan.kept
             if not is_guidance(attachment.item.id)
         )
-        assert limit is not None
         assert tokens <= limit
 
 

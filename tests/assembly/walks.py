@@ -25,6 +25,7 @@ from lamina.journal import State, initial_state
 from lamina.layers import Assembler, Layout
 from lamina.values.entry import (
     ForgetEntry,
+    LeaveEntry,
     MessageEntry,
     PinEntry,
     ReplyEntry,
@@ -328,6 +329,7 @@ class _Walker:
         page = page_on(self.state, self.at)
         short = tuple(replace(result, text="too long") for result in results)
         page.write(MessageEntry, message=Message(role="tool", blocks=short, id=page.next_id()))
+        page.write(LeaveEntry)
         self.state = page.state
 
 
