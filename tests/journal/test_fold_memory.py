@@ -122,13 +122,18 @@ def moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
 def reasons_while_a_request_is_open(draw: st.DrawFn) -> list[Entry]:
     """Some patches before a request, some while it is open, some after its answer."""
     path = Path()
-    path.ask()
+    for number in range(draw(st.integers(1, 4))):
+        path.ask(f"Q{number}")
     for part in ("before", "open", "after"):
         for number in range(draw(st.integers(0, 2))):
             text = draw(st.sampled_from(["one", "two"]))
             path.patch(SystemPartSet(name="persona", text=text, reason=f"{part} {number}"))
         if draw(st.integers(0, 2)) == 0:
-            path.patch(CompactionApply(first_kept=1, summary="S", reason=f"{part} cut"))
+            kept, after = draw(st.integers(1, 6)), draw(st.integers(0, 2))
+            op = CompactionApply(
+                first_kept=kept, after=min(after, kept - 1), summary="S", reason=f"{part} cut"
+            )
+            path.patch(op)
         if part == "before":
             path.request()
         if part == "open":
@@ -207,8 +212,29 @@ def test_what_is_known_of_an_item_is_what_requests_said_of_it(entries: list[Entr
     assert [known[item].added for item in added] == list(range(len(added)))
 
 
+@st.composite
+def paths_of_a_person(draw: st.DrawFn) -> list[Entry]:
+    """Two versions of one note that is pinned, forgotten, used, and left out."""
+    path = Path()
+    for step in draw(st.lists(st.integers(0, 5), max_size=8)):
+        item = draw(st.sampled_from(WORLD[:2]))
+        match step:
+            case 0:
+                path.add(PinEntry, item=item.id, version=item.version)
+            case 1:
+                path.add(PinEntry, item=item.id, pinned=False)
+            case 2:
+                path.add(ForgetEntry, item=item.id)
+            case 3:
+                path.add(SettingsEntry, settings=Settings(window=draw(st.integers(8, 9))))
+            case _:
+                left = [item] if draw(st.booleans()) else []
+                path.add(RequestEntry, **_request_fields([] if left else [item], left, 4))
+    return path.entries
+
+
 @thorough
-@given(paths_with_an_answered_request())
+@given(paths_of_a_person() | paths_with_an_answered_request())
 def test_what_is_pinned_forgotten_and_still_out_is_what_was_last_said(
     entries: list[Entry],
 ) -> None:
