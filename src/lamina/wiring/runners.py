@@ -44,9 +44,9 @@ async def open_chat(
     return runner
 
 
-def _close_with(runner: ChatRunner, given: Providers | None, clients: Providers) -> None:
-    """What was made for a runner is closed with it; what it was given is its giver's."""
-    if given is None and isinstance(clients, Clients):
+def _close_with(runner: ChatRunner, providers: Providers | None, clients: Providers) -> None:
+    """Clients that were made for a runner are closed with it; its caller closes their own."""
+    if providers is None and isinstance(clients, Clients):
         runner.closing.append(clients.aclose)
 
 
@@ -91,7 +91,7 @@ async def open_plan(
 ) -> PlanRunner:
     """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
     and it answers once. One of them searches the notes of the workspace, in `scope`. A call that
-    needs a person's word is denied without an `approver`.
+    needs approval is denied without an `approver`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -196,8 +196,7 @@ async def preview_question(
             host, search = Toolbox(*hosts), session.searcher
             runner = PlanRunner(session, NoProviders(), host, search=search, scope=scope)
         case "agent" if hosts:
-            host = with_search(session, hosts[0], scope)
-            runner = AgentRunner(session, NoProviders(), host)
+            runner = AgentRunner(session, NoProviders(), with_search(session, hosts[0], scope))
         case "agent":
             runner = ChatRunner(session, NoProviders())
     return await runner.preview(text, attach=attach)

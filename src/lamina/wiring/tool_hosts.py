@@ -1,4 +1,4 @@
-"""The tools of a session: functions, servers, an agent's own, the workspace's files and its search."""
+"""The tools of a session: functions, servers, an agent's own, the workspace's files and search."""
 
 import os
 from collections.abc import Callable, Iterable
