@@ -1,8 +1,8 @@
 """A plan, one batch of tools, one answer.
 
-Laws: a plan is made once and never asked again; what of it is wrong is told and not run. What the
-tools gave stands in the question's own message, one wrapper for each tool, uncached and gone with
-the next turn. Without a plan the question is answered all the same.
+Laws: a plan is made once and never asked for again; what is wrong in it is reported and not run.
+What the tools gave stands in the question's own message, one wrapper for each tool, uncached and
+gone with the next turn. Without a plan the question is answered all the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +161,7 @@ class PlanMode:
         calls, refused = check_plan(plan.calls, offered)
         record = {
             "target": target.name,
-            "calls": [_describe(call.meant) for call in calls],
+            "calls": [_describe(call.intended) for call in calls],
             "refused": [_describe(call) | {"why": why} for call, why in refused],
             "usage": msgspec.to_builtins(plan.usage),
             "cost": plan.cost,
@@ -188,12 +188,12 @@ class PlanMode:
         await self._tools.refresh()
         state = run.session.state
         roll = sort_by_include(tuple(self._tools.offered.values()), state.members, "tool")
-        chosen = await run.session.turns.selector.choose_tools(state, text, roll)
-        for warning in chosen.warnings:
+        choice = await run.session.turns.selector.choose_tools(state, text, roll)
+        for warning in choice.warnings:
             await run.warn(warning)
-        wanted = {item.item for item in chosen.items}
+        chosen_ids = {item.item for item in choice.items}
         every = state.settings.tool_policy == "all"
-        tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in wanted)]
+        tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
         if self._search is not None and state.members.get(OFFERED.id) != "removed":
             tools.insert(0, OFFERED)
         offered: dict[str, OfferedTool] = {}
@@ -270,13 +270,13 @@ class PlanMode:
 def check_plan(
     calls: Sequence[ToolCall], offered: Mapping[str, OfferedTool]
 ) -> tuple[tuple[CheckedCall, ...], tuple[tuple[ToolCall, str], ...]]:
-    """The calls of a plan that can be run, and the others with what is wrong with them."""
+    """The calls of a plan that can be run, and the others, each with its problem."""
     definitions = {name: tool.definition for name, tool in offered.items()}
     right: dict[tuple[str, str], CheckedCall] = {}
     wrong: list[tuple[ToolCall, str]] = []
     for call in calls:
         checked = check_call(call, definitions, offered)
-        key = (checked.meant.name, checked.meant.arguments)
+        key = (checked.intended.name, checked.intended.arguments)
         if checked.tool is None:
             wrong.append((call, checked.problem))
         elif key in right:

@@ -57,19 +57,19 @@ class QaMode:
         run, where = self._run, self.scope if scope is None else scope
         self._found, self._sources = None, ()
         state = run.session.state
-        found = await self._search.search(
+        result = await self._search.search(
             text, scope=where, top=self._top, recent=recent_questions(state)
         )
-        hits, warnings = screen_hits(self._screen, found.hits, state.settings.secrets)
-        found = replace(found, hits=hits)
-        for warning in (*found.warnings, *warnings):
+        hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
+        result = replace(result, hits=hits)
+        for warning in (*result.warnings, *warnings):
             await run.warn(warning)
         hydrated = await run.session.turns.hydrate(with_composer(text, attach))
         room = TextRoom(run.session, target, text, hydrated)
 
-        async def prepare(shown: tuple[Hit, ...]) -> Turn:
+        async def prepare(some: tuple[Hit, ...]) -> Turn:
             # No block at all where what was found has no room: it must not say that nothing was.
-            texts = (render_hits(shown),) if shown or not hits else ()
+            texts = (render_hits(some),) if some or not hits else ()
             return await run.prepare(text, (), target, tool_texts=texts, hydrated=hydrated)
 
         try:
@@ -82,9 +82,9 @@ class QaMode:
         if count < len(hits):
             await run.warn(say_without_room(len(hits), count))
         shown = hits[:count]
-        self._found = replace(found, hits=shown, without_room=len(hits) - count)
+        self._found = replace(result, hits=shown, without_room=len(hits) - count)
         self._sources = list_sources(shown)
-        run.notes[SEARCHED] = record_search(turn.id, where, found, shown, self._sources)
+        run.notes[SEARCHED] = record_search(turn.id, where, result, shown, self._sources)
         await run.note_request(turn.id)
         return turn
 

@@ -156,9 +156,9 @@ class Runner:
         events: async for event in events`. Without a text it goes on where the last turn was left.
         Leaving the block stops the turn; what went wrong with it is raised then."""
         send, receive = anyio.create_memory_object_stream[Event](64)
-        failed: list[Exception] = []
+        failures: list[Exception] = []
 
-        async def tell(event: Event) -> None:
+        async def pass_on(event: Event) -> None:
             # Nobody reads any more: the turn is about to be stopped.
             with suppress(anyio.BrokenResourceError):
                 await send.send(event)
@@ -167,11 +167,11 @@ class Runner:
             async with send:
                 try:
                     if text is None:
-                        await self.go_on(on_event=tell)
+                        await self.go_on(on_event=pass_on)
                     else:
-                        await self.run(text, attach=attach, target=target, on_event=tell)
+                        await self.run(text, attach=attach, target=target, on_event=pass_on)
                 except Exception as error:  # noqa: BLE001 - raised when the events are read
-                    failed.append(error)
+                    failures.append(error)
 
         with single_errors():
             async with anyio.create_task_group() as group:
@@ -179,8 +179,8 @@ class Runner:
                 async with receive:
                     yield receive
                 group.cancel_scope.cancel()
-        if failed:
-            raise failed[0]
+        if failures:
+            raise failures[0]
 
     async def _finish(
         self, begin: Callable[[], Awaitable[Turn]], on_event: Listener | None
