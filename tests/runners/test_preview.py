@@ -64,7 +64,8 @@ def test_a_preview_has_the_warnings_of_its_question_alone() -> None:
             assert [omission.what for omission in first.left_out] == ["note:nowhere.md"]
             second = await scene.runner.preview(QUESTION)
             assert isinstance(second, PlanPreview)
-            assert second.left_out == second.warnings == ()
+            assert not second.left_out
+            assert not second.warnings
 
     run(body())
 

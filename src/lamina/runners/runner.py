@@ -15,7 +15,7 @@ import anyio
 from lamina.errors import TurnStateError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
 from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode
-from lamina.runners.answer import Answer, CitedSource
+from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
 from lamina.runners.chat import ChatMode
 from lamina.runners.error_groups import single_errors
@@ -25,7 +25,6 @@ from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.qa import QaMode
 from lamina.runners.search_tool import SearchTools
-from lamina.runners.sender import Emit
 from lamina.runners.tool_list import ToolList
 from lamina.session.session import Session
 from lamina.session.turn import Turn
@@ -333,17 +332,6 @@ class PlanRunner(AgentRunner):
 
 
 __all__ = [
-    "MAX_REQUESTS",
-    "STOPPED",
-    "SUPERSEDED",
-    "AgentRunner",
-    "Answer",
-    "ChatRunner",
-    "CitedSource",
-    "Delivery",
-    "Emit",
-    "Listener",
-    "PlanRunner",
-    "QaRunner",
-    "Runner",
-]
+    "STOPPED", "SUPERSEDED", "AgentRunner", "Answer", "ChatRunner", "Delivery", "Listener",
+    "PlanRunner", "QaRunner", "Runner",
+]  # fmt: skip
