@@ -11,9 +11,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lamina.errors import BudgetError, LaminaError, PrefixMoved
-    from lamina.runners.plan import PlanRunner
-    from lamina.runners.qa import QaRunner
-    from lamina.runners.runner import AgentRunner, Answer, ChatRunner
+    from lamina.runners.answer import Answer
+    from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
     from lamina.session.session import Session
     from lamina.session.turn import Turn
     from lamina.sources.hooks import Drop, Hooks
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 # Resolved on first use: `import lamina` stays cheap.
 _HOMES = {
     "AgentRunner": "lamina.runners.runner",
-    "PlanRunner": "lamina.runners.plan",
-    "QaRunner": "lamina.runners.qa",
+    "PlanRunner": "lamina.runners.runner",
+    "QaRunner": "lamina.runners.runner",
     "LeftOut": "lamina.values.request",
     "Scope": "lamina.values.note",
-    "Answer": "lamina.runners.runner",
+    "Answer": "lamina.runners.answer",
     "ChatRunner": "lamina.runners.runner",
     "Session": "lamina.session.session",
     "Turn": "lamina.session.turn",

@@ -23,7 +23,7 @@ from lamina.values.entry import (
     ReplyEntry,
     RequestEntry,
 )
-from lamina.values.item import ItemId, tool_id
+from lamina.values.item import Include, ItemId, tool_id
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import Patch, ToolsReplace
 from lamina.values.request import Boundary, RequestContext
@@ -163,11 +163,11 @@ TOOL_NAMES = ("a", "b", "c", "d", "e")
 EXPIRED = Boundary(kind="expired", reason="the cache expired")
 
 
-def offer(name: str, include: str = "always", description: str = "") -> OfferedTool:
+def offer(name: str, include: Include = "always", description: str = "") -> OfferedTool:
     definition = ToolDefinition(name=name, description=description)
     return OfferedTool(
         id=tool_id("s", name), definition=definition, digest=description, include=include
-    )  # type: ignore[arg-type]
+    )
 
 
 def inclusion_of(tools: Sequence[OfferedTool], *removed: ItemId) -> Inclusion[OfferedTool]:
@@ -189,10 +189,12 @@ def apply(state: State, plan: ToolPlan, *, sent: bool, calls: Sequence[str] = ()
             RequestEntry, target=SMALL.name, context=RequestContext(target=SMALL.name), before="",
             base=None, kept=0, digests=(), cached_run=0, tokens=10, cached_tokens=0,
         )  # fmt: skip
-        blocks = [ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls] or [text]
+        blocks: list[ToolCall | Text] = [
+            ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls
+        ]
         page.write(
             MessageEntry,
-            message=Message(role="assistant", blocks=tuple(blocks), id=page.next_id()),
+            message=Message(role="assistant", blocks=tuple(blocks or [text]), id=page.next_id()),
         )
         page.write(ReplyEntry, request=request.id, usage=Usage(), stop="end")
         if calls:

@@ -29,11 +29,11 @@ from tests.strategies import modest, promotions, thorough
 from lamina.assembly.planner import plan_turn
 from lamina.codec import canonical_bytes
 from lamina.errors import EssentialsTooLarge, PrefixMoved, WindowExceeded
-from lamina.journal import State, fold_entry, is_guidance
+from lamina.journal import State, fold_entry
 from lamina.layers import Layout
 from lamina.text import label_of
 from lamina.values.entry import ItemEntry, MessageEntry, RequestEntry, TransformEntry
-from lamina.values.item import Attachment, Item, ItemId, kind_of
+from lamina.values.item import Attachment, Item, ItemId, is_guidance, kind_of
 from lamina.values.message import Text, ToolCall, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.settings import Promotion, Settings

@@ -15,11 +15,10 @@ from tests.fakes.sessions import words
 from tests.strategies import PICTURE, promotions
 
 from lamina.assembly.budget import Budget
-from lamina.assembly.draft import Draft
+from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.items import in_wire_order
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
-from lamina.assembly.report import RequestPlan
 from lamina.errors import BudgetError
 from lamina.journal import State, initial_state
 from lamina.layers import Assembler, Layout

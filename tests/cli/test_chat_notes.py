@@ -15,7 +15,7 @@ from tests.workspace.test_folder import png
 from lamina.cli.chat.mentions import find_mentions
 from lamina.cli.chat.startup import ChatOptions, read_attached
 from lamina.errors import UsageError
-from lamina.runners.qa import QaRunner
+from lamina.runners.runner import QaRunner
 from lamina.wiring.workspaces import open_workspace
 from lamina.workspace.folder import FolderWorkspace
 

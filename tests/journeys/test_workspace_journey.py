@@ -13,7 +13,8 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.wiring.importer import export_chat, import_data
+from lamina.formats.markdown import export_chat
+from lamina.wiring.importer import import_data
 
 TARGET = "openai:gpt-4o"
 PNG = base64.b64decode(
@@ -130,7 +131,7 @@ async def journey(vault: Path, site: str) -> None:
     turn = await ask(session, "And then?", "projects/", "log.md#L2-L3")
     assert {item.placement for item in turn.context.items} == {"above"}
 
-    exported = export_chat(session)
+    exported = export_chat(session.path)
     assert KEY not in exported.text
     await session.close()
     change(vault)

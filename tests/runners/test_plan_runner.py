@@ -20,8 +20,8 @@ from lamina.runners.batch import NOBODY
 from lamina.runners.call_planner import MOST_CALLS, PLANNER, summarize_attached
 from lamina.runners.citations import SEARCHED
 from lamina.runners.composer import COMPOSER
-from lamina.runners.plan import FINAL, PLAN, PLANNED, PlanRunner
-from lamina.runners.runner import AgentRunner
+from lamina.runners.plan import FINAL, PLAN, PLANNED
+from lamina.runners.runner import AgentRunner, PlanRunner
 from lamina.runners.search_tool import SearchTools
 from lamina.values.entry import DecisionEntry, EphemeralEntry, RequestEntry, TransformEntry
 from lamina.values.event import ToolFinished, ToolStarted, UsageReported, WarningIssued

@@ -1,15 +1,16 @@
 """Hooks in an agent's turn: at its start, and on results before a model sees them."""
 
+import anyio
 import pytest
-from tests.fakes.providers import calling
+from tests.fakes.providers import Script, calling, saying, spoken
 from tests.fakes.sessions import run
 from tests.fakes.tools import ApproverFake, tool
 from tests.runners.scenes import Scene
 
-from lamina.errors import HookError
+from lamina.errors import HookError, ProviderError
 from lamina.sources.hooks import ContextEvent, Hooks, MessageEvent
 from lamina.values.entry import RequestEntry, TransformEntry
-from lamina.values.event import ToolFinished, WarningIssued
+from lamina.values.event import BlockDelta, BlockEnded, ToolFinished, WarningIssued
 from lamina.values.message import Message, ToolResult
 from lamina.values.patch import SystemPartSet
 from lamina.values.tool import ToolOutput
@@ -126,3 +127,75 @@ def test_a_hook_that_stops_a_request_between_tools_leaves_the_results() -> None:
             await scene.require_sound()
 
     run(body())
+
+
+def watch_ends(endings: list[str]) -> Hooks:
+    """Hooks that run at the end of a turn, change L1 there, and keep the answers they saw."""
+    hooks = Hooks()
+
+    @hooks.context(reason="turn_end", name="diary")
+    async def write(event: ContextEvent) -> SystemPartSet:
+        assert event.message is not None
+        endings.append(event.message.text)
+        return SystemPartSet(name="diary", text=event.message.text, reason="a turn ended")
+
+    return hooks
+
+
+BROKEN_OFF: dict[str, Script] = {
+    "the provider fails": [*spoken("Berth nine"), ProviderError("the line is down")],
+    "the stream ends": spoken("Berth nine"),
+}
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("how", BROKEN_OFF)
+def test_an_answer_that_breaks_off_ends_no_turn(how: str, chat: bool) -> None:
+    async def body() -> None:
+        endings: list[str] = []
+        async with Scene(BROKEN_OFF[how], hooks=watch_ends(endings), chat=chat) as scene:
+            with pytest.raises(ProviderError):
+                await scene.ask()
+            await require_no_end(scene, endings, "Berth nine")
+
+    run(body())
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("how", ["while it comes in", "when it is there"])
+def test_an_answer_that_is_stopped_ends_no_turn(how: str, chat: bool) -> None:
+    async def body() -> None:
+        endings: list[str] = []
+        async with Scene(saying("Berth nine"), hooks=watch_ends(endings), chat=chat) as scene:
+            if how == "while it comes in":
+                scene.abort_at(BlockDelta, after=1)
+            else:
+                scene.abort_at(BlockEnded)
+            assert (await scene.ask()).ending == "aborted"
+            await require_no_end(scene, endings, "Berth nine")
+
+    run(body())
+
+
+def test_an_answer_whose_caller_is_cancelled_ends_no_turn() -> None:
+    async def body() -> None:
+        endings: list[str] = []
+        script: Script = [*spoken("Berth nine"), anyio.Event()]
+        async with Scene(script, hooks=watch_ends(endings)) as scene:
+            with anyio.fail_after(5):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(scene.ask)
+                    await scene.provider.waits.wait()
+                    group.cancel_scope.cancel()
+            await require_no_end(scene, endings, "Berth nine")
+
+    run(body())
+
+
+async def require_no_end(scene: Scene, endings: list[str], text: str) -> None:
+    """What came of the answer is kept, and the hooks ran for the next answer alone."""
+    assert scene.history[-1] == ("assistant", text)
+    assert endings == []
+    assert not [entry for entry in scene.kept(TransformEntry) if entry.transformer == "diary"]
+    await scene.require_sound()
+    assert endings == ["Done."]

@@ -176,8 +176,8 @@ class Player:
                 await self._do(deed)
                 await self._require_laws()
             self.scene.provider.scripts.clear()
-            self.scene.agent._steering.clear()
-            self.scene.agent._following.clear()
+            self.scene.agent._inbox.steering.clear()
+            self.scene.agent._inbox.following.clear()
             await self.scene.require_sound("And after all that?")
 
     async def _do(self, deed: Deed) -> None:

@@ -7,8 +7,7 @@ from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.providers import Step
 from tests.runners.scenes import Scene
 
-from lamina.runners.plan import PlanRunner
-from lamina.runners.qa import QaRunner
+from lamina.runners.runner import PlanRunner, QaRunner
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.entry import CustomEntry
 

@@ -10,9 +10,10 @@ from tests.formats.samples import PNG, SAMPLES
 import lamina
 from lamina.audit.verification import verify
 from lamina.errors import JournalError, UsageError
+from lamina.formats.markdown import export_chat
 from lamina.providers.model_book import load_book
 from lamina.stores.jsonl import JsonlStore
-from lamina.wiring.importer import ImportReport, export_chat, import_data
+from lamina.wiring.importer import ImportReport, import_data
 
 TARGET = "openai:gpt-4o"
 CHAT = b"""\
@@ -54,7 +55,7 @@ async def talk(notes: Path, store: JsonlStore) -> str:
         await turn.commit(openai_reply("Read."))
         turn = await session.prepare("Again.", attach=["edited.md"])
         await turn.commit(openai_reply("Yes."))
-        return export_chat(session).text
+        return export_chat(session.path).text
 
 
 def change(notes: Path) -> None:
@@ -264,9 +265,9 @@ def test_a_chat_goes_out_and_in_again_without_a_change(notes: Path, store: Jsonl
             text.encode(), name="chat.md", session="s", workspace=notes, store=store, target=TARGET
         )
         async with await lamina.open_session("s", workspace=notes, store=store) as session:
-            again = export_chat(session).chat
+            again = export_chat(session.path).chat
         async with await lamina.open_session("before", workspace=notes, store=store) as session:
-            before = export_chat(session).chat
+            before = export_chat(session.path).chat
         assert [m.text for m in again.messages] == [m.text for m in before.messages]
         assert [m.at for m in again.messages] == [m.at for m in before.messages]
         assert [m.context for m in again.messages] == [m.context for m in before.messages]

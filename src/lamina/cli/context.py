@@ -25,6 +25,7 @@ from lamina.cli.script import (
     scripted_reply,
 )
 from lamina.errors import UsageError
+from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
 from lamina.sources.attachments import Attachable
 from lamina.stores.memory import MemoryStore
@@ -33,13 +34,7 @@ from lamina.values.note import Scope
 from lamina.values.settings import Settings
 from lamina.wiring import open_session
 from lamina.wiring.index import LazyIndex
-from lamina.wiring.previewing import (
-    PlanPreview,
-    Preview,
-    preview_agent,
-    preview_plan,
-    preview_qa,
-)
+from lamina.wiring.runners import preview_question
 from lamina.workspace.folder import FolderWorkspace
 
 
@@ -148,14 +143,10 @@ class _Stage:
     async def _preview(
         self, session: Session, text: str, attach: list[Attachable]
     ) -> Preview | PlanPreview:
-        files, scope = self._request.files, self._request.scope
-        match self._request.mode:
-            case "agent":
-                return await preview_agent(session, text, attach, files=files, scope=scope)
-            case "qa":
-                return await preview_qa(session, text, attach, scope=scope)
-            case "plan":
-                return await preview_plan(session, text, attach, files=files, scope=scope)
+        request = self._request
+        return await preview_question(
+            session, text, attach, mode=request.mode, files=request.files, scope=request.scope
+        )
 
 
 def _attached(request: ContextOptions) -> list[Attachable]:

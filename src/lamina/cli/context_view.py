@@ -10,6 +10,7 @@ from lamina.cli.answers import describe_hits
 from lamina.cli.log import describe_inclusion, describe_priority
 from lamina.layers import measure_layers
 from lamina.runners.citations import list_sources
+from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.values.entry import TransformEntry
@@ -18,7 +19,6 @@ from lamina.values.message import ToolDefinition
 from lamina.values.note import NoteSearchResult
 from lamina.values.prompt import Prompt, Segment
 from lamina.values.request import ContextItem, LeftOut
-from lamina.wiring.previewing import PlanPreview, Preview
 
 SHOWN = 600
 ONLY_PLAN = (

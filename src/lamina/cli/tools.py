@@ -15,7 +15,7 @@ from lamina.tools.mcp_client.config import read_servers
 from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 from lamina.wiring import data_folder
-from lamina.wiring.runners import APPROVALS_FILE
+from lamina.wiring.tool_hosts import APPROVALS_FILE
 
 SHOWN = 60
 

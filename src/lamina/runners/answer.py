@@ -1,4 +1,4 @@
-"""What a question came to: its answer, what that rests on, and what it cost."""
+"""The answer to a question, what it rests on, and what it cost."""
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ class CitedSource(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a question came to. `turn` is its last request; `waiting` are calls that need a
+    """The answer to a question. `turn` is its last request; `waiting` are calls that need a
     decision before the turn can go on. Where notes were searched, `found` is what for, `sources`
     what the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
 
@@ -41,7 +41,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Tally:
-    """What a turn came to so far."""
+    """What a run has used so far, and its warnings."""
 
     def __init__(self) -> None:
         self.requests = 0

@@ -1,7 +1,7 @@
-"""One batch of planned calls: who may run, and what came of each.
+"""One batch of planned calls: which may run, and the outcome of each.
 
 Laws: calls run together, and what goes wrong with one is what it gave. A call that needs a person's
-word runs only if somebody can be asked: there is no answer yet that it could wait in.
+approval runs only if somebody can be asked: there is no answer yet that it could wait in.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """What came of a call. `found` is what a search gave, whose text is made for all searches."""
+    """The outcome of a call. `found` is what a search gave, whose text is made for all searches."""
 
     call: ToolCall
     outcome: Outcome
@@ -58,30 +58,30 @@ class Batch:
 
     @property
     def done(self) -> tuple[FinishedCall, ...]:
-        """What came of the calls so far, in their order."""
+        """The outcomes so far, in the order of the calls."""
         return tuple(self._done[call] for call in sorted(self._done, key=_number))
 
     async def run(self, calls: Sequence[CheckedCall]) -> None:
-        asking = self._session.settings.ask_before_tools
+        policy = self._session.settings.ask_before_tools
         allowed = self._session.state.allowed
-        asked = [c for c in calls if c.tool and needs_decision(c.tool, asking, allowed)]
-        failed: Exception | None = None
+        undecided = [c for c in calls if c.tool and needs_decision(c.tool, policy, allowed)]
+        failure: Exception | None = None
         with single_errors():
             async with anyio.create_task_group() as group:
                 for call in calls:
-                    if call not in asked:
+                    if call not in undecided:
                         group.start_soon(self._call, call)
                 try:
-                    for each in asked:
-                        if await self._may_run(each):
-                            group.start_soon(self._call, each)
+                    for call in undecided:
+                        if await self._may_run(call):
+                            group.start_soon(self._call, call)
                 except Exception as error:  # noqa: BLE001 - raised when the tools are done
-                    failed = error
-        if failed is not None:
-            raise failed
+                    failure = error
+        if failure is not None:
+            raise failure
 
     async def _may_run(self, checked: CheckedCall) -> bool:
-        tool, call = checked.tool, checked.meant
+        tool, call = checked.tool, checked.intended
         assert tool is not None
         # Allowed for the session a moment ago, for another call of this plan.
         if self._session.state.allowed.get(tool.id) == tool.digest:
@@ -99,7 +99,7 @@ class Batch:
 
     async def _call(self, checked: CheckedCall) -> None:
         assert checked.tool is not None
-        call = checked.meant
+        call = checked.intended
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()
         self._done[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
@@ -122,34 +122,34 @@ class Batch:
         self, search: SearchTools, arguments: Any
     ) -> tuple[ToolOutput, NoteSearchResult | None]:
         try:
-            found = await search.find(arguments, secrets=self._session.settings.secrets)
+            result = await search.find(arguments, secrets=self._session.settings.secrets)
         except UsageError as error:
             return ToolOutput(text=str(error), is_error=True), None
-        return ToolOutput(text=search_result_text(found)), found
+        return ToolOutput(text=search_result_text(result)), result
 
-    async def _keep(self, done: FinishedCall) -> None:
-        self._done[done.call.id] = done
+    async def _keep(self, finished: FinishedCall) -> None:
+        self._done[finished.call.id] = finished
         result = ToolResult(
-            call_id=done.call.id,
-            name=done.call.name,
-            text=done.text,
-            is_error=done.outcome != "ran",
+            call_id=finished.call.id,
+            name=finished.call.name,
+            text=finished.text,
+            is_error=finished.outcome != "ran",
         )
-        await self._emit(ToolFinished(result=result, seconds=done.seconds))
+        await self._emit(ToolFinished(result=result, seconds=finished.seconds))
 
 
 def _number(call_id: str) -> int:
     return int(call_id.rpartition("-")[2])
 
 
-def render_done(done: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
+def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
     """What tools gave, one text for each tool, with the arguments of each call; searches have a
     block of their own."""
     texts: dict[str, list[str]] = {}
-    for call in done:
+    for call in calls:
         if call.found is None:
-            said = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
+            text = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
             arguments = " ".join(call.call.arguments.split())
             head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""
-            texts.setdefault(call.call.name, []).append(f"{head}{said}")
-    return tuple(ToolText(name=name, text="\n\n".join(said)) for name, said in texts.items())
+            texts.setdefault(call.call.name, []).append(f"{head}{text}")
+    return tuple(ToolText(name=name, text="\n\n".join(parts)) for name, parts in texts.items())

@@ -38,17 +38,17 @@ Call none if the question can be answered from what it says and from what is att
 Of what is attached you see only titles, paths and first words; whoever answers sees all of it. \
 What you write besides calls is read by nobody."""
 ATTACHED = "attached"
-# Of what is attached, so many are told, each with so much of its text.
+# How many attachments are listed, each with so much of its text.
 MOST_ITEMS = 40
 SNIPPETS = 2
 SNIPPET_CHARACTERS = 200
-# These are told in other ways, or are none of the planner's business.
-_UNTOLD = ("rule", "reference", "tool")
+# These are sent in other ways, or are none of the planner's business.
+_UNLISTED = ("rule", "reference", "tool")
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 
 
 class PlannedCalls(Struct, frozen=True, kw_only=True):
-    """What came of a planning call, and what it cost. `prompt` is the digest of what was asked."""
+    """The calls of a plan, and what it cost. `prompt` is the digest of the request for it."""
 
     calls: tuple[ToolCall, ...]
     usage: Usage
@@ -69,7 +69,7 @@ class CallPlanner:
         self._providers = providers
 
     async def plan(
-        self, text: str, hydrated: Attachments, tools: Sequence[ToolDefinition], target: Target
+        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> PlannedCalls:
         """The calls for a question, with ids of their own.
 
@@ -77,7 +77,7 @@ class CallPlanner:
             ProviderError, ReplyError: there is no plan.
             WindowExceeded: the tools and the question do not fit the window.
         """
-        request = self.request(text, hydrated, tools, target)
+        request = self.request(text, attachments, tools, target)
         provider = await self._providers.provider(target)
         body = self._session.turns.layouts.book.wire(target).encode(request)
         reply: Reply | None = None
@@ -96,14 +96,14 @@ class CallPlanner:
         )
 
     def request(
-        self, text: str, hydrated: Attachments, tools: Sequence[ToolDefinition], target: Target
+        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> WireRequest:
         """The request, laid out from an envelope of its own."""
         state, layouts = self._session.state, self._session.turns.layouts
         system = [SystemPart(name="planner", text=PLANNER)]
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))
-        attached = summarize_attached([attachment.item for attachment in hydrated.attachments])
+        attached = summarize_attached([attachment.item for attachment in attachments.attachments])
         blocks = (Text(f"{attached}\n\n{QUERY_FRAME}"),) if attached else ()
         message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
         envelope = Envelope(system=tuple(system), tools=tuple(tools), cached=Chain([message]))
@@ -125,18 +125,18 @@ class CallPlanner:
 
 
 def summarize_attached(items: Sequence[Item]) -> str:
-    """What a planner is told of what is attached: titles, paths, and how each begins."""
-    told = [item for item in items if item.kind not in _UNTOLD]
-    if not told:
+    """What a planner sees of attachments: titles, paths, and how each begins."""
+    listed = [item for item in items if item.kind not in _UNLISTED]
+    if not listed:
         return ""
-    lines = [line for item in told[:MOST_ITEMS] for line in _tell(item)]
-    if len(told) > MOST_ITEMS:
-        lines.append(f"- and {len(told) - MOST_ITEMS:,} more")
-    listed = "\n".join(lines)
-    return f"<{ATTACHED}>\n{listed}\n</{ATTACHED}>"
+    lines = [line for item in listed[:MOST_ITEMS] for line in _describe(item)]
+    if len(listed) > MOST_ITEMS:
+        lines.append(f"- and {len(listed) - MOST_ITEMS:,} more")
+    text = "\n".join(lines)
+    return f"<{ATTACHED}>\n{text}\n</{ATTACHED}>"
 
 
-def _tell(item: Item) -> Iterator[str]:
+def _describe(item: Item) -> Iterator[str]:
     label = label_of(item.id)
     name = f"{item.title} ({label})" if item.title and item.title != label else label
     yield f"- {item.kind}: {escape_content(one_line(name), ATTACHED)}"
@@ -148,14 +148,14 @@ def _snippets(content: str) -> list[str]:
     """The first words of the first paragraphs, each on one line."""
     # Of a long text only its beginning is looked at.
     head = _FRONTMATTER.sub("", content[: 64 * SNIPPET_CHARACTERS], count=1)
-    found = []
+    snippets = []
     for paragraph in re.split(r"\n\s*\n", head):
         words = " ".join(paragraph.split())
         if words:
             snippet = one_line(escape_content(words, ATTACHED))
             if len(snippet) > SNIPPET_CHARACTERS:
                 snippet = f"{snippet[: SNIPPET_CHARACTERS - 1]}…"
-            found.append(snippet)
-        if len(found) == SNIPPETS:
+            snippets.append(snippet)
+        if len(snippets) == SNIPPETS:
             break
-    return found
+    return snippets

@@ -1,4 +1,4 @@
-"""Running the calls of one answer: who may, with which arguments, and what came of it.
+"""Running the calls of one answer: which may run, with which arguments, and their results.
 
 Laws: arguments are checked against the definition that was sent, not against today's. Whatever is
 wrong with a call is its result, for the model to read. Free calls run at once; the others wait for
@@ -35,11 +35,11 @@ class WaitingCall(Struct, frozen=True, kw_only=True):
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):
-    """A call that can be run, with its arguments read; or the problem with it. `meant` is the call
-    as a person is shown it: what was called through another tool stands for itself."""
+    """A call that can be run, with its arguments read; or the problem with it. `intended` is the
+    call as a person is shown it: what was called through another tool stands for itself."""
 
     call: ToolCall
-    meant: ToolCall
+    intended: ToolCall
     tool: OfferedTool | None = None
     arguments: Mapping[str, object] = {}
     problem: str = ""
@@ -48,45 +48,45 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 def check_call(
     call: ToolCall, sent: Mapping[str, ToolDefinition], offered: Mapping[str, OfferedTool]
 ) -> CheckedCall:
-    """What is to be made of a call, given the definitions that were sent and what is there now."""
-    meant = intended_call(call, offered)
-    definition = sent.get(meant.name)
+    """A call checked against the definitions that were sent and the tools that are there now."""
+    intended = intended_call(call, offered)
+    definition = sent.get(intended.name)
     if definition is None:
         names = ", ".join(sorted(sent)) or "none"
-        return _wrong(call, f"There is no tool {meant.name!r}. Tools: {names}.")
-    tool = offered.get(meant.name)
-    if tool is None and meant.name == USE_TOOL.name:
+        return _wrong(call, f"There is no tool {intended.name!r}. Tools: {names}.")
+    tool = offered.get(intended.name)
+    if tool is None and intended.name == USE_TOOL.name:
         return _wrong(call, "use_tool needs 'name', a text, and 'arguments', an object.")
     if tool is None:
-        return _wrong(call, f"The tool {meant.name!r} is not available at present.")
+        return _wrong(call, f"The tool {intended.name!r} is not available at present.")
     try:
-        arguments = msgspec.json.decode(meant.arguments or "{}")
+        arguments = msgspec.json.decode(intended.arguments or "{}")
     except msgspec.DecodeError as error:
         return _wrong(call, f"The arguments are not valid JSON: {error}")
     if not isinstance(arguments, dict):
         return _wrong(call, "The arguments have to be a JSON object.")
     if problem := check_arguments(definition.parameters, arguments):
         return _wrong(call, f"The arguments do not fit the tool: {problem}")
-    return CheckedCall(call=call, meant=meant, tool=tool, arguments=arguments)
+    return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 
 def _wrong(call: ToolCall, problem: str) -> CheckedCall:
-    return CheckedCall(call=call, meant=call, problem=problem)
+    return CheckedCall(call=call, intended=call, problem=problem)
 
 
 def needs_decision(
-    tool: OfferedTool, asking: ApprovalPolicy, allowed: Mapping[ItemId, str]
+    tool: OfferedTool, policy: ApprovalPolicy, allowed: Mapping[ItemId, str]
 ) -> bool:
     """Whether a person has to be asked; what was allowed for the session is not asked again as
     long as the tool says the same of itself."""
-    if asking == "never" or allowed.get(tool.id) == tool.digest:
+    if policy == "never" or allowed.get(tool.id) == tool.digest:
         return False
-    return asking == "always" or tool.permission == "required"
+    return policy == "always" or tool.permission == "required"
 
 
-def holds(made: DecisionEntry, tool: OfferedTool) -> bool:
+def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
     """Whether a decision is still about this tool: what was allowed is what was shown."""
-    return made.decision == "deny" or (made.tool, made.digest) == (tool.id, tool.digest)
+    return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
 
 
 class Caller:
@@ -108,33 +108,33 @@ class Caller:
             name: tool.definition for name, tool in offered.items() if is_described(tool, state)
         }
         free: list[CheckedCall] = []
-        asked: list[CheckedCall] = []
+        undecided: list[CheckedCall] = []
         for call in self._session.waiting:
             checked = check_call(call, sent, offered)
             if checked.tool is None:
                 await self._keep(call, ToolOutput(text=checked.problem, is_error=True), 0.0)
-            elif (made := state.decisions.get(call.id)) and holds(made, checked.tool):
-                await self._settle(checked, made.decision, free)
+            elif (entry := state.decisions.get(call.id)) and holds(entry, checked.tool):
+                await self._settle(checked, entry.decision, free)
             elif needs_decision(
                 checked.tool, self._session.settings.ask_before_tools, state.allowed
             ):
-                asked.append(checked)
+                undecided.append(checked)
             else:
                 free.append(checked)
-        failed: Exception | None = None
+        failure: Exception | None = None
         with single_errors():
             async with anyio.create_task_group() as group:
-                for each in free:
-                    group.start_soon(self._call, each)
+                for checked in free:
+                    group.start_soon(self._call, checked)
                 try:
-                    for each in asked:
-                        await self._ask(each, group)
+                    for checked in undecided:
+                        await self._ask(checked, group)
                 except Exception as error:  # noqa: BLE001 - raised when the tools are done
-                    failed = error
-        if failed is not None:
-            raise failed
-        waiting = [] if self._approver else asked
-        return [WaitingCall(call=call.meant, tool=call.tool) for call in waiting if call.tool]
+                    failure = error
+        if failure is not None:
+            raise failure
+        waiting = [] if self._approver else undecided
+        return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting if call.tool]
 
     async def _ask(self, checked: CheckedCall, group: anyio.abc.TaskGroup) -> None:
         assert checked.tool is not None
@@ -143,10 +143,10 @@ class Caller:
         if state.allowed.get(checked.tool.id) == checked.tool.digest:
             group.start_soon(self._call, checked)
             return
-        await self._emit(ApprovalWanted(call=checked.meant, tool=checked.tool))
+        await self._emit(ApprovalWanted(call=checked.intended, tool=checked.tool))
         if self._approver is None:
             return
-        decision = await self._approver.decide(checked.meant, checked.tool)
+        decision = await self._approver.decide(checked.intended, checked.tool)
         await self._session.keep_decision(checked.call.id, checked.tool, decision)
         await self._emit(ApprovalDecided(call_id=checked.call.id, decision=decision))
         free: list[CheckedCall] = []
@@ -164,11 +164,11 @@ class Caller:
 
     async def _call(self, checked: CheckedCall) -> None:
         assert checked.tool is not None
-        await self._emit(ToolStarted(call=checked.meant, label=checked.tool.label))
+        await self._emit(ToolStarted(call=checked.intended, label=checked.tool.label))
         began = anyio.current_time()
         output = ToolOutput(text=CUT_SHORT, is_error=True)
         try:
-            output = await self._host.call(checked.meant.name, checked.arguments)
+            output = await self._host.call(checked.intended.name, checked.arguments)
         finally:
             await self._keep(checked.call, output, anyio.current_time() - began)
 

@@ -62,8 +62,8 @@ def list_sources(hits: Sequence[Hit]) -> tuple[CitedSource, ...]:
     one reach from its first passage to its last."""
     sources: dict[str, CitedSource] = {}
     for hit, link in zip(hits, _links(hits), strict=True):
-        known = sources.get(link)
-        if known is None:
+        source = sources.get(link)
+        if source is None:
             sources[link] = CitedSource(
                 number=len(sources) + 1,
                 path=hit.path,
@@ -75,8 +75,8 @@ def list_sources(hits: Sequence[Hit]) -> tuple[CitedSource, ...]:
                 end=hit.end,
             )
         else:
-            first, last = min(known.start, hit.start), max(known.end, hit.end)
-            sources[link] = replace(known, start=first, end=last)
+            first, last = min(source.start, hit.start), max(source.end, hit.end)
+            sources[link] = replace(source, start=first, end=last)
     return tuple(sources.values())
 
 
@@ -93,8 +93,8 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
     none."""
     # What the model writes below its answer is its own idea of the sources.
     body = without_definitions(answer) if sources else answer
-    known = [Source(number=source.number, title="", path=source.link) for source in sources]
-    cited = renumber_citations(body, known)
+    catalogue = [Source(number=source.number, title="", path=source.link) for source in sources]
+    cited = renumber_citations(body, catalogue)
     by_link = {source.link: source for source in sources}
     return CitedAnswer(
         text=cited.text,
@@ -115,23 +115,23 @@ async def with_citations(
     warnings = answer.warnings
     if cited.unknown:
         listed = ", ".join(f"[^{number}]" for number in cited.unknown)
-        told = f"the answer cites {listed}, and no source has that number"
-        await emit(WarningIssued(text=told))
-        warnings += (told,)
+        warning = f"the answer cites {listed}, and no source has that number"
+        await emit(WarningIssued(text=warning))
+        warnings += (warning,)
     return replace(answer, text=cited.text, sources=cited.sources, warnings=warnings)
 
 
 def screen_hits(
     screen: SecretScreen, hits: Sequence[Hit], secrets: Secrets
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """The hits without their secrets, and what a person should know of them."""
+    """The hits without their secrets, and what a person should know about them."""
     screened: list[Hit] = []
     warnings: list[str] = []
     for hit in hits:
         item = Item(id=selection_id(hit.path, hit.start, hit.end), content=hit.text)
-        shown, told = screen.item(item, secrets)
-        screened.append(replace(hit, text=shown.content))
-        warnings += told
+        screened_item, item_warnings = screen.item(item, secrets)
+        screened.append(replace(hit, text=screened_item.content))
+        warnings += item_warnings
     return tuple(screened), tuple(warnings)
 
 
@@ -237,5 +237,5 @@ def _links(hits: Sequence[Hit]) -> list[str]:
 
 def _link(path: str, headings: Sequence[str]) -> str:
     plain = (_MARKED_LINK.sub(r"\1", heading) for heading in headings)
-    clean = (_NOT_IN_ANCHORS.sub(" ", each).strip() for each in plain)
+    clean = (_NOT_IN_ANCHORS.sub(" ", heading).strip() for heading in plain)
     return "#".join([path, *filter(None, clean)])

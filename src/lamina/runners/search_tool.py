@@ -86,10 +86,10 @@ class SearchTools:
         if name != LOCAL_SEARCH:
             return ToolOutput(text=f"There is no tool {name!r}.", is_error=True)
         try:
-            found = await self.find(arguments)
+            result = await self.find(arguments)
         except UsageError as error:
             return ToolOutput(text=str(error), is_error=True)
-        return ToolOutput(text=search_result_text(found))
+        return ToolOutput(text=search_result_text(result))
 
     async def find(
         self, arguments: Mapping[str, Any], *, secrets: Secrets | None = None
@@ -101,38 +101,38 @@ class SearchTools:
         """
         if problem := check_arguments(SEARCH.parameters, dict(arguments)):
             raise UsageError(f"The arguments do not fit the tool: {problem}")
-        asked = Scope(
+        wanted = Scope(
             folders=tuple(arguments.get("folders", ())),
             tags=tuple(arguments.get("tags", ())),
             since=_moment(arguments.get("since", ""), "since"),
             until=_moment(arguments.get("until", ""), "until"),
         )
-        within = narrow_scope(self.scope, asked)
-        found = await self._search.search(arguments["query"], scope=within, top=self._top)
-        hits, told = screen_hits(self._screen, found.hits, secrets or self._secrets)
-        return replace(found, hits=hits, warnings=(*found.warnings, *told))
+        within = narrow_scope(self.scope, wanted)
+        result = await self._search.search(arguments["query"], scope=within, top=self._top)
+        hits, warnings = screen_hits(self._screen, result.hits, secrets or self._secrets)
+        return replace(result, hits=hits, warnings=(*result.warnings, *warnings))
 
 
-def search_result_text(found: NoteSearchResult) -> str:
-    """What a search came to, as the result of a call."""
-    text = render_hits(found.hits).text
-    return "\n\n".join((text, *found.warnings))
+def search_result_text(result: NoteSearchResult) -> str:
+    """A search as the result of a call."""
+    text = render_hits(result.hits).text
+    return "\n\n".join((text, *result.warnings))
 
 
-def narrow_scope(scope: Scope, asked: Scope) -> Scope:
+def narrow_scope(scope: Scope, wanted: Scope) -> Scope:
     """What is asked for, as far as `scope` goes. Folders outside of it do not count; tags that it
     names hold, whatever others are asked for."""
-    folders = asked.folders
+    folders = wanted.folders
     if scope.folders:
         inside = (
             f for f in folders if any(is_in_folder(f"{f.strip('/')}/", s) for s in scope.folders)
         )
         folders = tuple(inside) or scope.folders
-    since = [each for each in (scope.since, asked.since) if each is not None]
-    until = [each for each in (scope.until, asked.until) if each is not None]
+    since = [time for time in (scope.since, wanted.since) if time is not None]
+    until = [time for time in (scope.until, wanted.until) if time is not None]
     return Scope(
         folders=folders,
-        tags=scope.tags or asked.tags,
+        tags=scope.tags or wanted.tags,
         since=max(since, default=None),
         until=min(until, default=None),
     )
@@ -142,10 +142,10 @@ def _moment(text: str, name: str) -> float | None:
     if not text.strip():
         return None
     try:
-        said = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise UsageError(f"`{name}`: {text!r} is no day; write it as 2026-01-31") from error
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 class QuestionReminder:

@@ -1,6 +1,6 @@
 """Sending one request and taking its answer in, piece by piece.
 
-Laws: what came of an answer is kept, also if it broke off or was stopped; what a provider does
+Laws: what came in of an answer is kept, also if it broke off or was stopped; what a provider does
 wrong is written down and leaves the turn open. An overflow is answered once, by a compaction.
 """
 
@@ -81,24 +81,26 @@ class Sender:
         provider = await self._providers.provider(target)
         incoming = _Incoming()
         began = anyio.current_time()
-        first: float | None = None
+        first_s: float | None = None
         try:
             async with aclosing(provider.stream(turn.request())) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     for event in incoming.take(piece):
-                        if first is None and isinstance(event, BlockStarted):
-                            first = anyio.current_time() - began
+                        if first_s is None and isinstance(event, BlockStarted):
+                            first_s = anyio.current_time() - began
                         await emit(event)
             for event in incoming.end():
                 await emit(event)
         except RequestTooLong:
-            raise  # it is made anew: what was said of it is void
+            raise  # it is made anew: what came in is void
         except BaseException as error:
             stopped = isinstance(error, anyio.get_cancelled_exc_class())
             with anyio.CancelScope(shield=True):
-                kept = await self._keep_partial(turn, incoming, STOPPED if stopped else BROKE_OFF)
-                if kept and stopped:
-                    await self._tell_cost(turn, incoming, emit)
+                is_kept = await self._keep_partial(
+                    turn, incoming, STOPPED if stopped else BROKE_OFF
+                )
+                if is_kept and stopped:
+                    await self._report_cost(turn, incoming, emit)
             raise
         reply = incoming.reply
         if reply is None:
@@ -118,7 +120,7 @@ class Sender:
                 usage=reply.usage,
                 verdict=committed.verdict,
                 cost=cost_of(reply.usage, target),
-                first_s=first,
+                first_s=first_s,
                 total_s=anyio.current_time() - began,
             )
         )
@@ -126,8 +128,8 @@ class Sender:
             await emit(WarningIssued(text=warning))
         return committed
 
-    async def _tell_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
-        """Tells what a stopped answer cost, as far as that is known; nobody may be listening."""
+    async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
+        """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
         usage = incoming.reply.usage if incoming.reply else incoming.usage()
         cost = cost_of(usage, self._session.target(turn.context.target))
         with anyio.move_on_after(1):
@@ -145,7 +147,7 @@ class Sender:
                 return False
             reply = Reply(blocks=blocks, usage=incoming.usage(), stop=stop, complete=False)
         try:
-            # What a turn's end would do takes time that nobody gives it now.
+            # The hooks and the compaction of a turn's end take time that there is not now.
             await turn.commit(reply, end=False)
         except LaminaError as error:
             await self._session.note(PROBLEM, {"where": "partial answer", "problem": str(error)})
@@ -205,22 +207,22 @@ class _Incoming:
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """What is known of the cost of an answer that will not be complete."""
+        """What is known about the cost of an answer that will not be complete."""
         if self._read is None:
             return Usage(cache_reported=False)
-        said = sum(len(run.texts) for run in self._runs)
-        return Usage(input=self._read.total, cached=self._read.cached, output=said)
+        output = sum(len(run.texts) for run in self._runs)
+        return Usage(input=self._read.total, cached=self._read.cached, output=output)
 
     def blocks(self) -> tuple[Block, ...]:
         """What can be kept of it: words. Half a call is none."""
-        kept: list[Block] = []
+        blocks: list[Block] = []
         for run in self._runs:
             text = mend_text("".join(run.texts))
             if run.kind == "text" and text.strip():
-                kept.append(Text(text))
+                blocks.append(Text(text))
             elif run.kind == "thinking" and text.strip():
-                kept.append(Thinking(text=text))
-        return tuple(kept) if any(isinstance(block, Text) for block in kept) else ()
+                blocks.append(Thinking(text=text))
+        return tuple(blocks) if any(isinstance(block, Text) for block in blocks) else ()
 
 
 def _with_own_ids(reply: Reply) -> Reply:

@@ -31,7 +31,7 @@ class TextRoom:
     """Room for the texts of one question."""
 
     def __init__(
-        self, session: Session, target: str | None, question: str, hydrated: Attachments
+        self, session: Session, target: str | None, question: str, attachments: Attachments
     ) -> None:
         state, layouts = session.state, session.turns.layouts
         chosen = layouts.choose(target, state.settings)
@@ -46,7 +46,7 @@ class TextRoom:
         )  # fmt: skip
         attached = sum(
             assembler.item_tokens(attachment.item)
-            for attachment in hydrated.attachments
+            for attachment in attachments.attachments
             if not stands(state, attachment.item)
         )
         beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + attached
@@ -61,10 +61,10 @@ class TextRoom:
     def take_hits(self, hits: Sequence[Hit], most: int | None = None) -> tuple[Hit, ...]:
         """The first of the hits, as many as there is room for, or `most` tokens."""
         limit = self.tokens if most is None else most
-        kept = tuple(hits)
-        while kept and self.cost([render_hits(kept)]) > limit:
-            kept = kept[:-1]
-        return kept
+        first_hits = tuple(hits)
+        while first_hits and self.cost([render_hits(first_hits)]) > limit:
+            first_hits = first_hits[:-1]
+        return first_hits
 
     def shorten(
         self, texts: Sequence[ToolText], most: int
@@ -76,18 +76,18 @@ class TextRoom:
         if over <= 0:
             return tuple(texts), ()
         level = _level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
-        kept: list[ToolText] = []
-        told: list[str] = []
+        shortened: list[ToolText] = []
+        warnings: list[str] = []
         for text, size in zip(texts, sizes, strict=True):
             if size <= level:
-                kept.append(text)
+                shortened.append(text)
                 continue
-            told.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
+            warnings.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
             if level > 0:
-                kept.append(
+                shortened.append(
                     ToolText(name=text.name, text=shorten_text(text.text, level, self._count))
                 )
-        return tuple(kept), tuple(told)
+        return tuple(shortened), tuple(warnings)
 
 
 def _level(sizes: Sequence[int], goal: int) -> int:
@@ -99,26 +99,26 @@ def _level(sizes: Sequence[int], goal: int) -> int:
 
 
 async def prepare_smaller(
-    prepare: Callable[[tuple[T, ...]], Awaitable[Turn]], given: Sequence[T]
+    prepare: Callable[[tuple[T, ...]], Awaitable[Turn]], parts: Sequence[T]
 ) -> tuple[Turn, int]:
-    """Prepares with as many of `given` as the window takes, the last ones going first; the turn,
-    and how many those were. What hooks add is known only then.
+    """Prepares with as many `parts` as the window takes, the last ones going first; the turn, and
+    how many those were. What hooks add is known only then.
 
     Raises:
         WindowExceeded: it does not fit without any, either.
     """
-    kept = tuple(given)
+    count = len(parts)
     while True:
         try:
-            return await prepare(kept), len(kept)
+            return await prepare(tuple(parts[:count])), count
         except WindowExceeded:
-            if not kept:
+            if not count:
                 raise
-            kept = kept[: len(kept) // 2]
+            count //= 2
 
 
-def say_without_room(found: int, kept: int) -> str:
-    """What a person is told of passages that were found and not sent."""
-    if not kept:
-        return f"there is no room for any of the {found} passages that were found"
-    return f"there is room for {kept} of the {found} passages that were found"
+def say_without_room(total: int, count: int) -> str:
+    """The warning that passages were found and not sent."""
+    if not count:
+        return f"there is no room for any of the {total} passages that were found"
+    return f"there is room for {count} of the {total} passages that were found"

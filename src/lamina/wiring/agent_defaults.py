@@ -1,4 +1,4 @@
-"""An agent in a session: what it says becomes the session's own, and its guides are at hand."""
+"""What an agent brings to a session: persona, project, settings and options."""
 
 import os
 from typing import Any
@@ -35,7 +35,7 @@ async def read_agent_defaults(
     project: str | None = None,
     default_persona: str = "",
 ) -> AgentDefaults:
-    """The agent that a person names, as a session takes it.
+    """The agent of a name or path, as a session takes it.
 
     Raises:
         UsageError: there is no such agent, or it has no such project.
@@ -43,14 +43,14 @@ async def read_agent_defaults(
 
     def read() -> AgentDefaults:
         place = find_agent(os.fspath(agent), workspace)
-        found = read_agent(place)
+        definition = read_agent(place)
         return AgentDefaults(
-            agent=found,
+            agent=definition,
             place=os.path.abspath(place),
-            system=persona_parts(found, workspace, default_persona),
-            project=find_project(found, project) if project else None,
-            settings=merge_fields(Settings(), found.settings),
-            options=merge_fields(Options(), found.options),
+            system=persona_parts(definition, workspace, default_persona),
+            project=find_project(definition, project) if project else None,
+            settings=merge_fields(Settings(), definition.settings),
+            options=merge_fields(Options(), definition.options),
         )
 
     return await run_sync(read)
@@ -69,7 +69,7 @@ def find_project(agent: Agent, name: str) -> Project:
     raise UsageError(f"the agent {agent.name!r} has no project {name!r}; it has: {known}")
 
 
-def merge_fields(base: Any, said: dict[str, Any]) -> Any:
-    """`base` with what an agent says of it; what it says was checked when it was read."""
-    whole = msgspec.to_builtins(base) | said
+def merge_fields(base: Any, fields: dict[str, Any]) -> Any:
+    """`base` with the fields that an agent sets; they were checked when it was read."""
+    whole = msgspec.to_builtins(base) | fields
     return msgspec.convert(whole, type(base), strict=False)

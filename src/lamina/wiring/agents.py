@@ -53,9 +53,9 @@ def find_agent(name_or_path: str, workspace: str | os.PathLike[str] = ".") -> Pa
     path = Path(name_or_path).expanduser()
     if path.exists():
         return path
-    for _, _, found in named:
-        if _written_name(found) == name_or_path:
-            return found
+    for _, _, path in named:
+        if _written_name(path) == name_or_path:
+            return path
     known = ", ".join(sorted({name for _, name, _ in named})) or "none"
     raise UsageError(
         f"there is no agent {name_or_path!r}: no path, and none of those that are known by name "
@@ -63,8 +63,8 @@ def find_agent(name_or_path: str, workspace: str | os.PathLike[str] = ".") -> Pa
     )
 
 
-def _is_name(said: str) -> bool:
-    return Path(said).name == said and said not in (".", "..", "~")
+def _is_name(text: str) -> bool:
+    return Path(text).name == text and text not in (".", "..", "~")
 
 
 def _named(workspace: str | os.PathLike[str]) -> Iterator[tuple[str, str, Path]]:
@@ -90,14 +90,14 @@ def _written_name(path: Path) -> str:
 
 def list_agents(workspace: str | os.PathLike[str] = ".") -> tuple[FoundAgent, ...]:
     """The agents of the workspace and of the user, then what the workspace's own folder holds."""
-    found = [_found(where, name, path) for where, name, path in _named(workspace)]
+    agents = [_describe(where, name, path) for where, name, path in _named(workspace)]
     own = Path(workspace)
     if holds_agent(own):
-        found.append(_found("folder", own.absolute().name or str(own), own))
-    return tuple(found)
+        agents.append(_describe("folder", own.absolute().name or str(own), own))
+    return tuple(agents)
 
 
-def _found(where: str, name: str, path: Path) -> FoundAgent:
+def _describe(where: str, name: str, path: Path) -> FoundAgent:
     try:
         agent = read_agent(path)
     except (LaminaError, OSError) as error:
@@ -106,7 +106,7 @@ def _found(where: str, name: str, path: Path) -> FoundAgent:
 
 
 def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
-    """The agent with what only this machine can tell of it: whether its model is known, and whether
+    """The agent with what only this machine knows about it: whether its model is known, and whether
     its servers could be started with this environment."""
     from lamina.providers.model_book import load_book
     from lamina.tools.mcp_client.config import servers_from
@@ -117,11 +117,11 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
             load_book().find(agent.model)
         except LaminaError as error:
             problems.append(Problem(path=agent.place, problem=f"model: {error}", level="warning"))
-    said = {problem.problem for problem in problems}
-    for held in servers_from(agent.servers, servers_path(agent), environ).problems:
+    texts = {problem.problem for problem in problems}
+    for withheld in servers_from(agent.servers, servers_path(agent), environ).problems:
         # What is wrong with the entry itself was found where it stands.
-        if not any(f"the server {held.what!r}" in each for each in said):
-            words = f"the server {held.what!r}: {held.detail}"
+        if not any(f"the server {withheld.what!r}" in text for text in texts):
+            words = f"the server {withheld.what!r}: {withheld.detail}"
             problems.append(Problem(path=agent.place, problem=words, level="warning"))
     return replace(agent, problems=tuple(problems))
 

@@ -39,7 +39,7 @@ class Clients:
         self._slots = slots or _slots_wanted()
         self._window = window
         self._remember = remember
-        self._found: dict[str, Provider] = {}
+        self._providers: dict[str, Provider] = {}
 
     async def provider(self, target: Target) -> Provider:
         """The provider of a target.
@@ -49,24 +49,24 @@ class Clients:
             KeyMissing: there is no key for the vendor.
             ProviderError: its SDK is not installed, or nobody knows where it is.
         """
-        if target.name not in self._found:
+        if target.name not in self._providers:
             local = target.wire == "llamacpp"
-            found = await self._embedded(target) if local else _connect(target)
-            self._found[target.name] = found
-        return self._found[target.name]
+            provider = await self._embedded(target) if local else _connect(target)
+            self._providers[target.name] = provider
+        return self._providers[target.name]
 
     async def release_session(self, session: str) -> None:
         """The session is closed: what is kept for it may be put away."""
-        for each in self._found.values():
-            if isinstance(each, SessionKeeper):
-                await each.release_session(session)
+        for provider in self._providers.values():
+            if isinstance(provider, SessionKeeper):
+                await provider.release_session(session)
 
     async def aclose(self) -> None:
         """Closes the connections; a provider that is asked for again is connected anew."""
-        found, self._found = list(self._found.values()), {}
-        for each in found:
-            if isinstance(each, ClosableProvider):
-                await each.aclose()
+        providers, self._providers = list(self._providers.values()), {}
+        for provider in providers:
+            if isinstance(provider, ClosableProvider):
+                await provider.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
         from lamina.downloads.folders import cache_folder
@@ -143,9 +143,9 @@ def _from_keyring(provider: str) -> str:
 
 
 def _slots_wanted() -> int:
-    given = os.environ.get("LAMINA_SLOTS", "")
-    if not given:
+    setting = os.environ.get("LAMINA_SLOTS", "")
+    if not setting:
         return SLOTS
-    if not given.isdigit() or int(given) < 1:
-        raise InvalidSetting("LAMINA_SLOTS", given, "must be a number from 1 on")
-    return int(given)
+    if not setting.isdigit() or int(setting) < 1:
+        raise InvalidSetting("LAMINA_SLOTS", setting, "must be a number from 1 on")
+    return int(setting)

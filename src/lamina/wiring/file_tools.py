@@ -22,17 +22,17 @@ _MARK = "[redacted: "
 
 
 def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionTool[..., Any]]:
-    """The tools: looking is free, changing wants a person's word. Secrets in files do not reach the
+    """The tools: looking is free, changing needs approval. Secrets in files do not reach the
     model, as the session's settings say, and what it has not seen it cannot write over."""
     actions = FileActions(workspace.root, on_change=workspace.mark)
 
     def screened(function: Callable[..., str]) -> Callable[..., str]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> str:
-            found = function(*args, **kwargs)
+            text = function(*args, **kwargs)
             if session.settings.secrets != "redact":
-                return found
-            return redact(found, find_secrets(found))
+                return text
+            return redact(text, find_secrets(text))
 
         return run
 

@@ -1,4 +1,4 @@
-"""Sessions in from other systems, and out as Markdown.
+"""Sessions in from other systems, from Markdown chats and from journals.
 
 Law: what is imported is a session like any other; what could not be taken as it was is reported,
 and the file it came from is not touched.
@@ -16,8 +16,7 @@ from lamina.audit.verification import pictures_of
 from lamina.codec import mint_id
 from lamina.errors import LaminaError, UnknownTarget, UsageError
 from lamina.formats import ImportProblem, import_session
-from lamina.formats.markdown import ExportedChat, ImportedChat, import_chat
-from lamina.formats.markdown import export_chat as export_entries
+from lamina.formats.markdown import ImportedChat, import_chat
 from lamina.journal import read_journal
 from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
@@ -30,7 +29,7 @@ from lamina.workspace.folder import FolderWorkspace
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
-    """What an import came to."""
+    """The outcome of an import."""
 
     session: str
     source: str
@@ -38,11 +37,6 @@ class ImportReport(Struct, frozen=True, kw_only=True):
     problems: tuple[ImportProblem, ...] = ()
     # Paths that were attached, and are now in the library with their present content.
     laid: tuple[str, ...] = ()
-
-
-def export_chat(session: Session, *, tz: tzinfo = UTC) -> ExportedChat:
-    """The session's active path as a Markdown chat, with a name for its file."""
-    return export_entries(session.path, tz=tz)
 
 
 async def import_data(
@@ -65,28 +59,28 @@ async def import_data(
         load_book().find(target)
     folder = FolderWorkspace(workspace or ".")
     store = store or default_store(workspace)
-    chosen = session or _id_of(name, data)
-    if await store.has(chosen):
+    session = session or _id_of(name, data)
+    if await store.has(session):
         raise UsageError(
-            f"there is a session {chosen!r} already, perhaps of the same file; look at it with "
+            f"there is a session {session!r} already, perhaps of the same file; look at it with "
             f"`lamina log`, or give another id"
         )
     if _is_own(data):
-        journal = read_journal(data, chosen)
+        journal = read_journal(data, session)
         problems = [
             ImportProblem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage
         ]
         entries = tuple(journal.entries.values())
         problems += await _missing_pictures(store, entries)
-        return await _keep(store, chosen, "lamina", entries, problems, target)
+        return await _keep(store, session, "lamina", entries, problems, target)
     if _is_chat(name, data):
-        return await _import_chat(data, name, chosen, folder, store, target, tz)
-    found = import_session(data, name=name, session=chosen)
-    for blob in found.blobs:
+        return await _import_chat(data, name, session, folder, store, target, tz)
+    imported = import_session(data, name=name, session=session)
+    for blob in imported.blobs:
         await store.put_blob(blob)
-    header = found.entries[0]
+    header = imported.entries[0]
     source = header.source if isinstance(header, SessionEntry) else ""
-    return await _keep(store, chosen, source, found.entries, found.problems, target)
+    return await _keep(store, session, source, imported.entries, imported.problems, target)
 
 
 async def _import_chat(
@@ -107,7 +101,7 @@ async def _import_chat(
         # A question that nobody answered stays; what is asked next begins another turn.
         last = entries[-1]
         entries.append(LeaveEntry(id=mint_id(len(entries)), parent=last.id, at=last.at))
-    ported = await _keep(
+    report = await _keep(
         store, session, "markdown", entries, chat.problems, target or _model_of(chat)
     )
     opened = await open_session(session, workspace=workspace, store=store)
@@ -115,7 +109,7 @@ async def _import_chat(
         laid, problems = await _lay_again(opened, chat)
     finally:
         await opened.close()
-    return replace(ported, laid=laid, problems=(*ported.problems, *problems))
+    return replace(report, laid=laid, problems=(*report.problems, *problems))
 
 
 async def _lay_again(
@@ -160,11 +154,11 @@ async def _keep(
     header, *rest = entries
     assert isinstance(header, SessionEntry)
     settings = header.settings
-    # A session says whom it talks to; what the file says of that comes behind the header.
+    # A session has a target from its header on; what the file says about it comes later.
     chosen = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
     header = replace(header, session=session, settings=replace(settings, target=chosen))
     if target is not None and rest:
-        # Whoever says whom to go on with means it, whatever the file says.
+        # A target that was asked for holds, whatever the file says.
         last = max(int(entry.id, 16) for entry in entries)
         place = {"id": mint_id(last + 1), "parent": rest[-1].id, "at": rest[-1].at}
         rest.append(ModelEntry(target=target, **place))  # type: ignore[arg-type]

@@ -1,30 +1,30 @@
 """Runners with everything they need: a session, the models that answer, tools, and a summarizer."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal
 
 from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
-from lamina.runners.plan import PlanRunner
-from lamina.runners.qa import QaRunner
-from lamina.runners.runner import MAX_REQUESTS, AgentRunner, ChatRunner
+from lamina.runners.agent import MAX_REQUESTS
+from lamina.runners.preview import NoProviders, PlanPreview, Preview
+from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
 from lamina.session.session import Session
 from lamina.session.summarizer import ModelSummarizer
-from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
+from lamina.sources.attachments import Attachable
+from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
-from lamina.values.patch import SystemPartRemove
 from lamina.wiring.clients import Clients
-from lamina.wiring.folders import data_folder
 from lamina.wiring.sessions import open_session
-
-if TYPE_CHECKING:
-    from lamina.tools.mcp_client.config import ServerList
-
-# What was agreed to of tools that others write, for all workspaces.
-APPROVALS_FILE = "approvals.json"
+from lamina.wiring.tool_hosts import (
+    agent_hosts,
+    list_hosts,
+    offer_files,
+    require_search,
+    with_search,
+    withdraw_files,
+)
 
 
 async def open_chat(
@@ -44,9 +44,9 @@ async def open_chat(
     return runner
 
 
-def _close_with(runner: ChatRunner, given: Providers | None, clients: Providers) -> None:
-    """What was made for a runner is closed with it; what it was given is its giver's."""
-    if given is None and isinstance(clients, Clients):
+def _close_with(runner: ChatRunner, providers: Providers | None, clients: Providers) -> None:
+    """Clients that were made for a runner are closed with it; its caller closes their own."""
+    if providers is None and isinstance(clients, Clients):
         runner.closing.append(clients.aclose)
 
 
@@ -69,7 +69,7 @@ async def open_qa(
     opening.setdefault("summarizer", ModelSummarizer(clients))
     opened = await open_session(session, **opening)
     try:
-        await _withdraw_files(opened)
+        await withdraw_files(opened)
         runner = QaRunner(opened, clients, require_search(opened), scope=scope, top=top)
     except BaseException:
         await opened.close()
@@ -91,7 +91,7 @@ async def open_plan(
 ) -> PlanRunner:
     """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
     and it answers once. One of them searches the notes of the workspace, in `scope`. A call that
-    needs a person's word is denied without an `approver`.
+    needs approval is denied without an `approver`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -130,7 +130,7 @@ async def open_agent(
     """
     clients = providers or Clients()
     opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
-    if files and opened.searcher is not None:
+    if files:
         host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     _close_with(runner, providers, clients)
@@ -146,20 +146,20 @@ async def _open_with_tools(
     opening: dict[str, Any],
 ) -> tuple[Session, ToolHost]:
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    hosts = _tool_hosts(tools, mcp)
+    hosts = list_hosts(tools, mcp)
     agent, folder = opening.get("agent"), opening.get("workspace")
     if agent is not None:
-        hosts += await _agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
+        hosts += await agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
     opened = await open_session(session, **opening)
     try:
         if agent is None and (place := opened.state.session.with_agent_at):
             # The session goes on, and so does its agent, if it is still there.
             with suppress(UsageError):
-                hosts += await _agent_hosts(place, ".")
+                hosts += await agent_hosts(place, ".")
         if files:
             hosts.append(await offer_files(opened))
         else:
-            await _withdraw_files(opened)
+            await withdraw_files(opened)
     except BaseException:
         await opened.close()
         raise
@@ -168,100 +168,38 @@ async def _open_with_tools(
     return opened, Toolbox(*hosts)
 
 
-def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
-    """The tools, and one that searches the notes in `scope`."""
-    from lamina.runners.search_tool import SearchTools
+async def preview_question(
+    session: Session,
+    text: str,
+    attach: Sequence[Attachable],
+    *,
+    mode: Literal["agent", "qa", "plan"],
+    files: bool,
+    scope: Scope,
+) -> Preview | PlanPreview:
+    """The first request that `open_agent`, `open_qa` or `open_plan` would send for a question; with
+    `files` those tools are in it.
+
+    Raises:
+        UsageError: the workspace is no folder, or has no notes that could be searched.
+        WindowExceeded: it does not fit.
+    """
     from lamina.tools.toolbox import Toolbox
 
-    assert session.searcher is not None
-    return Toolbox(
-        host, SearchTools(session.searcher, scope=scope, secrets=session.settings.secrets)
-    )
+    runner: ChatRunner
+    # None of these tools has to be opened.
+    hosts = [await offer_files(session)] if files and mode != "qa" else []
+    match mode:
+        case "qa":
+            runner = QaRunner(session, NoProviders(), require_search(session), scope=scope)
+        case "plan":
+            host, search = Toolbox(*hosts), session.searcher
+            runner = PlanRunner(session, NoProviders(), host, search=search, scope=scope)
+        case "agent" if hosts:
+            runner = AgentRunner(session, NoProviders(), with_search(session, hosts[0], scope))
+        case "agent":
+            runner = ChatRunner(session, NoProviders())
+    return await runner.preview(text, attach=attach)
 
 
-async def offer_files(session: Session) -> ToolHost:
-    """The workspace's files as tools, and what the model is told of how to use them.
-
-    Raises:
-        UsageError: the workspace is no folder.
-    """
-    from lamina.tools.functions import FunctionTools
-    from lamina.wiring.file_tools import FILES_PART, file_tools
-    from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
-    from lamina.workspace.folder import FolderWorkspace
-
-    workspace = session.workspace
-    if not isinstance(workspace, FolderWorkspace):
-        raise UsageError("the workspace is no folder: it has no files to offer as tools")
-    standing = {part.name: part.text for part in session.envelope.system}
-    if standing.get(FILES_PART) != WORKSPACE_PERSONA:
-        reason = "the workspace's files are offered as tools"
-        await session.set_system(FILES_PART, WORKSPACE_PERSONA, reason=reason)
-    return FunctionTools(*file_tools(workspace, session))
-
-
-async def _withdraw_files(session: Session) -> None:
-    """A session that goes on without the files is not told of them any more. One that was left in
-    the middle of a turn ends it first."""
-    from lamina.wiring.file_tools import FILES_PART
-
-    if session.interrupted or session.waiting:
-        return
-    if any(part.name == FILES_PART for part in session.envelope.system):
-        reason = "the workspace's files are no longer offered as tools"
-        op = SystemPartRemove(name=FILES_PART, reason=reason)
-        await session.apply("lamina.files", op)
-
-
-def require_search(session: Session) -> WorkspaceSearch:
-    """What searches the notes of a session.
-
-    Raises:
-        UsageError: there are none.
-    """
-    if session.searcher is None:
-        raise UsageError("the workspace of this session has no notes that could be searched")
-    return session.searcher
-
-
-def _tool_hosts(
-    tools: ToolHost | Iterable[Callable[..., Any]], mcp: str | os.PathLike[str] | None
-) -> list[ToolHost]:
-    from lamina.tools.functions import FunctionTools
-
-    own = cast(ToolHost, tools) if hasattr(tools, "toolset") else None
-    functions = () if own else tuple(cast(Iterable[Callable[..., Any]], tools))
-    hosts: list[ToolHost] = [own or FunctionTools(*functions)]
-    if mcp is not None:
-        from lamina.tools.mcp_client.config import read_servers
-
-        hosts.append(_servers(read_servers(Path(mcp))))
-    return hosts
-
-
-async def _agent_hosts(
-    agent: str | os.PathLike[str], workspace: str | os.PathLike[str]
-) -> list[ToolHost]:
-    """The servers of an agent, and the files of its skills."""
-    from lamina.tools.mcp_client.config import servers_from
-    from lamina.tools.skills import SkillTools
-    from lamina.wiring.agent_defaults import read_agent_defaults
-    from lamina.wiring.agents import servers_path
-
-    found = (await read_agent_defaults(agent, workspace)).agent
-    hosts: list[ToolHost] = []
-    if found.servers:
-        hosts.append(_servers(servers_from(found.servers, servers_path(found), os.environ)))
-    if found.skills:
-        hosts.append(SkillTools(found.skills))
-    return hosts
-
-
-def _servers(config: "ServerList") -> ToolHost:
-    from lamina.tools.approvals import Approvals
-    from lamina.tools.mcp_client.servers import McpServers
-
-    return McpServers(config, approvals=Approvals(data_folder() / APPROVALS_FILE))
-
-
-__all__ = ["APPROVALS_FILE", "Clients", "open_agent", "open_chat", "open_plan", "open_qa"]
+__all__ = ["Clients", "open_agent", "open_chat", "open_plan", "open_qa", "preview_question"]

@@ -28,8 +28,7 @@ from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
 from lamina.ports import WorkspaceSource
 from lamina.runners.error_groups import single_errors
-from lamina.runners.qa import QaRunner
-from lamina.runners.runner import Answer, ChatRunner, Listener
+from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
 from lamina.session.tree import name_of
 from lamina.values.entry import ReplyEntry
 from lamina.values.item import AttachmentSpec

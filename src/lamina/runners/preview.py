@@ -1,0 +1,41 @@
+"""A question as a runner would send it, and not sent.
+
+Law: no model is asked and no tool is run; so of a planned question only the request for the plan
+can be shown.
+"""
+
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from lamina.errors import UsageError
+from lamina.session.turn import Turn
+from lamina.values.note import NoteSearchResult
+from lamina.values.prompt import Prompt
+from lamina.values.request import LeftOut
+from lamina.values.settings import Target
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """A turn that was prepared. `found` is what a search brought to it."""
+
+    turn: Turn
+    found: NoteSearchResult | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class PlanPreview(Struct, frozen=True, kw_only=True):
+    """The request for a plan; `body` is what goes over the wire."""
+
+    target: Target
+    prompt: Prompt
+    body: dict[str, Any]
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class NoProviders:
+    """Providers for a runner that only previews."""
+
+    async def provider(self, target: Target) -> NoReturn:
+        raise UsageError(f"this is a preview: nothing is sent to {target.name}")

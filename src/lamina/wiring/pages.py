@@ -1,0 +1,49 @@
+"""Pages and pictures of the web, where what fetches them is installed."""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from lamina.sources.attachments import NO_WEB
+from lamina.values.item import LoadedItem, url_id
+from lamina.values.request import LeftOut
+from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
+
+if TYPE_CHECKING:
+    from lamina.pages.fetcher import WebFetcher
+
+INSTALL_HINT = "pip install 'lamina[workspace]'"
+
+
+class LazyWebFetcher:
+    """The web, if what fetches it is installed; opened when something is fetched."""
+
+    def __init__(self) -> None:
+        self._web: WebFetcher | None = None
+
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
+        if rules.access == "off":
+            detail = f"{url}: {NO_WEB}"
+            return LeftOut(what=url_id(url), reason="refused", detail=detail)
+        if (web := self._open()) is None:
+            detail = f"{url}: pages cannot be fetched: {INSTALL_HINT}"
+            return LeftOut(what=url_id(url), reason="unreadable", detail=detail)
+        return await web.page(url, rules)
+
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
+        if rules.access == "off":
+            return UnfetchedResource(reason="refused", detail=NO_WEB)
+        if (web := self._open()) is None:
+            return UnfetchedResource(
+                reason="unreadable", detail=f"it cannot be fetched: {INSTALL_HINT}"
+            )
+        return await web.picture(url, rules, limit)
+
+    def _open(self) -> "WebFetcher | None":
+        if self._web is None and all(map(find_spec, ("httpcore2", "lxml", "trafilatura"))):
+            from lamina.pages.fetcher import WebFetcher
+            from lamina.workspace.pdf import read_pdf
+
+            self._web = WebFetcher(read_pdf=lambda data: read_pdf(data).text)
+        return self._web

@@ -1,0 +1,93 @@
+"""What an application gives when it opens a session that was there before.
+
+Law: it holds from then on where it differs from the last time, and is a recorded reason.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lamina.codec import canonical_bytes, digest_value
+from lamina.session.session import Session
+from lamina.values.envelope import Options, SystemPart
+from lamina.values.item import Item
+from lamina.values.message import ToolDefinition
+from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsReplace
+from lamina.values.settings import Settings
+
+# The parts of L1 that come from an agent.
+AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
+
+
+async def apply_given(
+    session: Session,
+    parts: tuple[SystemPart, ...],
+    tools: tuple[ToolDefinition, ...] | None,
+    always: tuple[Item, ...] | None,
+    settings: Settings | None,
+    target: str | None,
+    options: Options | None,
+    *,
+    whole: bool = False,
+) -> None:
+    """Applies what differs from the last time the session was opened. What is given again as it was
+    does not undo what was set in the session meanwhile. If the `whole` of an agent is given, a part
+    that the agent no longer has goes."""
+    header = session.state.session
+    given: dict[str, Any] = {
+        "system": parts or None,
+        "tools": tools,
+        "always": always,
+        "settings": None if settings is None else replace(settings, target=""),
+        "target": target or (settings.target if settings else "") or None,
+        "options": options,
+    }
+    digests = {name: _digest(value) for name, value in given.items() if value is not None}
+    before = {
+        "system": _digest(header.system),
+        "tools": _digest(header.tools),
+        "always": _digest(header.included),
+        "settings": _digest(replace(header.settings, target="")),
+        "target": _digest(header.settings.target),
+        "options": _digest(header.options),
+        **session.state.given,
+    }
+    new = {name: digest for name, digest in digests.items() if before[name] != digest}
+    if not new:
+        return
+    ops: list[PatchOp] = []
+    if "system" in new:
+        standing = {part.name: part.text for part in session.envelope.system}
+        reason = "the system prompt was given anew when the session was opened"
+        ops += [
+            SystemPartSet(name=part.name, text=part.text, reason=reason)
+            for part in parts
+            if standing.get(part.name) != part.text
+        ]
+        named = {part.name for part in parts}
+        ops += [
+            SystemPartRemove(name=name, reason=f"no {name} came with the agent this time")
+            for name in AGENT_PARTS
+            if whole and name in standing and name not in named
+        ]
+    if "tools" in new:
+        reason = "other tools were given when the session was opened"
+        ops.append(ToolsReplace(tools=tools or (), reason=reason))
+    wanted = session.settings
+    if "settings" in new and settings:
+        wanted = replace(settings, target=wanted.target)
+    if "target" in new:
+        wanted = replace(wanted, target=given["target"])
+    await session.open_again(
+        new,
+        ops,
+        settings=wanted,
+        options=options if "options" in new else None,
+        always=always if "always" in new else None,
+    )
+
+
+def _digest(value: Any) -> str:
+    """A digest of what a journal would hold: there, a whole number is the same as its fraction."""
+    return digest_value(msgspec.json.decode(canonical_bytes(value), type=type(value)))

@@ -1,0 +1,117 @@
+"""The tools of a session: functions, servers, an agent's own, the workspace's files and search."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lamina.errors import UsageError
+from lamina.ports import ToolHost
+from lamina.session.session import Session
+from lamina.sources.note_search import WorkspaceSearch
+from lamina.values.note import Scope
+from lamina.values.patch import SystemPartRemove
+from lamina.wiring.folders import data_folder
+
+if TYPE_CHECKING:
+    from lamina.tools.mcp_client.config import ServerList
+
+# What was agreed to of tools that others write, for all workspaces.
+APPROVALS_FILE = "approvals.json"
+
+
+def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
+    """The tools, and one that searches the notes in `scope` if the workspace has notes."""
+    if session.searcher is None:
+        return host
+    from lamina.runners.search_tool import SearchTools
+    from lamina.tools.toolbox import Toolbox
+
+    search = SearchTools(session.searcher, scope=scope, secrets=session.settings.secrets)
+    return Toolbox(host, search)
+
+
+async def offer_files(session: Session) -> ToolHost:
+    """The workspace's files as tools, and what the model is told of how to use them.
+
+    Raises:
+        UsageError: the workspace is no folder.
+    """
+    from lamina.tools.functions import FunctionTools
+    from lamina.wiring.file_tools import FILES_PART, file_tools
+    from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
+    from lamina.workspace.folder import FolderWorkspace
+
+    workspace = session.workspace
+    if not isinstance(workspace, FolderWorkspace):
+        raise UsageError("the workspace is no folder: it has no files to offer as tools")
+    standing = {part.name: part.text for part in session.envelope.system}
+    if standing.get(FILES_PART) != WORKSPACE_PERSONA:
+        reason = "the workspace's files are offered as tools"
+        await session.set_system(FILES_PART, WORKSPACE_PERSONA, reason=reason)
+    return FunctionTools(*file_tools(workspace, session))
+
+
+async def withdraw_files(session: Session) -> None:
+    """A session that goes on without the files is not told of them any more. One that was left in
+    the middle of a turn ends it first."""
+    from lamina.wiring.file_tools import FILES_PART
+
+    if session.interrupted or session.waiting:
+        return
+    if any(part.name == FILES_PART for part in session.envelope.system):
+        reason = "the workspace's files are no longer offered as tools"
+        op = SystemPartRemove(name=FILES_PART, reason=reason)
+        await session.apply("lamina.files", op)
+
+
+def require_search(session: Session) -> WorkspaceSearch:
+    """What searches the notes of a session.
+
+    Raises:
+        UsageError: there are none.
+    """
+    if session.searcher is None:
+        raise UsageError("the workspace of this session has no notes that could be searched")
+    return session.searcher
+
+
+def list_hosts(
+    tools: ToolHost | Iterable[Callable[..., Any]], mcp: str | os.PathLike[str] | None
+) -> list[ToolHost]:
+    from lamina.tools.functions import FunctionTools
+
+    own = cast(ToolHost, tools) if hasattr(tools, "toolset") else None
+    functions = () if own else tuple(cast(Iterable[Callable[..., Any]], tools))
+    hosts: list[ToolHost] = [own or FunctionTools(*functions)]
+    if mcp is not None:
+        from lamina.tools.mcp_client.config import read_servers
+
+        hosts.append(_servers(read_servers(Path(mcp))))
+    return hosts
+
+
+async def agent_hosts(
+    agent: str | os.PathLike[str], workspace: str | os.PathLike[str]
+) -> list[ToolHost]:
+    """The servers of an agent, and the files of its skills."""
+    from lamina.tools.mcp_client.config import servers_from
+    from lamina.tools.skills import SkillTools
+    from lamina.wiring.agent_defaults import read_agent_defaults
+    from lamina.wiring.agents import servers_path
+
+    definition = (await read_agent_defaults(agent, workspace)).agent
+    hosts: list[ToolHost] = []
+    if definition.servers:
+        path = servers_path(definition)
+        hosts.append(_servers(servers_from(definition.servers, path, os.environ)))
+    if definition.skills:
+        hosts.append(SkillTools(definition.skills))
+    return hosts
+
+
+def _servers(config: "ServerList") -> ToolHost:
+    from lamina.tools.approvals import Approvals
+    from lamina.tools.mcp_client.servers import McpServers
+
+    return McpServers(config, approvals=Approvals(data_folder() / APPROVALS_FILE))
