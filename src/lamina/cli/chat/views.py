@@ -10,12 +10,12 @@ from rich.text import Text
 from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
 from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.chat.item_overview import AgentItem, ItemOverview
-from lamina.cli.chat.settings import list_settings
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.difference import LAYER_NAMES
 from lamina.cli.log import describe_entry, describe_inclusion
 from lamina.cli.recorder import PLACEMENT_NAMES
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.settings import list_settings
 from lamina.journal import Journal
 from lamina.providers.model_book import load_book
 from lamina.session.session import Session

@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lamina.cli.chat.mentions import workspace_path
-from lamina.cli.chat.settings import (
-    NONE,
-    SETTING_TYPES,
-    choices_of,
-    describe_allowed,
-    is_option,
-    parse_setting,
-    settings_change,
-    write_value,
-)
 from lamina.cli.chat.slash.command_table import ALIASES, COMMANDS, similar_commands
 from lamina.cli.chat.views import (
     last_request,
@@ -31,10 +21,21 @@ from lamina.cli.chat.views import (
 )
 from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.hits import show_hits
-from lamina.cli.runner import ensure_target
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why, explain_question
 from lamina.errors import InvalidSetting, UsageError
+from lamina.faces.desk import ensure_target
+from lamina.faces.settings import (
+    NONE,
+    SETTING_TYPES,
+    choices_of,
+    describe_allowed,
+    is_option,
+    parse_setting,
+    settings_change,
+    write_value,
+)
 from lamina.journal import Journal
 from lamina.providers.local.models import LOCAL_MODELS
 from lamina.providers.model_book import load_book
@@ -332,7 +333,7 @@ class SlashCommands:
             self._tell(f"{target.name} · window {target.window:,} · {_price(target.input_price)}")
             return
         target = session.target(rest)
-        await ensure_target(target, self._chat.screen.err)
+        await ensure_target(target, ConsoleNotices(self._chat.screen.err))
         await session.change(target=target.name)
         if problem := await why_no_answer(target):
             self._tell(f"the session is for {target.name} from now on")
