@@ -43,14 +43,15 @@ LOOKS = (
 COMMANDS = (
     "sessions --json", "sessions", "sessions --all --json", "targets", "models list",
     "models list --json", "agent list", "agent list --json", "agent show harbour",
-    "agent show harbour --json", "agent check", "agent check --json", "agent usage",
+    "agent show harbour --json", "agent check", "agent check --json",
     "agent usage --json", "agent usage nobody", "notes tags", "notes tags --json", "notes check",
     "notes check --json", "notes search pier --lexical", "notes search pier --lexical --json",
     "notes search nothing --lexical", "index tools.json --lexical", "index --stats --json",
     "search QUESTION --tools tools.json --lexical", "select QUESTION --tools tools.json --lexical",
     "search QUESTION --tools tools.json --lexical --json", "search QUESTION --tools twice.json",
     "select QUESTION --tools tools.json --lexical --json",
-    "select tides --agent harbour --lexical --json", "search tides --lexical", "index --clear --yes",
+    "select tides --agent harbour --lexical --json", "search tides --lexical",
+    "index --clear --yes",
     "import chat.md --session one --json", "import chat.md --session one", "import gone.md",
     "repair damaged-torn", "repair agent", "log nobody", "log da",
 )  # fmt: skip
