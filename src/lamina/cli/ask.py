@@ -15,13 +15,14 @@ import msgspec
 from msgspec import Struct
 from rich.console import Console
 
-from lamina.cli.answers import CUT_OFF, describe_answer
 from lamina.cli.ask_output import AskOutput
-from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.hits import render_footnotes
 from lamina.cli.runner import RunOptions, open_runner
 from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
 from lamina.codec import require_text
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.answer import CUT_OFF, describe_answer
+from lamina.faces.citations import hold_until_final
 from lamina.notes.references import is_url
 from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
@@ -179,7 +180,7 @@ def report_answer(answer: Answer, runner: ChatRunner, asked: AskOptions, voice: 
     else:
         voice.compare(answer)
     voice.end_line()
-    if not asked.as_json and (notes := footnotes(answer)):
+    if not asked.as_json and (notes := render_footnotes(answer)):
         voice.print("\n" + "\n".join(notes) + "\n")
     if answer.ending == "aborted":
         kept = "what came of the answer is kept" if answer.text else "nothing came of the answer"

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from lamina.cli.index_progress import IndexProgress, attach_progress
 from lamina.cli.models import ensure_model
-from lamina.cli.stored_session import find_session
 from lamina.errors import ModelMissing, UsageError
+from lamina.faces.stored_session import find_session
 from lamina.ports import Approver
 from lamina.providers.local.models import is_model_path
 from lamina.providers.model_book import load_book

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.chat import Chat
-from lamina.cli.chat.mentions import workspace_path
 from lamina.cli.chat.message_source import open_lines
-from lamina.cli.chat.paths import Paths
 from lamina.cli.runner import Mode, RunOptions, open_runner
 from lamina.cli.screen import Screen, open_screen
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.mentions import workspace_path
+from lamina.faces.paths import Paths
 from lamina.notes.references import is_url
 from lamina.ports import Approver, JournalStore, WorkspaceSource
 from lamina.runners.runner import ChatRunner

@@ -18,9 +18,7 @@ from msgspec.structs import asdict
 from rich.console import Console
 
 from lamina import __version__
-from lamina.cli.answers import describe_context, describe_outcome, describe_tree
 from lamina.cli.ask import AllowAllApprover, attachments, limit_answers
-from lamina.cli.chat.item_overview import ItemOverview
 from lamina.cli.rpc.jsonrpc import (
     FAILED,
     INTERNAL_ERROR,
@@ -37,6 +35,8 @@ from lamina.cli.rpc.session_data import describe_session_items, describe_setting
 from lamina.cli.runner import RunOptions, ensure_target, open_runner
 from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
+from lamina.faces.answer import describe_context, describe_outcome, describe_tree
+from lamina.faces.items import ItemOverview
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
 from lamina.runners.error_groups import single_errors

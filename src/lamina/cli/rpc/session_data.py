@@ -5,17 +5,23 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import asdict
 
-from lamina.cli.chat.item_overview import ItemOverview
 from lamina.cli.rpc.jsonrpc import INVALID_PARAMS, JsonRpcFault
+from lamina.cli.terminal_text import one_line
+from lamina.faces.items import ItemOverview
 from lamina.values.selection import Preset, SearchSettings
 from lamina.values.settings import Settings
+
+# The longest description that is told, in columns.
+ABOUT = 60
 
 
 def describe_session_items(members: ItemOverview) -> dict[str, Any]:
     """What applies to every prompt, and what could be added."""
     return {
         "items": [asdict(item) for item in members.inside],
-        "available": [asdict(item) for item in members.outside],
+        "available": [
+            asdict(item) | {"about": one_line(item.about, ABOUT)} for item in members.outside
+        ],
         "problems": list(members.problems),
     }
 

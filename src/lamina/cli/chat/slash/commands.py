@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lamina.cli.chat.mentions import workspace_path
 from lamina.cli.chat.settings import (
     NONE,
     SETTING_TYPES,
@@ -35,6 +34,7 @@ from lamina.cli.runner import ensure_target
 from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why, explain_question
 from lamina.errors import InvalidSetting, UsageError
+from lamina.faces.mentions import workspace_path
 from lamina.journal import Journal
 from lamina.providers.local.models import LOCAL_MODELS
 from lamina.providers.model_book import load_book
