@@ -18,10 +18,10 @@ from tests.fakes.providers import ProvidersFake, calling, saying, spoken
 from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
-from lamina.cli.answers import describe_layers, leading_cached
 from lamina.cli.ask_output import AskOutput
 from lamina.cli.stdio import stop_on_signals
 from lamina.errors import ProviderError, TurnStateError, UsageError
+from lamina.faces.answer import describe_layers, leading_cached
 from lamina.faces.desk import require_readable
 from lamina.runners.runner import AgentRunner
 from lamina.values.entry import DecisionEntry

@@ -16,9 +16,9 @@ from tests.cli.chats import answer, talk
 from lamina.cli.chat.approver import ANSWERS
 from lamina.cli.chat.completer import ChatCompleter
 from lamina.cli.chat.keyboard import Keyboard
-from lamina.cli.chat.mentions import find_mentions, mention, unfinished_mention, workspace_path
 from lamina.cli.chat.message_source import InputInterrupt, LineSource
-from lamina.cli.chat.paths import Paths, match, scan
+from lamina.faces.mentions import find_mentions, mention, unfinished_mention, workspace_path
+from lamina.faces.paths import Paths, match, scan
 from lamina.workspace.folder import FolderWorkspace
 
 # -- mentions ------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from tests.cli.inside import error
 from tests.fakes.providers import ProviderFake, ProvidersFake
 from tests.workspace.test_folder import png
 
-from lamina.cli.chat.mentions import find_mentions
 from lamina.cli.chat.startup import read_attached
 from lamina.errors import UsageError
+from lamina.faces.mentions import find_mentions
 from lamina.faces.options import PromptOptions
 from lamina.runners.qa import QaRunner
 from lamina.wiring.workspaces import open_workspace

@@ -12,14 +12,15 @@ from typing import TextIO
 import msgspec
 from rich.console import Console
 
-from lamina.cli.answers import CUT_OFF, describe_answer
 from lamina.cli.ask_output import AskOutput
-from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.hits import render_footnotes
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
 from lamina.codec import require_text
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.answer import CUT_OFF, describe_answer
 from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
+from lamina.faces.citations import hold_until_final
 from lamina.faces.desk import open_runner, require_fetchable, require_readable
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.runners.qa import QaRunner
@@ -138,7 +139,7 @@ def report_answer(
     else:
         output.compare(answer)
     output.end_line()
-    if not as_json and (notes := footnotes(answer)):
+    if not as_json and (notes := render_footnotes(answer)):
         output.print("\n" + "\n".join(notes) + "\n")
     if answer.ending == "aborted":
         remains = "what came of the answer is kept" if answer.text else "nothing came of the answer"

@@ -19,8 +19,8 @@ from lamina.audit.recorder import (
 )
 from lamina.cli.difference import LAYER_NAMES, first_line, render_difference
 from lamina.cli.log import describe_inclusion, describe_priority
-from lamina.cli.stored_session import StoredSession
 from lamina.errors import LaminaError
+from lamina.faces.stored_session import StoredSession
 from lamina.journal import Journal
 from lamina.layers import measure_layers
 from lamina.providers.model_book import load_book

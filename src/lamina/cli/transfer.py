@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from lamina.cli.log import describe_log
-from lamina.cli.stored_session import StoredSession
 from lamina.cli.verdict import write_new_file
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.stored_session import StoredSession
 from lamina.formats.markdown import export_chat
 from lamina.journal import path_to
 from lamina.wiring.importer import ImportReport, import_data

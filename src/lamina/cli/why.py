@@ -20,10 +20,10 @@ from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
 from lamina.cli.log import describe_inclusion, describe_priority
 from lamina.cli.recorder import PLACEMENT_NAMES
 from lamina.cli.screen import Screen
-from lamina.cli.stored_session import StoredSession
 from lamina.cli.terminal_text import one_line, visible
 from lamina.cli.why_records import draw_found, draw_planned, find_plan_record, find_search_record
 from lamina.errors import UnknownSession
+from lamina.faces.stored_session import StoredSession
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book

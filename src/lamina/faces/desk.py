@@ -13,6 +13,7 @@ import anyio
 
 from lamina.errors import ModelMissing, UsageError
 from lamina.faces.options import SessionOptions, refuse_ignored
+from lamina.faces.stored_session import find_session
 from lamina.notes.references import is_url
 from lamina.ports import Approver, WorkspaceSource
 from lamina.providers.local.models import is_model_path
@@ -75,8 +76,6 @@ async def open_runner(
     agent = await _read_agent(options)
     session = options.session
     if session is not None:
-        from lamina.cli.stored_session import find_session
-
         session = (await find_session(session, options.workspace)).session
     else:
         model = agent.agent.model if agent else ""

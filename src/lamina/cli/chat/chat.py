@@ -11,21 +11,22 @@ from pathlib import Path
 
 import anyio
 
-from lamina.cli.answers import CUT_OFF
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.indexer import BackgroundIndexer
-from lamina.cli.chat.item_overview import ItemOverview
-from lamina.cli.chat.mentions import find_mentions
 from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
 from lamina.cli.chat.slash.commands import SlashCommands
 from lamina.cli.chat.turn_cost import TurnCost, cache_line, status_line, sum_reports
 from lamina.cli.chat.turn_view import TurnView
 from lamina.cli.chat.views import questions_of
 from lamina.cli.chat.welcome import greet
-from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.hits import render_footnotes
 from lamina.cli.screen import Screen, quiet_keys
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
+from lamina.faces.answer import CUT_OFF
+from lamina.faces.citations import hold_until_final
+from lamina.faces.items import ItemOverview
+from lamina.faces.mentions import find_mentions
 from lamina.ports import WorkspaceSource
 from lamina.runners.error_groups import single_errors
 from lamina.runners.qa import QaRunner
@@ -262,7 +263,7 @@ class Chat:
                 tell("(the model said nothing)")
             if answer.turn and (stop := STOPS.get(answer.turn.stop)):
                 tell(stop)
-            if notes := footnotes(answer):
+            if notes := render_footnotes(answer):
                 self.screen.write("\n" + "\n".join(notes) + "\n")
         else:
             tell("(left in the middle; /resume goes on, or ask something else)")

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.chat import Chat
-from lamina.cli.chat.mentions import workspace_path
 from lamina.cli.chat.message_source import open_lines
-from lamina.cli.chat.paths import Paths
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import open_screen
 from lamina.errors import LaminaError
 from lamina.faces.desk import open_runner, require_readable
+from lamina.faces.mentions import workspace_path
 from lamina.faces.options import PromptOptions, SessionOptions
+from lamina.faces.paths import Paths
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.wiring import default_store

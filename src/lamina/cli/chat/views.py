@@ -8,13 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from lamina.audit.recorder import RebuiltRequest, list_requests, rebuild_request
-from lamina.cli.answers import describe_layers, leading_cached
-from lamina.cli.chat.item_overview import AgentItem, ItemOverview
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.difference import LAYER_NAMES
 from lamina.cli.log import describe_entry, describe_inclusion
 from lamina.cli.recorder import PLACEMENT_NAMES
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.answer import describe_layers, leading_cached
+from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.settings import list_settings
 from lamina.journal import Journal
 from lamina.providers.model_book import load_book
@@ -28,7 +28,8 @@ from lamina.values.tool import Toolset
 
 # How something came to be in a session, and what becomes of what is not.
 WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
-# The longest list of patterns that is shown, in columns.
+# The longest description and the longest list of patterns that are shown, in columns.
+ABOUT = 60
 GLOBS = 24
 WHY_OUT = {"manual": "not sent", "agent": "found by search"}
 
@@ -245,7 +246,7 @@ def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleR
 def show_items(members: ItemOverview) -> ConsoleRenderable:
     """What applies to every message, and what could."""
     parts: list[ConsoleRenderable] = []
-    about = {item.item: item.about for item in members.known}
+    about = {item.item: one_line(item.about, ABOUT) for item in members.known}
     if members.inside:
         made = make_table("in this session", "why", "what it is")
         for item in members.inside:
@@ -257,7 +258,7 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
     if members.outside:
         made = make_table("can be added", "until then", "what it is")
         for other in members.outside:
-            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(other.about))
+            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(about[other.item]))
         parts += [Text(), made]
     parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.problems]
     parts.append(

@@ -100,8 +100,8 @@ def why(
 
     With priorities, include modes, scores, what was left out, and what was missing.
     """
-    from lamina.cli.stored_session import find_session
     from lamina.cli.why import show_why
+    from lamina.faces.stored_session import find_session
 
     async def show() -> str:
         found = await find_session(session, workspace)

@@ -70,7 +70,7 @@ def log(
 ) -> None:
     """Show a session's entries: what was said, sent, changed and left out, and what it cost."""
     from lamina.cli.log import describe_log, render_log
-    from lamina.cli.stored_session import find_session
+    from lamina.faces.stored_session import find_session
 
     if sum((tree, dropped, requests, request is not None)) > 1:
         raise typer.BadParameter("--tree, --dropped, --requests and --request exclude one another")
@@ -110,8 +110,8 @@ def verify(
 
     Exits with 1 if anything differs or is damaged.
     """
-    from lamina.cli.stored_session import find_session
     from lamina.cli.verdict import check_session, describe_verdict, render_verdict
+    from lamina.faces.stored_session import find_session
 
     async def run_check() -> "Verification":
         return await check_session(await find_session(session, workspace))
@@ -125,8 +125,8 @@ def verify(
 @app.command()
 def repair(session: SessionName, workspace: Workspace = Path()) -> None:
     """Write a repaired copy beside a damaged session; the damaged file is not touched."""
-    from lamina.cli.stored_session import find_session
     from lamina.cli.verdict import write_repaired_copy as write_copy
+    from lamina.faces.stored_session import find_session
 
     async def run_repair() -> str:
         return await write_copy(await find_session(session, workspace))
@@ -154,8 +154,8 @@ def export(
     ] = None,
 ) -> None:
     """Write a session as a Markdown chat (Obsidian Copilot's format) or as its journal."""
-    from lamina.cli.stored_session import find_session
     from lamina.cli.transfer import export_session
+    from lamina.faces.stored_session import find_session
 
     async def run_export() -> str:
         return await export_session(await find_session(session, workspace), form, out)

@@ -5,8 +5,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from lamina.cli.answers import describe_context, describe_outcome, describe_tree
-from lamina.cli.chat.item_overview import ItemOverview
 from lamina.cli.rpc.jsonrpc import FAILED, INVALID_PARAMS, JsonRpcFault, JsonRpcPeer
 from lamina.cli.rpc.params import (
     ApproveParams,
@@ -18,15 +16,21 @@ from lamina.cli.rpc.params import (
     PinParams,
     PromptParams,
 )
+from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
+from lamina.faces.answer import describe_context, describe_outcome, describe_tree
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.desk import Notices, ensure_target
+from lamina.faces.items import ItemOverview
 from lamina.faces.options import PromptOptions
 from lamina.faces.settings import describe_settings, read_settings
 from lamina.faces.turn_gate import TurnGate
 from lamina.ports import TargetBook
 from lamina.runners.runner import AgentRunner, ChatRunner
 from lamina.values.event import ApprovalWanted, Event, ToolFinished
+
+# The longest description that is told, in columns.
+ABOUT = 60
 
 
 class RpcMethods:
@@ -139,7 +143,10 @@ class RpcMethods:
         await self._look_up_items()
         return {
             "items": [asdict(item) for item in self._items.inside],
-            "available": [asdict(item) for item in self._items.outside],
+            "available": [
+                asdict(item) | {"about": one_line(item.about, ABOUT)}
+                for item in self._items.outside
+            ],
             "problems": list(self._items.problems),
         }
 

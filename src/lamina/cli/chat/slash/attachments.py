@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lamina.cli.chat.mentions import workspace_path
 from lamina.cli.chat.slash.command_table import usage_of
 from lamina.cli.hits import show_hits
 from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
+from lamina.faces.mentions import workspace_path
 from lamina.values.item import AttachmentSpec, Item, key_of
 from lamina.wiring.workspaces import memory_file
 

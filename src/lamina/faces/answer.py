@@ -24,7 +24,7 @@ from lamina.values.usage import Usage
 SUMMARY = 200
 
 
-class Shares(Struct):
+class LayerShare(Struct):
     """Tokens of a layer, how many of them a cache served, and how many it could have served."""
 
     tokens: int = 0
@@ -45,7 +45,7 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
     """Each layer with its tokens, and how many are among the first `cached` ones on the wire and
     among the first `agree` ones, which are the same bytes as in the request before. L1-L5 are
     always there, tools only if there are any."""
-    shares: dict[Layer, Shares] = {layer: Shares() for layer in LAYERS}
+    shares: dict[Layer, LayerShare] = {layer: LayerShare() for layer in LAYERS}
     at = 0
     for segment in prompt:
         share = shares[segment.layer]
