@@ -309,7 +309,7 @@ def test_what_stands_behind_a_line_neither_decides_nor_is_sent(notes: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "decision"), [("\x03", "InputInterrupt"), ("s\x03", "Interrupted"), ("\x04", None)]
+    ("keys", "decision"), [("\x03", "Interrupted"), ("s\x03", "Interrupted"), ("\x04", None)]
 )
 def test_a_decision_can_be_left(notes: Path, keys: str, decision: str | None) -> None:
     assert decide(notes, keys) == decision
