@@ -14,31 +14,34 @@ from lamina.faces.options import Mode, PromptOptions, SessionOptions, SettingCha
 from lamina.values.note import Scope
 from lamina.values.web import WebAccess
 
-# Panels of `--help`.
-_session = partial(typer.Option, rich_help_panel="Session")
-_attachments = partial(typer.Option, rich_help_panel="Attachments")
-_tools = partial(typer.Option, rich_help_panel="Mode and tools")
-_notes = partial(typer.Option, rich_help_panel="Notes to search")
-_web = partial(typer.Option, rich_help_panel="Web pages")
-_date = partial(_notes, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
+# An option in each panel of `--help`.
+session_option = partial(typer.Option, rich_help_panel="Session")
+_attachment_option = partial(typer.Option, rich_help_panel="Attachments")
+_tool_option = partial(typer.Option, rich_help_panel="Mode and tools")
+_note_option = partial(typer.Option, rich_help_panel="Notes to search")
+_web_option = partial(typer.Option, rich_help_panel="Web pages")
+_date_option = partial(_note_option, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
 
 AllowTools = Annotated[
     bool,
-    _tools(
+    _tool_option(
         "--allow-tools",
         help="Run every tool call without asking; the session's settings stay as they are.",
     ),
 ]
 Within = Annotated[
     list[str] | None,
-    _notes(
+    _note_option(
         "--in",
         metavar="FOLDER|#TAG",
         help="Only in any of these folders, with any of these tags. Repeatable.",
     ),
 ]
-Since = Annotated[datetime | None, _date(help="Only notes changed since then.")]
-Until = Annotated[datetime | None, _date(help="Only notes changed before then.")]
+Since = Annotated[
+    datetime | None,
+    _date_option(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
+]
+Until = Annotated[datetime | None, _date_option(help="Only notes changed before then.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,29 +49,33 @@ class PreviewFlags:
     """Whom a question would be put to, and how: for a session that is not kept."""
 
     workspace: Annotated[
-        Path, _session("--workspace", "-w", help="The folder that attached paths are read from.")
+        Path,
+        session_option("--workspace", "-w", help="The folder that attached paths are read from."),
     ] = Path()
     model: Annotated[
         str | None,
-        _session(
+        session_option(
             "--model", "--target", "-m", "-t", metavar="NAME",
             help="provider:model, such as local:smollm2-135m.",
         ),
     ] = None  # fmt: skip
     system: Annotated[
-        str, _session(metavar="TEXT", help="The system prompt, or @FILE to read it from a file.")
+        str,
+        session_option(metavar="TEXT", help="The system prompt, or @FILE to read it from a file."),
     ] = ""
     agent: Annotated[
         str | None,
-        _session(
+        session_option(
             "--agent", "-A", metavar="NAME|PATH",
             help="An agent: persona, rules, references, tools. See `lamina agent`.",
         ),
     ] = None  # fmt: skip
-    project: Annotated[str | None, _session(metavar="NAME", help="A project of the agent.")] = None
+    project: Annotated[
+        str | None, session_option(metavar="NAME", help="A project of the agent.")
+    ] = None
     mode: Annotated[
         Mode,
-        _tools(
+        _tool_option(
             help="agent: the model may call tools as often as it needs. qa: questions are answered "
             "from the notes of the workspace, with citations. plan: one batch of tool calls, then "
             "the answer."
@@ -76,7 +83,7 @@ class PreviewFlags:
     ] = "agent"
     files: Annotated[
         bool,
-        _tools(
+        _tool_option(
             "--files",
             help="Let the model look at the workspace's files (ls, read, grep), and change them "
             "if you allow it (write, edit, mv, rm, undo).",
@@ -87,14 +94,14 @@ class PreviewFlags:
     until: Until = None
     web: Annotated[
         WebAccess | None,
-        _web(
+        _web_option(
             help="Which pages may be fetched: none (the default), those of --allow-host, or any "
             "public page. The session remembers it."
         ),
     ] = None
     allow_host: Annotated[
         list[str] | None,
-        _web(
+        _web_option(
             "--allow-host",
             metavar="HOST[:PORT]",
             help="A host to fetch pages from; *.example.org means every host below it, "
@@ -130,32 +137,35 @@ class SessionFlags(PreviewFlags):
 
     workspace: Annotated[
         Path,
-        _session(
+        session_option(
             "--workspace", "-w", exists=True, file_okay=False,
             help="The folder that attached paths are read from.",
         ),
     ] = Path()  # fmt: skip
     session: Annotated[
         str | None,
-        _session(
+        session_option(
             "--session", "-s", metavar="ID",
             help="Continue this session: its id, or the start of it.",
         ),
     ] = None  # fmt: skip
     max_tokens: Annotated[
         int | None,
-        _session(
+        session_option(
             min=1,
             metavar="TOKENS",
             help="Limit answers to this many tokens. The session remembers it.",
         ),
     ] = None
     no_memory: Annotated[
-        bool, _session("--no-memory", help="Do not tell the model what `lamina memory` holds.")
+        bool,
+        session_option("--no-memory", help="Do not tell the model what `lamina memory` holds."),
     ] = False
     mcp: Annotated[
         Path | None,
-        _tools(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
+        _tool_option(
+            help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False
+        ),
     ] = None
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
@@ -174,7 +184,7 @@ class PromptFlags:
 
     attach: Annotated[
         list[str] | None,
-        _attachments(
+        _attachment_option(
             "--attach", "-a", metavar="REFERENCE",
             help="A path, the name of a note, a folder/, a #tag, lines (note.md#L3-L9), a section "
             "(note#Heading) or a URL. Repeatable.",
@@ -182,7 +192,7 @@ class PromptFlags:
     ] = None  # fmt: skip
     essential: Annotated[
         list[str] | None,
-        _attachments(
+        _attachment_option(
             metavar="REFERENCE",
             help="Like --attach, but never left out for lack of room. Repeatable.",
         ),
@@ -198,7 +208,7 @@ class PersonFlags(PromptFlags):
 
     active: Annotated[
         str | None,
-        _attachments(metavar="NOTE", help="The note you have open: its pictures go along."),
+        _attachment_option(metavar="NOTE", help="The note you have open: its pictures go along."),
     ] = None
 
     def options(self) -> PromptOptions:

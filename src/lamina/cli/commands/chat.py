@@ -9,7 +9,7 @@ import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags
+from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags, session_option
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SettingChanges
 
@@ -24,16 +24,13 @@ def chat(
     opening: SessionFlags,
     latest: Annotated[
         bool,
-        typer.Option(
-            "--continue", "-c", rich_help_panel="Session", help="Continue the latest session."
-        ),
+        session_option("--continue", "-c", help="Continue the latest session."),
     ] = False,
     window: Annotated[
         int | None,
-        typer.Option(
+        session_option(
             min=1,
             metavar="TOKENS",
-            rich_help_panel="Session",
             help="Limit a whole request to this many tokens; by default to the model's window.",
         ),
     ] = None,
@@ -63,11 +60,7 @@ def ask(
     opening: SessionFlags,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume",
-            rich_help_panel="Session",
-            help="With --session: continue a turn that was interrupted.",
-        ),
+        session_option("--resume", help="With --session: continue a turn that was interrupted."),
     ] = False,
     allow_tools: AllowTools = False,
     as_json: Annotated[

@@ -16,6 +16,7 @@ from lamina.faces.options import SettingChanges
 from lamina.values.settings import Promotion
 
 app = typer.Typer()
+_limit_option = partial(typer.Option, rich_help_panel="Layout and limits")
 
 
 @app.command()
@@ -33,27 +34,21 @@ def context(
     ] = None,
     promotion: Annotated[
         Promotion,
-        typer.Option(
-            rich_help_panel="Layout and limits",
+        _limit_option(
             help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
             "the next turn on (eager).",
         ),
     ] = "lazy",
     window: Annotated[
         int | None,
-        typer.Option(
+        _limit_option(
             metavar="TOKENS",
-            rich_help_panel="Layout and limits",
             help="Limit the whole request to this many tokens; by default to the model's window.",
         ),
     ] = None,
     attachment_limit: Annotated[
         int | None,
-        typer.Option(
-            metavar="TOKENS",
-            rich_help_panel="Layout and limits",
-            help="Limit all attachments together to this many tokens.",
-        ),
+        _limit_option(metavar="TOKENS", help="Limit all attachments to this many tokens together."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     wire: Annotated[bool, typer.Option(help="The request in the vendor's wire form.")] = False,
