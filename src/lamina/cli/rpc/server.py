@@ -35,8 +35,10 @@ from lamina.cli.rpc.session_data import describe_session_items, describe_setting
 from lamina.cli.runner import RunOptions, ensure_target, open_runner
 from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
-from lamina.faces.answer import describe_context, describe_outcome, describe_tree
+from lamina.faces.answer import describe_outcome
 from lamina.faces.items import ItemOverview
+from lamina.faces.request_context import describe_context
+from lamina.faces.session_tree import describe_tree
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
 from lamina.runners.error_groups import single_errors

@@ -18,8 +18,6 @@ from lamina.cli.chat.settings import (
 )
 from lamina.cli.chat.slash.command_table import ALIASES, COMMANDS, similar_commands
 from lamina.cli.chat.views import (
-    last_request,
-    questions_of,
     show_help,
     show_items,
     show_log,
@@ -32,9 +30,12 @@ from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.hits import show_hits
 from lamina.cli.runner import ensure_target
 from lamina.cli.terminal_text import one_line
-from lamina.cli.why import draw_why, explain_question
+from lamina.cli.why import draw_why
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.mentions import workspace_path
+from lamina.faces.recorder import last_request
+from lamina.faces.session_tree import questions_of
+from lamina.faces.why import explain_question
 from lamina.journal import Journal
 from lamina.providers.local.models import LOCAL_MODELS
 from lamina.providers.model_book import load_book
