@@ -12,8 +12,8 @@ from tests.fakes.tools import ToolHostFake, tool
 from lamina.cli.chat.chat import how_to_go_on
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.chat.slash.commands import HANDLERS
-from lamina.cli.chat.views import questions_of
 from lamina.errors import ProviderError
+from lamina.faces.session_tree import questions_of
 from lamina.selection.presets import preset
 from lamina.values.message import Message
 from lamina.values.selection import SearchSettings

@@ -23,8 +23,7 @@ from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
 from lamina.faces.citations import hold_until_final
 from lamina.faces.desk import open_runner, require_fetchable, require_readable
 from lamina.faces.options import PromptOptions, SessionOptions
-from lamina.runners.qa import QaRunner
-from lamina.runners.runner import Answer, ChatRunner
+from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
 from lamina.wiring.workspaces import open_workspace
 
@@ -83,7 +82,8 @@ async def ask(
                     output.on_gone = stop.abort = runner.abort
                     if options.session is None:
                         output.say(f"session {runner.session.id}")
-                    answer = await put_question(runner, text, prompt, output)
+                    hear = hold_until_final(output.hear) if options.mode == "qa" else output.hear
+                    answer = await put_question(runner, text, prompt, output, hear)
                     code = report_answer(answer, runner, output, as_json=as_json)
             if stop.signal is not None:
                 output.end_line()
@@ -109,7 +109,11 @@ async def _require_attachable(prompt: PromptOptions, options: SessionOptions) ->
 
 
 async def put_question(
-    runner: ChatRunner, text: str | None, prompt: PromptOptions, output: AskOutput
+    runner: ChatRunner,
+    text: str | None,
+    prompt: PromptOptions,
+    output: AskOutput,
+    hear: Listener | None = None,
 ) -> Answer:
     """Puts the question, or goes on with the one that was interrupted.
 
@@ -117,7 +121,7 @@ async def put_question(
         TurnState: there is nothing to go on with.
     """
     session = runner.session
-    hear = hold_until_final(output.hear) if isinstance(runner, QaRunner) else output.hear
+    hear = hear or output.hear
     if text is None:
         return await runner.go_on(on_event=hear)
     if session.interrupted or session.waiting:

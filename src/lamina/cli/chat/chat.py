@@ -15,18 +15,18 @@ from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.indexer import BackgroundIndexer
 from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
 from lamina.cli.chat.slash.commands import SlashCommands
-from lamina.cli.chat.turn_cost import TurnCost, cache_line, status_line, sum_reports
+from lamina.cli.chat.turn_cost import cache_line, status_line
 from lamina.cli.chat.turn_view import TurnView
-from lamina.cli.chat.views import questions_of
 from lamina.cli.chat.welcome import greet
 from lamina.cli.hits import render_footnotes
 from lamina.cli.screen import Screen, quiet_keys
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
-from lamina.faces.answer import CUT_OFF
+from lamina.faces.answer import CUT_OFF, TurnCost, sum_reports
 from lamina.faces.citations import hold_until_final
 from lamina.faces.items import ItemOverview
 from lamina.faces.mentions import find_mentions
+from lamina.faces.session_tree import questions_of
 from lamina.ports import WorkspaceSource
 from lamina.runners.error_groups import single_errors
 from lamina.runners.qa import QaRunner

@@ -18,11 +18,13 @@ from lamina.cli.rpc.params import (
 )
 from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
-from lamina.faces.answer import describe_context, describe_outcome, describe_tree
+from lamina.faces.answer import describe_outcome
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.desk import Notices, ensure_target
 from lamina.faces.items import ItemOverview
 from lamina.faces.options import PromptOptions
+from lamina.faces.request_context import describe_context
+from lamina.faces.session_tree import describe_tree
 from lamina.faces.settings import describe_settings, read_settings
 from lamina.faces.turn_gate import TurnGate
 from lamina.ports import TargetBook

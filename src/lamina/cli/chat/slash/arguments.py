@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lamina.cli.chat.views import questions_of
 from lamina.cli.terminal_text import one_line
+from lamina.faces.session_tree import questions_of
 from lamina.faces.settings import SETTING_TYPES, choices_of, describe_allowed
 from lamina.providers.local.models import LOCAL_MODELS
 from lamina.providers.model_book import load_book

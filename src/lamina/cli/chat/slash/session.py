@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING
 
 from lamina.cli.chat.slash.command_table import usage_of
 from lamina.cli.chat.views import (
-    last_request,
-    questions_of,
     show_items,
     show_log,
     show_request,
     show_tree,
 )
 from lamina.cli.terminal_text import one_line
-from lamina.cli.why import draw_why, explain_question
+from lamina.cli.why import draw_why
 from lamina.errors import UsageError
+from lamina.faces.recorder import last_request
+from lamina.faces.session_tree import questions_of
+from lamina.faces.why import explain_question
 from lamina.journal import Journal
 from lamina.providers.model_book import load_book
 from lamina.session.tree import name_of
