@@ -14,24 +14,21 @@ from lamina.faces.options import Mode, PromptOptions, SessionOptions, SettingCha
 from lamina.values.note import Scope
 from lamina.values.web import WebAccess
 
-# An option in each panel of `--help`.
-session_option = partial(typer.Option, rich_help_panel="Session")
-_attachment_option = partial(typer.Option, rich_help_panel="Attachments")
-_tool_option = partial(typer.Option, rich_help_panel="Mode and tools")
-_note_option = partial(typer.Option, rich_help_panel="Notes to search")
-_web_option = partial(typer.Option, rich_help_panel="Web pages")
-_date_option = partial(_note_option, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
+# A flag in each panel of `--help`.
+session_flag = partial(typer.Option, rich_help_panel="Session")
+_attachment_flag = partial(typer.Option, rich_help_panel="Attachments")
+_tool_flag = partial(typer.Option, rich_help_panel="Mode and tools")
+_note_flag = partial(typer.Option, rich_help_panel="Notes to search")
+_web_flag = partial(typer.Option, rich_help_panel="Web pages")
+_date_flag = partial(_note_flag, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
 
 AllowTools = Annotated[
     bool,
-    _tool_option(
-        "--allow-tools",
-        help="Run every tool call without asking; the session's settings stay as they are.",
-    ),
+    _tool_flag("--allow-tools", help="Run every tool call without asking, just for this command."),
 ]
 Within = Annotated[
     list[str] | None,
-    _note_option(
+    _note_flag(
         "--in",
         metavar="FOLDER|#TAG",
         help="Only in any of these folders, with any of these tags. Repeatable.",
@@ -39,9 +36,9 @@ Within = Annotated[
 ]
 Since = Annotated[
     datetime | None,
-    _date_option(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
+    _date_flag(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
 ]
-Until = Annotated[datetime | None, _date_option(help="Only notes changed before then.")]
+Until = Annotated[datetime | None, _date_flag(help="Only notes changed before then.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,32 +47,33 @@ class PreviewFlags:
 
     workspace: Annotated[
         Path,
-        session_option("--workspace", "-w", help="The folder that attached paths are read from."),
+        session_flag("--workspace", "-w", help="The folder that attached paths are read from."),
     ] = Path()
     model: Annotated[
         str | None,
-        session_option(
+        session_flag(
             "--model", "--target", "-m", "-t", metavar="NAME",
             help="provider:model, such as local:smollm2-135m.",
         ),
     ] = None  # fmt: skip
     system: Annotated[
         str,
-        session_option(metavar="TEXT", help="The system prompt, or @FILE to read it from a file."),
+        session_flag(metavar="TEXT", help="The system prompt, or @FILE to read it from a file."),
     ] = ""
     agent: Annotated[
         str | None,
-        session_option(
+        session_flag(
             "--agent", "-A", metavar="NAME|PATH",
             help="An agent: persona, rules, references, tools. See `lamina agent`.",
         ),
     ] = None  # fmt: skip
     project: Annotated[
-        str | None, session_option(metavar="NAME", help="A project of the agent.")
+        str | None,
+        session_flag(metavar="NAME", help="A project of the agent."),
     ] = None
     mode: Annotated[
         Mode,
-        _tool_option(
+        _tool_flag(
             help="agent: the model may call tools as often as it needs. qa: questions are answered "
             "from the notes of the workspace, with citations. plan: one batch of tool calls, then "
             "the answer."
@@ -83,7 +81,7 @@ class PreviewFlags:
     ] = "agent"
     files: Annotated[
         bool,
-        _tool_option(
+        _tool_flag(
             "--files",
             help="Let the model look at the workspace's files (ls, read, grep), and change them "
             "if you allow it (write, edit, mv, rm, undo).",
@@ -94,20 +92,19 @@ class PreviewFlags:
     until: Until = None
     web: Annotated[
         WebAccess | None,
-        _web_option(
+        _web_flag(
             help="Which pages may be fetched: none (the default), those of --allow-host, or any "
             "public page. The session remembers it."
         ),
     ] = None
     allow_host: Annotated[
         list[str] | None,
-        _web_option(
-            "--allow-host",
-            metavar="HOST[:PORT]",
+        _web_flag(
+            "--allow-host", metavar="HOST[:PORT]",
             help="A host to fetch pages from; *.example.org means every host below it, "
             "private:NAME one with a private address. Repeatable.",
         ),
-    ] = None
+    ] = None  # fmt: skip
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
         """The record; `changes` are settings with flags of their own."""
@@ -137,21 +134,21 @@ class SessionFlags(PreviewFlags):
 
     workspace: Annotated[
         Path,
-        session_option(
+        session_flag(
             "--workspace", "-w", exists=True, file_okay=False,
             help="The folder that attached paths are read from.",
         ),
     ] = Path()  # fmt: skip
     session: Annotated[
         str | None,
-        session_option(
+        session_flag(
             "--session", "-s", metavar="ID",
             help="Continue this session: its id, or the start of it.",
         ),
     ] = None  # fmt: skip
     max_tokens: Annotated[
         int | None,
-        session_option(
+        session_flag(
             min=1,
             metavar="TOKENS",
             help="Limit answers to this many tokens. The session remembers it.",
@@ -159,13 +156,11 @@ class SessionFlags(PreviewFlags):
     ] = None
     no_memory: Annotated[
         bool,
-        session_option("--no-memory", help="Do not tell the model what `lamina memory` holds."),
+        session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds."),
     ] = False
     mcp: Annotated[
         Path | None,
-        _tool_option(
-            help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False
-        ),
+        _tool_flag(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
     ] = None
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
@@ -184,7 +179,7 @@ class PromptFlags:
 
     attach: Annotated[
         list[str] | None,
-        _attachment_option(
+        _attachment_flag(
             "--attach", "-a", metavar="REFERENCE",
             help="A path, the name of a note, a folder/, a #tag, lines (note.md#L3-L9), a section "
             "(note#Heading) or a URL. Repeatable.",
@@ -192,7 +187,7 @@ class PromptFlags:
     ] = None  # fmt: skip
     essential: Annotated[
         list[str] | None,
-        _attachment_option(
+        _attachment_flag(
             metavar="REFERENCE",
             help="Like --attach, but never left out for lack of room. Repeatable.",
         ),
@@ -208,7 +203,7 @@ class PersonFlags(PromptFlags):
 
     active: Annotated[
         str | None,
-        _attachment_option(metavar="NOTE", help="The note you have open: its pictures go along."),
+        _attachment_flag(metavar="NOTE", help="The note you have open: its pictures go along."),
     ] = None
 
     def options(self) -> PromptOptions:

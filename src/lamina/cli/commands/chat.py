@@ -9,7 +9,7 @@ import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags, session_option
+from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags, session_flag
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SettingChanges
 
@@ -24,11 +24,11 @@ def chat(
     opening: SessionFlags,
     latest: Annotated[
         bool,
-        session_option("--continue", "-c", help="Continue the latest session."),
+        session_flag("--continue", "-c", help="Continue the latest session."),
     ] = False,
     window: Annotated[
         int | None,
-        session_option(
+        session_flag(
             min=1,
             metavar="TOKENS",
             help="Limit a whole request to this many tokens; by default to the model's window.",
@@ -60,7 +60,7 @@ def ask(
     opening: SessionFlags,
     resume: Annotated[
         bool,
-        session_option("--resume", help="With --session: continue a turn that was interrupted."),
+        session_flag("--resume", help="With --session: continue a turn that was interrupted."),
     ] = False,
     allow_tools: AllowTools = False,
     as_json: Annotated[
