@@ -5,6 +5,8 @@ import pytest
 import typer
 
 from lamina.cli.app import app
+from lamina.cli.flags import expand_flags
+from lamina.cli.options import PreviewFlags, PromptFlags
 
 PREVIEW = {
     "--agent -A = None",
@@ -70,3 +72,19 @@ def _describe(parameter: typer.core.TyperOption) -> str:
         f", from {parameter.min}" if parameter.min is not None else "",
     ]
     return f"{names} = {parameter.default}{''.join(limits)}"
+
+
+def test_a_command_is_called_with_its_groups() -> None:
+    @expand_flags
+    def command(top: int, *, prompt: PromptFlags) -> tuple[int, PromptFlags]:
+        return top, prompt
+
+    expected = PromptFlags(attach=["a.md"])
+    assert command(top=3, attach=["a.md"], essential=None) == (3, expected)
+
+
+def test_a_flag_stands_in_one_group_of_a_command() -> None:
+    def command(*, opening: PreviewFlags, agent: str) -> None: ...
+
+    with pytest.raises(TypeError, match="command has the flag 'agent' twice"):
+        expand_flags(command)
