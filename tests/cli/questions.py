@@ -10,14 +10,11 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
-from lamina.cli.ask import (
-    AllowAllApprover,
-    AskOptions,
-    DenyAllApprover,
-    put_question,
-    report_answer,
-)
+from lamina.cli.ask import put_question, report_answer
 from lamina.cli.ask_output import AskOutput
+from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
+from lamina.faces.desk import limit_answers
+from lamina.faces.options import PromptOptions
 from lamina.runners.runner import AgentRunner
 from lamina.values.event import BlockDelta
 from lamina.values.tool import OfferedTool
@@ -68,15 +65,17 @@ class Desk:
         out: TextIO | None = None,
         terminal: bool = False,
         abort_at: str | None = None,
-        **given: Any,
+        allow_tools: bool = False,
+        as_json: bool = False,
+        max_tokens: int | None = None,
+        **prompt: Any,
     ) -> int:
         """One run of the command, up to where it has opened a session."""
-        asked = AskOptions(text=text, **given)
         err = io.StringIO()
         self.out = out or io.StringIO()
         console = Console(file=err, force_terminal=terminal, no_color=True, width=100)
-        voice = AskOutput(self.out, console, quiet=asked.as_json)
-        approver = AllowAllApprover() if asked.allow_tools else DenyAllApprover(voice)
+        voice = AskOutput(self.out, console, quiet=as_json)
+        approver = AllowAllApprover() if allow_tools else DenyAllApprover(voice.warn)
         session = await self.world.open("talk")
         providers = ProvidersFake(self.provider)
         runner = AgentRunner(session, providers, self.host, approver=approver)
@@ -93,7 +92,9 @@ class Desk:
             voice.hear = watch  # type: ignore[method-assign]
         try:
             async with runner:
-                return report_answer(await put_question(runner, asked, voice), runner, asked, voice)
+                await limit_answers(session, max_tokens, "lamina.cli")
+                answer = await put_question(runner, text, PromptOptions(**prompt), voice)
+                return report_answer(answer, runner, voice, as_json=as_json)
         finally:
             voice.end_line()
             self.err, self.warnings = err.getvalue(), voice.warnings

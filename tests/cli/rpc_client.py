@@ -13,9 +13,12 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.rpc.jsonrpc import OverlongLine, split_lines
-from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
+from lamina.cli.rpc.server import RpcServer
 from lamina.cli.stdio import open_input
+from lamina.faces.approvals import PendingApprovals
+from lamina.faces.options import PromptOptions
 from lamina.ports import ToolHost
 from lamina.runners.runner import AgentRunner
 from lamina.values.tool import OfferedTool
@@ -102,7 +105,7 @@ async def serving(
     notes: dict[str, str] | None = None,
     world: World | None = None,
     host: ToolHost | None = None,
-    **served: Any,
+    **prompt: Any,
 ) -> AsyncIterator[Client]:
     """A server and its client; the input ends with the block."""
     client = Client(world or World(notes), ProviderFake(*scripts), ToolHostFake(*tools))
@@ -118,8 +121,8 @@ async def serving(
         runner,
         desk,
         sink,
-        served=PromptDefaults(**served),
-        console=Console(file=io.StringIO()),
+        prompt=PromptOptions(**prompt),
+        notices=ConsoleNotices(Console(file=io.StringIO())),
         book=client.world.book,
     )
 

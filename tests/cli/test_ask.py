@@ -18,11 +18,11 @@ from tests.fakes.providers import ProvidersFake, calling, saying, spoken
 from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
-from lamina.cli.answers import describe_layers, leading_cached
-from lamina.cli.ask import require_readable
 from lamina.cli.ask_output import AskOutput
 from lamina.cli.stdio import stop_on_signals
 from lamina.errors import ProviderError, TurnStateError, UsageError
+from lamina.faces.desk import require_readable
+from lamina.faces.request_context import describe_layers, leading_cached
 from lamina.runners.runner import AgentRunner
 from lamina.values.entry import DecisionEntry
 from lamina.values.event import BlockDelta, BlockStarted, RequestRetried, RequestStarted
@@ -32,6 +32,7 @@ from lamina.values.prompt import LAYERS, Layer, Segment
 from lamina.values.request import Agreement, LeftOut, RequestContext
 from lamina.values.tool import ToolOutput
 from lamina.values.usage import Usage
+from lamina.workspace.folder import FolderWorkspace
 
 PLAN = {"plan.md": "The pier opens in May."}
 
@@ -487,7 +488,7 @@ def test_what_cannot_be_done_is_one_line(
 def test_a_path_that_cannot_be_attached_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     async def body() -> None:
         with pytest.raises(UsageError, match=r"cannot attach: nosuch\.md"):
-            await require_readable(["nosuch.md"], tmp_path)
+            await require_readable(["nosuch.md"], FolderWorkspace(tmp_path))
 
     run(body())
 

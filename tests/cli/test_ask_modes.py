@@ -13,7 +13,8 @@ import pytest
 from tests.cli.inside import error, lamina
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
 
-from lamina.cli.chat_options import settings_changes
+from lamina.cli.options import PreviewFlags
+from lamina.faces.options import SettingChanges
 from lamina.wiring import default_store
 
 NOTES = {
@@ -65,7 +66,7 @@ class Shell:
 @pytest.fixture
 def shell(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     provider = ProviderFake()
-    monkeypatch.setattr("lamina.cli.runner.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr("lamina.faces.desk.Clients", lambda **_: ClientsFake(provider))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setenv("LAMINA_TARGET", "openai:gpt-4o")
     monkeypatch.setenv("LAMINA_EMBED", "off")
@@ -314,10 +315,13 @@ def test_what_was_allowed_stays_in_the_session(shell: Shell) -> None:
 
 
 def test_a_host_alone_means_listed_ones() -> None:
-    assert settings_changes(None, None) == {}
-    assert settings_changes(None, ["a", "b"]) == {"web": "listed", "allow_hosts": ("a", "b")}
-    assert settings_changes("public", ["a"]) == {"web": "public", "allow_hosts": ("a",)}
-    assert settings_changes("off", None) == {"web": "off"}
+    def changes(**flags: Any) -> SettingChanges:
+        return PreviewFlags(**flags).options().changes
+
+    assert changes().as_settings() == {}
+    assert changes(allow_host=["a", "b"]) == SettingChanges(web="listed", allow_hosts=("a", "b"))
+    assert changes(web="public", allow_host=["a"]).web == "public"
+    assert changes(web="off").as_settings() == {"web": "off"}
 
 
 def test_memory_goes_along_unless_it_is_left_out(

@@ -11,9 +11,9 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.cli.chat.chat import how_to_go_on
 from lamina.cli.chat.slash.command_table import COMMANDS
-from lamina.cli.chat.slash.commands import SlashCommands
-from lamina.cli.chat.views import questions_of
+from lamina.cli.chat.slash.commands import HANDLERS
 from lamina.errors import ProviderError
+from lamina.faces.session_tree import questions_of
 from lamina.selection.presets import preset
 from lamina.values.message import Message
 from lamina.values.selection import SearchSettings
@@ -485,8 +485,7 @@ def test_tools_says_what_is_offered_on_which_terms_and_what_is_withheld(notes: P
 def test_help_lists_every_command(notes: Path) -> None:
     shown = talk(notes, "/help").out
     assert all(f"/{name}" in shown for name in COMMANDS)
-    does = {name.removeprefix("do_") for name in dir(SlashCommands) if name.startswith("do_")}
-    assert does == set(COMMANDS)
+    assert set(HANDLERS) == set(COMMANDS)
 
 
 def test_log_shows_the_last_entries(notes: Path) -> None:

@@ -16,9 +16,9 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.assembly.inclusion import find_mentions as find_guides
 from lamina.cli.chat.completer import ChatCompleter
-from lamina.cli.chat.mentions import find_mentions, mention_guide, unfinished_mention
-from lamina.cli.chat.paths import Paths
 from lamina.errors import LaminaError
+from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
+from lamina.faces.paths import Paths
 from lamina.values.agent import Guides
 from lamina.values.item import ItemId
 from lamina.values.selection import SelectedItem

@@ -16,9 +16,9 @@ from tests.cli.chats import answer, talk
 from lamina.cli.chat.approver import ANSWERS
 from lamina.cli.chat.completer import ChatCompleter
 from lamina.cli.chat.keyboard import Keyboard
-from lamina.cli.chat.mentions import find_mentions, mention, unfinished_mention, workspace_path
 from lamina.cli.chat.message_source import InputInterrupt, LineSource
-from lamina.cli.chat.paths import Paths, match, scan
+from lamina.faces.mentions import find_mentions, mention, unfinished_mention, workspace_path
+from lamina.faces.paths import Paths, match, scan
 from lamina.workspace.folder import FolderWorkspace
 
 # -- mentions ------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def press(notes: Path, *presses: str, default: str = "") -> list[str]:
         ("one\x1b\rtwo\r", "one\ntwo"),
         ("\x1b[200~one\r\ntwo\nthree\x1b[201~\r", "one\ntwo\nthree"),
         ("gone\x03here\r", "here"),
-        ("\x03", "Interrupted"),
+        ("\x03", "InputInterrupt"),
         ("\x04", "EOFError"),
         ("ab\x1b[D\x04\r", "a"),
         ("codes \x1b[31m\r", "codes "),

@@ -12,9 +12,10 @@ from tests.cli.inside import error
 from tests.fakes.providers import ProviderFake, ProvidersFake
 from tests.workspace.test_folder import png
 
-from lamina.cli.chat.mentions import find_mentions
-from lamina.cli.chat.startup import ChatOptions, read_attached
+from lamina.cli.chat.startup import read_attached
 from lamina.errors import UsageError
+from lamina.faces.mentions import find_mentions
+from lamina.faces.options import PromptOptions
 from lamina.runners.runner import QaRunner
 from lamina.wiring.workspaces import open_workspace
 from lamina.workspace.folder import FolderWorkspace
@@ -296,7 +297,7 @@ def test_what_is_attached_from_the_beginning_must_be_there(vault: Path) -> None:
     async def read(**given: Any) -> dict[str, bool]:
         workspace = open_workspace(vault)
         try:
-            return await read_attached(ChatOptions(workspace=vault, **given), workspace)
+            return (await read_attached(PromptOptions(**given), vault, workspace))[0]
         finally:
             await workspace.aclose()
 

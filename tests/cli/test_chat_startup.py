@@ -9,8 +9,9 @@ import pytest
 from tests.cli.chats import answer, talk
 from tests.cli.inside import error
 
-from lamina.cli.chat.startup import ChatOptions, find_latest, read_attached
+from lamina.cli.chat.startup import find_latest, read_attached
 from lamina.errors import UsageError
+from lamina.faces.options import PromptOptions
 from lamina.wiring import default_store
 from lamina.workspace.folder import FolderWorkspace
 
@@ -30,8 +31,8 @@ def test_what_is_attached_at_the_start_is_read_at_once(notes: Path) -> None:
     workspace = FolderWorkspace(notes)
 
     def attached(*paths: str, essential: tuple[str, ...] = ()) -> dict[str, bool]:
-        options = ChatOptions(workspace=notes, attach=paths, essential=essential)
-        return anyio.run(read_attached, options, workspace)
+        prompt = PromptOptions(attach=paths, essential=essential)
+        return anyio.run(read_attached, prompt, notes, workspace)[0]
 
     assert attached("plan.md") == {"plan.md": False}
     assert attached("plan.md", essential=("plan.md",)) == {"plan.md": True}

@@ -18,9 +18,12 @@ from tests.fakes.sessions import World, run
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina import __version__
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.rpc.jsonrpc import OverlongLine
-from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
+from lamina.cli.rpc.server import RpcServer
 from lamina.errors import ProviderError
+from lamina.faces.approvals import PendingApprovals
+from lamina.faces.options import PromptOptions
 from lamina.runners.runner import AgentRunner
 from lamina.selection.presets import preset
 from lamina.values.usage import Usage
@@ -495,9 +498,9 @@ def test_a_client_that_is_gone_ends_it_too() -> None:
         session = await world.open("talk")
         desk = PendingApprovals()
         runner = AgentRunner(session, ProvidersFake(provider), ToolHostFake(), approver=desk)
-        console = Console(file=io.StringIO())
+        notices = ConsoleNotices(Console(file=io.StringIO()))
         server = RpcServer(
-            runner, desk, sink, served=PromptDefaults(), console=console, book=world.book
+            runner, desk, sink, prompt=PromptOptions(), notices=notices, book=world.book
         )
         send, lines = anyio.create_memory_object_stream[bytes | OverlongLine](1)
         with anyio.fail_after(20):

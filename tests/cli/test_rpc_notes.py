@@ -13,8 +13,11 @@ from rich.console import Console
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, saying
 
 import lamina
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.rpc.jsonrpc import OverlongLine
-from lamina.cli.rpc.server import PendingApprovals, PromptDefaults, RpcServer
+from lamina.cli.rpc.server import RpcServer
+from lamina.faces.approvals import PendingApprovals
+from lamina.faces.options import PromptOptions
 from lamina.runners.runner import ChatRunner
 
 
@@ -27,13 +30,13 @@ def vault(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def serve(
-    runner: ChatRunner, *calls: tuple[str, dict[str, Any]], served: PromptDefaults | None = None
+    runner: ChatRunner, *calls: tuple[str, dict[str, Any]], prompt: PromptOptions | None = None
 ) -> list[Any]:
     """The answers to calls, one after the other."""
     source, sink = os.pipe()
     answers: dict[int, Any] = {}
     turn = [anyio.Event() for _ in calls]
-    console = Console(file=io.StringIO())
+    notices = ConsoleNotices(Console(file=io.StringIO()))
 
     async def lines() -> AsyncIterator[bytes | OverlongLine]:
         for number, (method, params) in enumerate(calls):
@@ -52,7 +55,7 @@ async def serve(
     async with runner, anyio.create_task_group() as group:
         group.start_soon(listen)
         server = RpcServer(
-            runner, PendingApprovals(), sink, served=served or PromptDefaults(), console=console
+            runner, PendingApprovals(), sink, prompt=prompt or PromptOptions(), notices=notices
         )
         await server.run(lines())
         os.close(sink)
@@ -98,12 +101,11 @@ def test_whoever_answers_from_notes_runs_no_tools(vault: Path) -> None:
 def test_a_prompt_attaches_whatever_a_person_can(vault: Path) -> None:
     async def body() -> None:
         provider, given = opened(vault)
-        served = PromptDefaults(attach=("plan",))
         _, context = await serve(
             await lamina.open_agent(**given),
             ("prompt", {"text": "What?", "attach": ["sea/", "#ferry", "[[log#Log]]", "gone"]}),
             ("get_context", {}),
-            served=served,
+            prompt=PromptOptions(attach=("plan",)),
         )
         sent = str(provider.bodies[0])
         assert "The pier opens in May." in sent

@@ -279,7 +279,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tools_are_read_in_every_form_that_people_have(tmp_path: Path, form: str) -> None:
-    from lamina.cli.tool_file import ListedTool, read_tools
+    from lamina.faces.tool_file import ListedTool, read_tools
 
     (tool,) = read_tools(Path(written(tmp_path, FORMS[form])))
     assert tool == ListedTool(name="f", description="d", parameters=("city", "unit"))

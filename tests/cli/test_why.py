@@ -16,7 +16,7 @@ from tests.fakes.selection import SelectorFake, guide, open_guided
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina import Session, ToolDefinition, open_session
-from lamina.cli.chat.views import questions_of
+from lamina.faces.session_tree import questions_of
 from lamina.journal import State
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import AgentRunner

@@ -15,9 +15,9 @@ from rich.text import Text as Styled
 
 from lamina.agents.agent_reader import read_agent
 from lamina.agents.skeleton import write_skeleton
-from lamina.cli.chat.settings import OWN_VALUES, write_value
 from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import UsageError
+from lamina.faces.settings import OWN_VALUES, write_value
 from lamina.providers.tokens import EncodingCounter
 from lamina.values.agent import Agent, Guide, Problem
 from lamina.values.selection import SearchSettings

@@ -1,9 +1,8 @@
-"""What a person or a script is told while `ask` works: the answer on one stream, all else on the
-other.
+"""What `ask` shows while it works: the answer on one stream, everything else on the other.
 
 Laws: the answer is written as it comes. If tools are offered and a file or a pipe takes it, words
-wait until it is sure that no call follows them: only then are they the answer. Nothing that a model
-or a tool says can steer a terminal.
+wait until it is certain that no call follows them: only then are they the answer. Nothing that a
+model or a tool says can steer a terminal.
 """
 
 import time
@@ -32,25 +31,25 @@ WIDTH = 200
 
 
 class AskOutput:
-    """`quiet` writes no words of the answer: for an object that is printed at the end."""
+    """With `quiet` no words of the answer are written: an object is printed at the end."""
 
     def __init__(self, out: TextIO, console: Console, *, quiet: bool = False) -> None:
         self.warnings: list[str] = []
-        # Called once nobody reads the answer any more.
+        # Called when nobody reads the answer any more.
         self.on_gone: Callable[[], object] | None = None
         self._out = out
         self._console = console
-        self._quiet = quiet
-        self._terminal = out.isatty()
+        self._is_quiet = quiet
+        self._is_terminal = out.isatty()
         self._kind = ""
-        self._said = ""
-        self._held: list[str] | None = None
+        self._text = ""
+        self._pending: list[str] | None = None
         self._status: Status | None = None
-        self._open_line = False
-        self._gone = False
-        self._began = time.monotonic()
-        self._told: set[str] = set()
-        # What the tools of calls are called for people, by the ids of the calls.
+        self._has_open_line = False
+        self._is_gone = False
+        self._start = time.monotonic()
+        self._omissions: set[str] = set()
+        # The names of tools for people, by the ids of their calls.
         self._labels: dict[str, str] = {}
 
     # -- events ----------------------------------------------------------------------------------
@@ -77,11 +76,10 @@ class AskOutput:
             case ToolFinished(result=result, seconds=seconds):
                 self._put_aside()
                 word = "failed:" if result.is_error else "gave"
-                said = f"{len(result.text):,} characters"
-                if result.is_error:
-                    said = result.text
+                size = f"{len(result.text):,} characters"
+                outcome = result.text if result.is_error else size
                 name = self._labels.get(result.call_id, result.name)
-                self.say(_shortened(f"tool {name} {word} {said} ({seconds:.1f} s)"))
+                self.say(_shortened(f"tool {name} {word} {outcome} ({seconds:.1f} s)"))
             case RequestRetried(reason=reason):
                 self._retry(reason)
             case WarningIssued(text=text):
@@ -91,16 +89,16 @@ class AskOutput:
 
     def _begin(self, event: RequestStarted) -> None:
         for omission in event.context.left_out:
-            # That others fit better is how choosing goes: `lamina why` tells.
-            if omission.reason != "ranked_lower" and omission.detail not in self._told:
-                self._told.add(omission.detail)
+            # That others fit better is normal: `lamina why` tells.
+            if omission.reason != "ranked_lower" and omission.detail not in self._omissions:
+                self._omissions.add(omission.detail)
                 self.say(f"left out: {omission.detail}")
-        offered = any(size.layer == "tools" and size.segments for size in event.layers)
-        self._held = [] if offered and not self._terminal else None
-        if self._said and self._held is None:
+        has_tools = any(size.layer == "tools" and size.segments for size in event.layers)
+        self._pending = [] if has_tools and not self._is_terminal else None
+        if self._text and self._pending is None:
             # Words in front of a call, and now what follows it.
-            self._write("\n" if self._said.endswith("\n") else "\n\n")
-        self._said = ""
+            self._write("\n" if self._text.endswith("\n") else "\n\n")
+        self._text = ""
         if self._console.is_terminal and self._status is None:
             self._status = self._console.status("reading")
             self._status.start()
@@ -113,24 +111,24 @@ class AskOutput:
             self._rest()
 
     def _speak(self, text: str) -> None:
-        self._said += text
-        if self._held is not None:
-            self._held.append(text)
+        self._text += text
+        if self._pending is not None:
+            self._pending.append(text)
         else:
             self._write(text)
 
     def _put_aside(self) -> None:
-        """A call followed: what was said in front of it is no answer."""
-        held, self._held = self._held, None if self._held is None else []
-        if held:
-            self.say(_shortened(f"said {''.join(held)}"))
-            self._said = ""
+        """A call followed: the words in front of it are no answer."""
+        pending, self._pending = self._pending, None if self._pending is None else []
+        if pending:
+            self.say(_shortened(f"said {''.join(pending)}"))
+            self._text = ""
 
     def _retry(self, reason: str) -> None:
         self.say(f"sent again, smaller: {reason}")
-        if self._held:
-            self._held, self._said = [], ""
-        elif self._said:
+        if self._pending:
+            self._pending, self._text = [], ""
+        elif self._text:
             self.warn("the answer begins anew: what was written of it so far is void")
 
     def _rest(self) -> None:
@@ -141,34 +139,34 @@ class AskOutput:
     # -- the answer ------------------------------------------------------------------------------
 
     def _write(self, text: str) -> None:
-        if not self._quiet:
+        if not self._is_quiet:
             self.print(text)
 
     def print(self, text: str) -> None:
         """Writes on the stream of the answer; once nobody reads it, the turn is to stop."""
-        if self._gone or not text:
+        if self._is_gone or not text:
             return
-        shown = visible(text) if self._terminal else text
+        shown = visible(text) if self._is_terminal else text
         try:
             self._out.write(shown)
             self._out.flush()
         except OSError:
-            self._gone = True
+            self._is_gone = True
             if self.on_gone is not None:
                 self.on_gone()
-        self._open_line = not shown.endswith("\n")
+        self._has_open_line = not shown.endswith("\n")
 
     def end_line(self) -> None:
-        """Ends what was written with a line's end, so that nothing sticks to it."""
+        """Ends the line that is open, so that nothing sticks to it."""
         self._rest()
-        held, self._held = self._held, None
-        self._write("".join(held or ()))
-        if self._open_line:
+        pending, self._pending = self._pending, None
+        self._write("".join(pending or ()))
+        if self._has_open_line:
             self.print("\n")
 
     def compare(self, answer: Answer) -> None:
-        """Says so if the answer that is kept is not the one that was written."""
-        if answer.ending == "answered" and self._said.strip() != answer.text.strip():
+        """Warns if the answer that is kept is not the one that was written."""
+        if answer.ending == "answered" and self._text.strip() != answer.text.strip():
             self.warn("the answer was changed after it was written; --json gives what is kept")
 
     # -- all else --------------------------------------------------------------------------------
@@ -180,24 +178,24 @@ class AskOutput:
     def say(self, line: str) -> None:
         """One line on standard error."""
         self._rest()
-        if self._open_line and self._terminal and self._console.is_terminal:
+        if self._has_open_line and self._is_terminal and self._console.is_terminal:
             self.print("\n")
         shown = visible(" ".join(line.splitlines()))
         self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
     def close(self, answer: Answer, session: str) -> None:
-        """What it cost, for a person who watches."""
+        """Shows the cost to a person who watches."""
         if not self._console.is_terminal:
             return
         usage = answer.usage
-        said = [
+        parts = [
             answer.turn.context.target if answer.turn else "",
             f"{usage.input:,} tokens in, {usage.cached:,} cached, {usage.output:,} out",
             f"${answer.cost:.4f}" if answer.cost else "",
-            f"{time.monotonic() - self._began:.1f} s",
+            f"{time.monotonic() - self._start:.1f} s",
             f"session {session}",
         ]
-        line = " · ".join(filter(None, said))
+        line = " · ".join(filter(None, parts))
         self._console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from lamina.cli.answers import describe_hits
-from lamina.cli.log import describe_inclusion, describe_priority
+from lamina.faces.answer import describe_hits
+from lamina.faces.journal_log import describe_inclusion, describe_priority
 from lamina.layers import measure_layers
 from lamina.runners.citations import list_sources
 from lamina.runners.preview import PlanPreview, Preview

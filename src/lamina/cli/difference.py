@@ -5,14 +5,11 @@ from difflib import unified_diff
 from itertools import groupby
 
 from lamina.audit.recorder import RebuiltRequest, SegmentChange
-from lamina.cli.log import WIDTH
+from lamina.cli.render import first_line
+from lamina.faces.recorder import LAYER_NAMES
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
-from lamina.values.prompt import Layer, Segment
+from lamina.values.prompt import Segment
 
-LAYER_NAMES: dict[Layer, str] = {
-    "tools": "tools", "L1": "L1 system", "L2": "L2 library", "L3": "L3 turn",
-    "L4": "L4 history", "L5": "L5 message",
-}  # fmt: skip
 MARKS = {"kept": "=", "added": "+", "removed": "-"}
 # Lines of a difference that are shown without --full, and the widest column of sources.
 DIFF_LINES = 40
@@ -30,13 +27,13 @@ def render_difference(recorded: RebuiltRequest, full: bool) -> list[str]:
         lines += [f"That went to {base.request.target}, whose cache is not this one's.", ""]
     shown = [change for change in recorded.changes if full or change.status != "kept"]
     width = min(SOURCE_WIDTH, max((len(change.segment.source) for change in shown), default=0))
-    told = False
+    has_moved = False
     for (status, stays), run in groupby(
         recorded.changes, lambda change: (change.status, change.stays)
     ):
         changes = list(run)
-        if not stays and not told:
-            told = True
+        if not stays and not has_moved:
+            has_moved = True
             lines += _first_difference(recorded, changes[0])
         if status == "kept":
             lines.append(_folded(changes))
@@ -54,10 +51,9 @@ def _compared(recorded: RebuiltRequest) -> str:
             return f"Against request {listed.request.base}, which is lost"
         elsewhere = ": those before it are on other branches, or were never answered"
         return f"Nothing was sent before it on its path{elsewhere * (listed.number > 1)}"
-    said = f"Against request {base.number} ({base.request.id})"
-    if base.number != listed.number - 1:
-        said += ", the last one before it that was answered on its path"
-    return said
+    earlier = ", the last one before it that was answered on its path"
+    is_right_before = base.number == listed.number - 1
+    return f"Against request {base.number} ({base.request.id}){'' if is_right_before else earlier}"
 
 
 def _first_difference(recorded: RebuiltRequest, change: SegmentChange) -> list[str]:
@@ -91,11 +87,11 @@ def _change(change: SegmentChange, width: int, full: bool) -> list[str]:
     )
     older = change.instead_of or change.supersedes
     if older is not None and (lines := _lines_changed(older.text, text, full)):
-        told = "instead of" if change.instead_of else "above stands"
-        return [head, f"    {told} {older.source}:", *lines]
+        relation = "instead of" if change.instead_of else "above stands"
+        return [head, f"    {relation} {older.source}:", *lines]
     if not full:
         same = "  (the same text, joined otherwise to what is in front of it)" if older else ""
-        return [f"{head}  {first_line(text)}{same}".rstrip()]
+        return [f"{head}  {first_line(text.strip())}{same}".rstrip()]
     return [head, *(f"    {line}".rstrip() for line in text.strip("\n").splitlines())]
 
 
@@ -125,10 +121,3 @@ def _text(segment: Segment) -> str:
         case Image(picture=picture):
             size = f" {picture.width}x{picture.height}" if picture.width else ""
             return f"{picture.media_type}{size} {picture.digest[:8]}"
-
-
-def first_line(text: str) -> str:
-    first, *rest = text.strip().splitlines() or [""]
-    if len(first) > WIDTH:
-        first = f"{first[: WIDTH - 1]}…"
-    return f"{first} …(+{len(rest)} line{'s' * (len(rest) > 1)})" if rest else first

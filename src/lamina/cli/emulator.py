@@ -46,10 +46,11 @@ async def _answers(wanted: str, console: Console) -> AnswerSource:
         return EchoAnswers()
     if wanted != MODEL:
         return await anyio.to_thread.run_sync(read_answers, Path(wanted))
-    from lamina.cli.runner import ensure_target
+    from lamina.cli.notices import ConsoleNotices
+    from lamina.faces.desk import ensure_target
     from lamina.providers.model_book import DEFAULT_TARGET, load_book
     from lamina.wiring.runners import Clients
 
     target = load_book().find(DEFAULT_TARGET)
-    await ensure_target(target, console)
+    await ensure_target(target, ConsoleNotices(console))
     return ModelAnswers(await Clients(slots=1).provider(target))

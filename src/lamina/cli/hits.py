@@ -1,8 +1,10 @@
-"""What a search of the workspace found, on a screen."""
+"""What a search of the workspace found, and what an answer cites of it, on a screen."""
 
 from rich.text import Text
 
 from lamina.cli.terminal_text import one_line, visible
+from lamina.runners.answer import Answer
+from lamina.runners.citations import list_footnotes
 from lamina.values.note import Hit, NoteSearchResult
 
 
@@ -16,6 +18,11 @@ def list_hits(found: NoteSearchResult, width: int) -> list[str]:
     if not found.hits:
         return [f"nothing fits in {found.searched:,} notes"]
     return [line for hit in found.hits for line in _lines(hit, width)]
+
+
+def render_footnotes(answer: Answer) -> list[str]:
+    """What the numbers of an answer mean, a line each; none if it says so itself."""
+    return [visible(line) for line in list_footnotes(answer.text, answer.sources)]
 
 
 def place_of(hit: Hit) -> str:

@@ -1,8 +1,213 @@
-"""What several commands take."""
+"""Flags that several commands take, each written once, in groups that become the records of
+`lamina.faces.options`."""
 
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import typer
+from msgspec.structs import replace
+
+from lamina.faces.options import Mode, PromptOptions, SessionOptions, SettingChanges
+from lamina.values.note import Scope
+from lamina.values.web import WebAccess
+
+# A flag in each panel of `--help`.
+session_flag = partial(typer.Option, rich_help_panel="Session")
+_attachment_flag = partial(typer.Option, rich_help_panel="Attachments")
+_tool_flag = partial(typer.Option, rich_help_panel="Mode and tools")
+_note_flag = partial(typer.Option, rich_help_panel="Notes to search")
+_web_flag = partial(typer.Option, rich_help_panel="Web pages")
+_date_flag = partial(_note_flag, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
+
+AllowTools = Annotated[
+    bool,
+    _tool_flag("--allow-tools", help="Run every tool call without asking, just for this command."),
+]
+Within = Annotated[
+    list[str] | None,
+    _note_flag(
+        "--in",
+        metavar="FOLDER|#TAG",
+        help="Only in any of these folders, with any of these tags. Repeatable.",
+    ),
+]
+Since = Annotated[
+    datetime | None,
+    _date_flag(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
+]
+Until = Annotated[datetime | None, _date_flag(help="Only notes changed before then.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewFlags:
+    """Whom a question would be put to, and how: for a session that is not kept."""
+
+    workspace: Annotated[
+        Path,
+        session_flag("--workspace", "-w", help="The folder that attached paths are read from."),
+    ] = Path()
+    model: Annotated[
+        str | None,
+        session_flag(
+            "--model", "--target", "-m", "-t", metavar="NAME",
+            help="provider:model, such as local:smollm2-135m.",
+        ),
+    ] = None  # fmt: skip
+    system: Annotated[
+        str,
+        session_flag(metavar="TEXT", help="The system prompt, or @FILE to read it from a file."),
+    ] = ""
+    agent: Annotated[
+        str | None,
+        session_flag(
+            "--agent", "-A", metavar="NAME|PATH",
+            help="An agent: persona, rules, references, tools. See `lamina agent`.",
+        ),
+    ] = None  # fmt: skip
+    project: Annotated[
+        str | None,
+        session_flag(metavar="NAME", help="A project of the agent."),
+    ] = None
+    mode: Annotated[
+        Mode,
+        _tool_flag(
+            help="agent: the model may call tools as often as it needs. qa: questions are answered "
+            "from the notes of the workspace, with citations. plan: one batch of tool calls, then "
+            "the answer."
+        ),
+    ] = "agent"
+    files: Annotated[
+        bool,
+        _tool_flag(
+            "--files",
+            help="Let the model look at the workspace's files (ls, read, grep), and change them "
+            "if you allow it (write, edit, mv, rm, undo).",
+        ),
+    ] = False
+    within: Within = None
+    since: Since = None
+    until: Until = None
+    web: Annotated[
+        WebAccess | None,
+        _web_flag(
+            help="Which pages may be fetched: none (the default), those of --allow-host, or any "
+            "public page. The session remembers it."
+        ),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None,
+        _web_flag(
+            "--allow-host", metavar="HOST[:PORT]",
+            help="A host to fetch pages from; *.example.org means every host below it, "
+            "private:NAME one with a private address. Repeatable.",
+        ),
+    ] = None  # fmt: skip
+
+    def options(self, changes: SettingChanges | None = None) -> SessionOptions:
+        """The record; `changes` are settings with flags of their own."""
+        if self.mode == "qa" and self.files:
+            raise typer.BadParameter("--files goes with --mode agent or plan; qa calls no tools")
+        return SessionOptions(
+            workspace=self.workspace,
+            target=self.model,
+            system=text_or_file(self.system),
+            agent=self.agent,
+            project=self.project,
+            mode=self.mode,
+            files=self.files,
+            scope=read_scope(self.within, self.since, self.until),
+            changes=replace(
+                changes or SettingChanges(),
+                # A host alone means that listed ones may be fetched from.
+                web=self.web or ("listed" if self.allow_host else None),
+                allow_hosts=tuple(self.allow_host or ()),
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionFlags(PreviewFlags):
+    """Which session is opened or continued, with whom and how."""
+
+    workspace: Annotated[
+        Path,
+        session_flag(
+            "--workspace", "-w", exists=True, file_okay=False,
+            help="The folder that attached paths are read from.",
+        ),
+    ] = Path()  # fmt: skip
+    session: Annotated[
+        str | None,
+        session_flag(
+            "--session", "-s", metavar="ID",
+            help="Continue this session: its id, or the start of it.",
+        ),
+    ] = None  # fmt: skip
+    max_tokens: Annotated[
+        int | None,
+        session_flag(
+            min=1,
+            metavar="TOKENS",
+            help="Limit answers to this many tokens. The session remembers it.",
+        ),
+    ] = None
+    no_memory: Annotated[
+        bool,
+        session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds."),
+    ] = False
+    mcp: Annotated[
+        Path | None,
+        _tool_flag(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
+    ] = None
+
+    def options(self, changes: SettingChanges | None = None) -> SessionOptions:
+        return replace(
+            super().options(changes),
+            session=self.session,
+            max_tokens=self.max_tokens,
+            memory=not self.no_memory,
+            mcp=self.mcp,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptFlags:
+    """What goes along with every question."""
+
+    attach: Annotated[
+        list[str] | None,
+        _attachment_flag(
+            "--attach", "-a", metavar="REFERENCE",
+            help="A path, the name of a note, a folder/, a #tag, lines (note.md#L3-L9), a section "
+            "(note#Heading) or a URL. Repeatable.",
+        ),
+    ] = None  # fmt: skip
+    essential: Annotated[
+        list[str] | None,
+        _attachment_flag(
+            metavar="REFERENCE",
+            help="Like --attach, but never left out for lack of room. Repeatable.",
+        ),
+    ] = None
+
+    def options(self) -> PromptOptions:
+        return PromptOptions(attach=tuple(self.attach or ()), essential=tuple(self.essential or ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonFlags(PromptFlags):
+    """What goes along with the questions of a person, who may have a note open."""
+
+    active: Annotated[
+        str | None,
+        _attachment_flag(metavar="NOTE", help="The note you have open: its pictures go along."),
+    ] = None
+
+    def options(self) -> PromptOptions:
+        return replace(super().options(), active=self.active)
 
 
 def text_or_file(value: str) -> str:
@@ -13,3 +218,17 @@ def text_or_file(value: str) -> str:
         return Path(value[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"cannot read {value[1:]!r}: {error}") from error
+
+
+def read_scope(within: list[str] | None, since: datetime | None, until: datetime | None) -> Scope:
+    """Where to search, as the flags have it."""
+    places = within or ()
+    for place in places:
+        if not place.strip("# "):
+            raise typer.BadParameter(f"--in {place!r} names no folder and no tag")
+    return Scope(
+        folders=tuple(place.rstrip("/") or "/" for place in places if not place.startswith("#")),
+        tags=tuple(place[1:] for place in places if place.startswith("#")),
+        since=since.timestamp() if since else None,
+        until=until.timestamp() if until else None,
+    )

@@ -19,10 +19,10 @@ from lamina.agents import holds_agent, read_agent
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
 from lamina.cli.terminal_text import one_line, visible
-from lamina.cli.tool_file import ListedTool, read_tools
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import ModelMissing, UsageError
+from lamina.faces.tool_file import ListedTool, read_tools
 from lamina.ports import Progress
 from lamina.selection.chunks import chunk_item, chunk_tool
 from lamina.selection.expansion import graph_shape

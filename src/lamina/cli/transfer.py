@@ -11,10 +11,11 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from lamina.cli.log import describe_log
-from lamina.cli.stored_session import StoredSession
 from lamina.cli.verdict import write_new_file
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.journal_log import describe_log
+from lamina.faces.plain_text import format_json
+from lamina.faces.stored_session import StoredSession
 from lamina.formats.markdown import export_chat
 from lamina.journal import path_to
 from lamina.wiring.importer import ImportReport, import_data
@@ -40,7 +41,7 @@ async def export_session(
         # The file as it is: what this version does not know goes along.
         data = found.path.read_bytes()
     else:
-        data = describe_log(journal) + b"\n"
+        data = f"{format_json(describe_log(journal))}\n".encode()
     if out is None:
         return data.decode("utf-8", "surrogateescape")
     place = Path(out)

@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from lamina.audit.verification import Verification, pictures_of, verify
-from lamina.cli.stored_session import StoredSession
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.stored_session import StoredSession
 from lamina.journal.lines import write_lines
 from lamina.providers.model_book import load_book
 from lamina.stores.disk import sync_file, sync_folder

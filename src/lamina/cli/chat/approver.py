@@ -29,13 +29,13 @@ class KeyboardApprover:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self.source: MessageSource | None = None
-        self.drawing: TurnView | None = None
+        self.view: TurnView | None = None
         self.stop: Callable[[], object] = lambda: None
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
-        if self.source is None or self.drawing is None:
+        if self.source is None or self.view is None:
             return "deny"
-        with self.drawing.paused():
+        with self.view.paused():
             self._screen.tell(f"? {one_line(tool.label or call.name)} wants to run with", "bold")
             self._screen.tell(_whole(call.arguments, self._screen.width), "none")
             if not self._screen.live:

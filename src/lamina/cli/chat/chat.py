@@ -11,21 +11,22 @@ from pathlib import Path
 
 import anyio
 
-from lamina.cli.answers import CUT_OFF
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.indexer import BackgroundIndexer
-from lamina.cli.chat.item_overview import ItemOverview
-from lamina.cli.chat.mentions import find_mentions
 from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
 from lamina.cli.chat.slash.commands import SlashCommands
-from lamina.cli.chat.turn_cost import TurnCost, cache_line, status_line, sum_reports
+from lamina.cli.chat.turn_cost import cache_line, status_line
 from lamina.cli.chat.turn_view import TurnView
-from lamina.cli.chat.views import questions_of
 from lamina.cli.chat.welcome import greet
-from lamina.cli.citations import footnotes, hold_until_final
+from lamina.cli.hits import render_footnotes
 from lamina.cli.screen import Screen, quiet_keys
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
+from lamina.faces.answer import CUT_OFF, TurnCost, sum_reports
+from lamina.faces.citations import hold_until_final
+from lamina.faces.items import ItemOverview
+from lamina.faces.mentions import find_mentions
+from lamina.faces.session_tree import questions_of
 from lamina.ports import WorkspaceSource
 from lamina.runners.error_groups import single_errors
 from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
@@ -71,22 +72,22 @@ class Chat:
         self.active = active
         self.members = ItemOverview(runner)
         self.commands = SlashCommands(self)
-        # What the next line begins with, to be edited.
+        # What stands in the next line already, to be edited.
         self.offered = ""
         self.leaving = False
         self._code = 0
-        self._said: set[str] = set()
-        self._asked: set[str] = set()
-        self._everything = anyio.CancelScope()
+        self._shown_warnings: set[str] = set()
+        self._asked_targets: set[str] = set()
+        self._whole_scope = anyio.CancelScope()
         self._scope: anyio.CancelScope | None = None
         self._approver = approver
         approver.stop = runner.abort
         self._source: MessageSource = SilentSource()
         # Made once per prompt, for it is drawn at every key.
         self._toolbar = ""
-        self._meanwhile: BackgroundIndexer | None = None
+        self._indexer: BackgroundIndexer | None = None
         if screen.live and isinstance(runner, QaRunner) and self.session.searcher is not None:
-            self._meanwhile = BackgroundIndexer(self.session.searcher)
+            self._indexer = BackgroundIndexer(self.session.searcher)
 
     # -- from outside ----------------------------------------------------------------------------
 
@@ -99,14 +100,14 @@ class Chat:
         try:
             return await self._talk()
         except OSError:
-            # Nobody is there any more to be told.
+            # Nobody is there any more.
             if self._code:
                 return self._code
             raise
 
     async def _talk(self) -> int:
-        with self._everything:
-            self._said.update(f"journal: {damage}" for damage in self.session.damage)
+        with self._whole_scope:
+            self._shown_warnings.update(f"journal: {damage}" for damage in self.session.damage)
             await greet(self.session, self.screen)
             await self._converse()
             self._say_goodbye()
@@ -127,7 +128,7 @@ class Chat:
     def end(self, code: int) -> None:
         """Ends the chat from outside; what came of an answer is kept."""
         self._code = code
-        self._everything.cancel()
+        self._whole_scope.cancel()
 
     def fail(self, problem: str) -> None:
         """Says what went wrong; where nobody watches, the exit code says so as well."""
@@ -137,8 +138,8 @@ class Chat:
 
     def toolbar(self) -> str:
         """What stands below the line that is typed."""
-        told = self._meanwhile.told if self._meanwhile else ""
-        return f"{self._toolbar} · {told}" if told else self._toolbar
+        progress = self._indexer.told if self._indexer else ""
+        return f"{self._toolbar} · {progress}" if progress else self._toolbar
 
     def _describe(self) -> str:
         session = self.session
@@ -148,15 +149,15 @@ class Chat:
             parts.append(f"{len(self.attached)} attached")
         if session.state.pinned:
             parts.append(f"{len(session.state.pinned)} pinned")
-        told = " · ".join(parts)
+        figures = " · ".join(parts)
         # The name gets the room that is left.
         name = name_of(session.entries) or session.id
-        return f"{one_line(name, max(8, self.screen.width - len(told) - 4))} · {told}"
+        return f"{one_line(name, max(8, self.screen.width - len(figures) - 4))} · {figures}"
 
     # -- the conversation ------------------------------------------------------------------------
 
     async def _converse(self) -> None:
-        warned = False
+        has_warned = False
         while not self.leaving:
             offered, self.offered = self.offered, ""
             if self.screen.live:
@@ -168,19 +169,19 @@ class Chat:
             except EOFError:
                 return
             except InputInterrupt:
-                if warned:
+                if has_warned:
                     return
-                warned = True
+                has_warned = True
                 self.screen.tell(HOW_TO_QUIT)
                 continue
-            warned = False
+            has_warned = False
             if line.strip():
                 await self.take(line)
 
     async def _read(self, offered: str) -> str:
-        if self._meanwhile is None:
+        if self._indexer is None:
             return await self._source.read(offered)
-        async with self._meanwhile.working():
+        async with self._indexer.working():
             return await self._source.read(offered)
 
     async def take(self, line: str) -> None:
@@ -205,11 +206,11 @@ class Chat:
 
     async def ask(self, text: str) -> None:
         """Sends a message, with what is attached and mentioned."""
-        found = await find_mentions(text, self.workspace, self.root)
-        for name in found.unknown:
+        mentions = await find_mentions(text, self.workspace, self.root)
+        for name in mentions.unknown:
             self.screen.tell(f"@{name} is not a file here; it is sent as text")
-        if found.guides and not await self.members.has_guides():
-            names = ", ".join(map(one_line, found.guides))
+        if mentions.guides and not await self.members.has_guides():
+            names = ", ".join(map(one_line, mentions.guides))
             self.screen.tell(
                 f"{names}: this session has no rules and references to add; sent as text"
             )
@@ -217,7 +218,9 @@ class Chat:
         attach += [
             AttachmentSpec(what=path, essential=vital) for path, vital in self.attached.items()
         ]
-        attach += [AttachmentSpec(what=path) for path in found.paths if path not in self.attached]
+        attach += [
+            AttachmentSpec(what=path) for path in mentions.paths if path not in self.attached
+        ]
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
     async def go_on(self) -> None:
@@ -227,59 +230,57 @@ class Chat:
     # -- a turn ----------------------------------------------------------------------------------
 
     async def _turn(self, begin: Callable[[Listener], Awaitable[Answer]]) -> None:
-        drawing = self._approver.drawing = TurnView(self.screen, self._said)
+        view = self._approver.view = TurnView(self.screen, self._shown_warnings)
         answer: Answer | None = None
         with quiet_keys(self.screen), single_errors():
             async with anyio.create_task_group() as group:
-                group.start_soon(drawing.keep_drawing)
+                group.start_soon(view.keep_drawing)
                 try:
                     cites = isinstance(self.runner, QaRunner)
-                    answer = await begin(hold_until_final(drawing.take) if cites else drawing.take)
+                    answer = await begin(hold_until_final(view.take) if cites else view.take)
                 except LaminaError as error:
-                    drawing.finish()
+                    view.finish()
                     self.fail(str(error))
                     self._say_what_is_left()
                 finally:
                     group.cancel_scope.cancel()
-                    drawing.finish()
+                    view.finish()
         if answer is not None:
-            self._conclude(answer, drawing)
-        self._asked.add(self.session.settings.target)
+            self._conclude(answer, view)
+        self._asked_targets.add(self.session.settings.target)
 
-    def _conclude(self, answer: Answer, drawing: TurnView) -> None:
-        """What is to be said when a turn is over."""
+    def _conclude(self, answer: Answer, view: TurnView) -> None:
+        """Tells how a turn ended, and what it cost."""
         tell = self.screen.tell
-        spent = sum_reports(drawing.reports) if drawing.reports else None
+        cost = sum_reports(view.reports) if view.reports else None
         if answer.ending == "aborted":
             if self.session.interrupted:
                 tell("(stopped before the first word; /resume sends the question again)")
             else:
                 tell("(stopped)")
-            spent = spent or self._spent_on(answer)
+            cost = cost or self._cost_of(answer)
         elif answer.ending == "answered":
             if not answer.text.strip():
                 tell("(the model said nothing)")
             if answer.turn and (stop := STOPS.get(answer.turn.stop)):
                 tell(stop)
-            if notes := footnotes(answer):
+            if notes := render_footnotes(answer):
                 self.screen.write("\n" + "\n".join(notes) + "\n")
         else:
             tell("(left in the middle; /resume goes on, or ask something else)")
-        if spent:
-            tell(status_line(spent))
-        verdict = drawing.reports[-1].verdict if drawing.reports else None
-        anew = (
-            self.session.target().provider == "local"
-            and self.session.settings.target not in self._asked
-        )
-        if line := cache_line(verdict, loaded_anew=anew):
+        if cost:
+            tell(status_line(cost))
+        verdict = view.reports[-1].verdict if view.reports else None
+        is_first = self.session.settings.target not in self._asked_targets
+        is_local = self.session.target().provider == "local"
+        if line := cache_line(verdict, loaded_anew=is_local and is_first):
             tell(f"cache: {line}")
 
     def _say_what_is_left(self) -> None:
         if self.session.interrupted or self.session.waiting:
             self.screen.tell("the question is kept: /resume sends it again, or ask something else")
 
-    def _spent_on(self, answer: Answer) -> TurnCost | None:
+    def _cost_of(self, answer: Answer) -> TurnCost | None:
         """What is known of the cost of an answer that was stopped."""
         if answer.turn is None:
             return None
@@ -296,8 +297,8 @@ class Chat:
             try:
                 yield
             finally:
-                stopped, self._scope = self._scope.cancel_called, None
-        if stopped:
+                was_stopped, self._scope = self._scope.cancel_called, None
+        if was_stopped:
             self.screen.tell("(stopped)")
 
     def _window(self) -> int:

@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from lamina.cli.chat.mentions import mention, unfinished_mention
-from lamina.cli.chat.paths import Paths
 from lamina.cli.chat.slash.command_table import COMMANDS
+from lamina.cli.terminal_text import one_line
+from lamina.faces.mentions import mention, unfinished_mention
+from lamina.faces.paths import Paths
 
 # For a command and the words behind it: values, and what they are. For `@`: mentions that are no
 # paths.
 Arguments = Callable[[str, list[str]], Iterable[tuple[str, str]]]
 MENTION = "@"
+# The longest explanation beside a value, in columns.
+MEANING = 60
 
 
 def is_command(text: str) -> bool:
@@ -31,7 +34,9 @@ class ChatCompleter(Completer):
         elif (mentioned := unfinished_mention(text)) is not None:
             said, length = mentioned
             for value, meaning in self._guides(said):
-                yield Completion(value, start_position=-length, display_meta=meaning)
+                yield Completion(
+                    value, start_position=-length, display_meta=one_line(meaning, MEANING)
+                )
             for path in self._paths.match(said):
                 yield Completion(mention(path), start_position=-length, display=path)
 
@@ -73,4 +78,6 @@ class ChatCompleter(Completer):
             return
         for value, meaning in self._arguments(name, words):
             if last.casefold() in value.casefold():
-                yield Completion(value, start_position=-len(last), display_meta=meaning)
+                yield Completion(
+                    value, start_position=-len(last), display_meta=one_line(meaning, MEANING)
+                )

@@ -25,8 +25,8 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
 from lamina.cli.chat.completer import is_command
-from lamina.cli.chat.mentions import unfinished_mention
 from lamina.cli.chat.message_source import InputInterrupt, match_answer
+from lamina.faces.mentions import unfinished_mention
 
 PROMPT, GOES_ON = "› ", "  "
 STYLE = Style.from_dict(

@@ -5,58 +5,29 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
 
-import anyio
-from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.chat import Chat
-from lamina.cli.chat.mentions import workspace_path
 from lamina.cli.chat.message_source import open_lines
-from lamina.cli.chat.paths import Paths
-from lamina.cli.runner import Mode, RunOptions, open_runner
-from lamina.cli.screen import Screen, open_screen
-from lamina.errors import LaminaError, UsageError
-from lamina.notes.references import is_url
-from lamina.ports import Approver, JournalStore, WorkspaceSource
-from lamina.runners.runner import ChatRunner
+from lamina.cli.notices import ConsoleNotices
+from lamina.cli.screen import open_screen
+from lamina.errors import LaminaError
+from lamina.faces.desk import open_runner, require_readable
+from lamina.faces.mentions import workspace_path
+from lamina.faces.options import PromptOptions, SessionOptions
+from lamina.faces.paths import Paths
+from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
-from lamina.values.note import Scope
-from lamina.values.patch import OptionsSet
-from lamina.values.request import LeftOut
-from lamina.values.settings import Settings
 from lamina.wiring import default_store
 from lamina.wiring.workspaces import open_workspace
 
 HISTORY = "chat_history"
 
 
-class ChatOptions(Struct, frozen=True, kw_only=True):
-    """How a person wants to talk. `latest` is the latest session, instead of one by name."""
-
-    workspace: Path = Path()
-    session: str | None = None
-    latest: bool = False
-    target: str | None = None
-    attach: tuple[str, ...] = ()
-    essential: tuple[str, ...] = ()
-    system: str = ""
-    agent: str | None = None
-    project: str | None = None
-    mcp: Path | None = None
-    window: int | None = None
-    max_tokens: int | None = None
-    active: str | None = None
-    mode: Mode = "agent"
-    files: bool = False
-    scope: Scope = Scope()
-    memory: bool = True
-    changes: dict[str, Any] = {}
-
-
-async def run_chat(options: ChatOptions) -> int:
-    """Talks until somebody leaves; the exit code.
+async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bool = False) -> int:
+    """Talks until somebody leaves; the exit code. With `latest` the latest session goes on.
 
     Raises:
         UsageError: something to be attached cannot be read.
@@ -65,14 +36,20 @@ async def run_chat(options: ChatOptions) -> int:
     screen = open_screen()
     workspace = open_workspace(options.workspace)
     try:
-        attached = await read_attached(options, workspace)
+        attached, active = await read_attached(prompt, options.workspace, workspace)
+        if latest:
+            session = await find_latest(default_store(options.workspace))
+            options = replace(options, session=session)
+            if session is None:
+                screen.tell("there is no session here to continue: this is a new one")
         approver = KeyboardApprover(screen)
-        runner = await _open(options, screen, approver)
+        runner = await open_runner(
+            options, ConsoleNotices(screen.err), approver=approver, author="lamina.chat"
+        )
         async with runner:
             chat = Chat(
                 runner, screen, approver,
-                workspace=workspace, root=options.workspace, attached=attached,
-                active=_open_note(options),
+                workspace=workspace, root=options.workspace, attached=attached, active=active,
             )  # fmt: skip
             async with connect_input(chat):
                 with catch_signals(chat):
@@ -81,65 +58,19 @@ async def run_chat(options: ChatOptions) -> int:
         await workspace.aclose()
 
 
-async def _open(options: ChatOptions, screen: Screen, approver: Approver) -> ChatRunner:
-    session = options.session
-    if options.latest and (session := await find_latest(default_store(options.workspace))) is None:
-        screen.tell("there is no session here to go on with: this is a new one")
-    # An agent has settings of its own, as a session that is there has.
-    plain = session is None and options.agent is None
-    runner = await open_runner(
-        RunOptions(
-            workspace=options.workspace,
-            session=session,
-            target=options.target,
-            system=options.system,
-            agent=options.agent,
-            project=options.project,
-            mcp=options.mcp,
-            mode=options.mode,
-            files=options.files,
-            scope=options.scope,
-            memory=options.memory,
-            changes=options.changes,
-            settings=Settings(window=options.window) if plain and options.window else None,
-        ),
-        screen.err,
-        approver=approver,
-    )
-    try:
-        # A session that is there keeps its other settings.
-        if not plain and options.window and runner.session.settings.window != options.window:
-            await runner.session.change(window=options.window)
-        limit = options.max_tokens
-        if limit and runner.session.envelope.options.max_tokens != limit:
-            await runner.session.apply("lamina.chat", OptionsSet(max_tokens=limit))
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await runner.close()
-        raise
-    return runner
-
-
-async def read_attached(options: ChatOptions, workspace: WorkspaceSource) -> dict[str, bool]:
-    """What is attached from the beginning, and whether it is essential.
+async def read_attached(
+    prompt: PromptOptions, root: Path, workspace: WorkspaceSource
+) -> tuple[dict[str, bool], str | None]:
+    """What is attached from the beginning, with whether it is essential; and the open note.
 
     Raises:
         UsageError: something of it cannot be read.
     """
-    attached = dict.fromkeys(options.attach, False) | dict.fromkeys(options.essential, True)
-    attached = {workspace_path(path, options.workspace): vital for path, vital in attached.items()}
-    active = _open_note(options)
-    for path in (*attached, active):
-        if path is None or is_url(path):
-            continue
-        found = await workspace.read(path, "attached")
-        if isinstance(found, LeftOut):
-            raise UsageError(f"cannot attach: {found.detail}")
-    return attached
-
-
-def _open_note(options: ChatOptions) -> str | None:
-    return workspace_path(options.active, options.workspace) if options.active else None
+    attached = dict.fromkeys(prompt.attach, False) | dict.fromkeys(prompt.essential, True)
+    attached = {workspace_path(path, root): vital for path, vital in attached.items()}
+    active = workspace_path(prompt.active, root) if prompt.active else None
+    await require_readable((*attached, *((active,) if active else ())), workspace)
+    return attached, active
 
 
 async def find_latest(store: JournalStore) -> str | None:
@@ -183,8 +114,8 @@ def catch_signals(chat: Chat) -> Iterator[None]:
             loop.call_soon_threadsafe(chat.end, 128 + number)
 
     names = ("SIGINT", "SIGTERM", "SIGHUP")
-    wanted = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.signal(number, take) for number in wanted}
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.signal(number, take) for number in numbers}
     try:
         yield
     finally:

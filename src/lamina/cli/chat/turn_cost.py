@@ -1,42 +1,8 @@
 """What a turn came to, in a line: tokens, the cache, time and money."""
 
-from collections.abc import Sequence
-
-from msgspec import Struct
-
-from lamina.cli.recorder import VERDICT_MEANINGS
-from lamina.values.event import UsageReported
+from lamina.faces.answer import EXPECTED, MISSES, TurnCost
+from lamina.faces.recorder import VERDICT_MEANINGS
 from lamina.values.request import CacheVerdict
-from lamina.values.usage import Usage
-
-# Nothing that a person has to be told, or not twice.
-EXPECTED = ("as_expected", "nothing_sent_before", "more_than_expected", "not_reported")
-# Something that was to be expected in the cache was not there.
-MISSES = ("routed_elsewhere", "lifetime_passed")
-
-
-class TurnCost(Struct, frozen=True, kw_only=True):
-    """The requests of a turn together."""
-
-    usage: Usage
-    cost: float = 0.0
-    first_s: float | None = None
-    requests: int = 1
-
-
-def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
-    usages = [report.usage for report in reports]
-    return TurnCost(
-        usage=Usage(
-            input=sum(usage.input for usage in usages),
-            cached=sum(usage.cached for usage in usages),
-            output=sum(usage.output for usage in usages),
-            cache_reported=all(usage.cache_reported for usage in usages),
-        ),
-        cost=sum(report.cost for report in reports),
-        first_s=reports[0].first_s if reports else None,
-        requests=len(reports),
-    )
 
 
 def status_line(spent: TurnCost) -> str:

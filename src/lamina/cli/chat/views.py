@@ -1,27 +1,22 @@
 """What the commands show: requests, the tree, settings and tools, as tables of a terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.console import ConsoleRenderable, Group
 from rich.table import Table
 from rich.text import Text
 
-from lamina.audit.recorder import RebuiltRequest, rebuild_request
-from lamina.audit.requests import list_requests
-from lamina.cli.answers import describe_layers, leading_cached
-from lamina.cli.chat.item_overview import AgentItem, ItemOverview
-from lamina.cli.chat.settings import list_settings
+from lamina.audit.recorder import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
-from lamina.cli.difference import LAYER_NAMES
-from lamina.cli.log import describe_entry, describe_inclusion
-from lamina.cli.recorder import PLACEMENT_NAMES
 from lamina.cli.terminal_text import one_line, visible
-from lamina.journal import Journal
-from lamina.providers.model_book import load_book
+from lamina.faces.items import AgentItem, ItemOverview
+from lamina.faces.journal_log import describe_entry, describe_inclusion
+from lamina.faces.recorder import LAYER_NAMES, PLACEMENT_NAMES
+from lamina.faces.request_context import describe_layers, leading_cached
+from lamina.faces.session_tree import QuestionRow, list_questions
+from lamina.faces.settings import list_settings
 from lamina.session.session import Session
-from lamina.session.tree import labels_of
-from lamina.values.entry import Entry, MessageEntry
 from lamina.values.item import key_of
 from lamina.values.prompt import Segment
 from lamina.values.request import RequestContext
@@ -29,7 +24,8 @@ from lamina.values.tool import Toolset
 
 # How something came to be in a session, and what becomes of what is not.
 WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
-# The longest list of patterns that is shown, in columns.
+# The longest description and the longest list of patterns that are shown, in columns.
+ABOUT = 60
 GLOBS = 24
 WHY_OUT = {"manual": "not sent", "agent": "found by search"}
 
@@ -58,15 +54,6 @@ def show_help() -> ConsoleRenderable:
 
 
 # -- the last request ---------------------------------------------------------------------------
-
-
-def last_request(session: Session) -> RebuiltRequest | None:
-    """The last request on the path, rebuilt from the journal."""
-    entries = {entry.id: entry for entry in session.entries}
-    journal = Journal(entries=entries, leaf=session.state.leaf)
-    requests = list_requests(journal)
-    last = next((request for request in reversed(requests.listed) if request.active), None)
-    return rebuild_request(journal, requests, last, load_book()) if last else None
 
 
 def show_request(recorded: RebuiltRequest, *, full: bool) -> ConsoleRenderable:
@@ -146,69 +133,27 @@ def _segments(prompt: Iterable[Segment]) -> list[ConsoleRenderable]:
                 f"{segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens"
             )
             parts += [Text(), Text(visible(head + kept), style="bold")]
-            said = segment.text
-            if not said:
-                _, said = type(segment.content).__name__, repr(segment.content)
-            parts.append(Text(visible(said.strip("\n"))))
+            text = segment.text or repr(segment.content)
+            parts.append(Text(visible(text.strip("\n"))))
     return parts
 
 
 # -- the tree -----------------------------------------------------------------------------------
 
 
-def questions_of(session: Session) -> list[MessageEntry]:
-    """All questions in order of asking, on every branch."""
-    return [
-        entry
-        for entry in session.entries
-        if isinstance(entry, MessageEntry) and entry.message.role == "user"
-    ]
-
-
 def show_tree(session: Session, width: int) -> ConsoleRenderable:
     """Questions with those asked behind them: what goes on stays in line, branches are set in."""
-    entries = {entry.id: entry for entry in session.entries}
-    active = {entry.id for entry in session.path}
-    labels = labels_of(session.entries)
-    behind: dict[str, list[MessageEntry]] = {}
-    for question in questions_of(session):
-        behind.setdefault(_asked_before(question, entries), []).append(question)
-    lines: list[Text] = []
-    waiting = _pile(behind.get("", []), 0, active)
-    while waiting:
-        question, depth = waiting.pop()
-        lines.append(_question(question, depth, question.id in active, labels, width))
-        waiting += _pile(behind.get(question.id, []), depth, active)
+    lines = [_question(row, width) for row in list_questions(session)]
     if not lines:
         return Text("nothing was asked yet", style="dim")
     return Group(*lines, Text("* is the active branch; /branch ENTRY asks one anew", style="dim"))
 
 
-def _pile(
-    questions: list[MessageEntry], depth: int, active: set[str]
-) -> list[tuple[MessageEntry, int]]:
-    """Questions with how far they are set in, the first one on top; the one that the session goes
-    on with comes last and stays in line."""
-    pile = sorted(questions, key=lambda question: question.id in active)
-    return [(entry, depth + (place > 0)) for place, entry in enumerate(reversed(pile))]
-
-
-def _asked_before(question: Entry, entries: Mapping[str, Entry]) -> str:
-    at = entries.get(question.parent or "")
-    while at is not None:
-        if isinstance(at, MessageEntry) and at.message.role == "user":
-            return at.id
-        at = entries.get(at.parent or "")
-    return ""
-
-
-def _question(
-    entry: MessageEntry, depth: int, active: bool, labels: Mapping[str, str], width: int
-) -> Text:
-    label = f"  «{one_line(labels[entry.id])}»" if entry.id in labels else ""
-    head = f"{'* ' if active else '  '}{'   ' * depth}{entry.id}  "
-    said = one_line(entry.message.text, max(20, width - len(head) - len(label)))
-    return Text(f"{head}{said}{label}", style="" if active else "dim")
+def _question(row: QuestionRow, width: int) -> Text:
+    label = f"  «{one_line(row.label)}»" if row.label else ""
+    head = f"{'* ' if row.active else '  '}{'   ' * row.depth}{row.id}  "
+    text = one_line(row.text, max(20, width - len(head) - len(label)))
+    return Text(f"{head}{text}{label}", style="" if row.active else "dim")
 
 
 # -- the rest -----------------------------------------------------------------------------------
@@ -237,16 +182,16 @@ def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleR
         parts.append(made)
     else:
         parts.append(Text("no tools: --mcp FILE brings those of MCP servers", style="dim"))
-    for each in toolset.withheld:
-        told = f"! withheld: {one_line(each.what)} ({each.reason}): {one_line(each.detail)}"
-        parts.append(Text(told, style="yellow"))
+    for omission in toolset.withheld:
+        line = f"{one_line(omission.what)} ({omission.reason}): {one_line(omission.detail)}"
+        parts.append(Text(f"! withheld: {line}", style="yellow"))
     return Group(*parts)
 
 
 def show_items(members: ItemOverview) -> ConsoleRenderable:
     """What applies to every message, and what could."""
     parts: list[ConsoleRenderable] = []
-    about = {item.item: item.about for item in members.known}
+    about = {item.item: one_line(item.about, ABOUT) for item in members.known}
     if members.inside:
         made = make_table("in this session", "why", "what it is")
         for item in members.inside:
@@ -258,7 +203,7 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
     if members.outside:
         made = make_table("can be added", "until then", "what it is")
         for other in members.outside:
-            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(other.about))
+            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(about[other.item]))
         parts += [Text(), made]
     parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.problems]
     parts.append(
@@ -281,10 +226,10 @@ def show_log(session: Session, count: int, width: int) -> ConsoleRenderable:
     path = session.path
     lines: list[Text] = []
     if len(path) > count:
-        told = f"{len(path) - count:,} earlier entries; `lamina log {session.id}` shows all"
-        lines.append(Text(told, style="dim"))
+        note = f"{len(path) - count:,} earlier entries; `lamina log {session.id}` shows all"
+        lines.append(Text(note, style="dim"))
     for entry in path[-count:]:
-        kind, said = describe_entry(entry)
+        kind, text = describe_entry(entry)
         head = f"{entry.id}  {kind:<10} "
-        lines.append(Text(head + one_line(said, max(20, width - len(head)))))
+        lines.append(Text(head + one_line(text, max(20, width - len(head)))))
     return Group(*lines)

@@ -1,86 +1,54 @@
 """Commands that show what would be sent, and what is known of whom it is sent to."""
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import anyio
 import typer
 
-from lamina.cli.chat_options import (
-    Active,
-    AllowHost,
-    Files,
-    Mode,
-    Since,
-    Until,
-    Web,
-    Within,
-    read_scope,
-    refuse_files_in_qa,
-    settings_changes,
-)
 from lamina.cli.commands.sessions import SessionName, Workspace
-from lamina.cli.options import text_or_file
+from lamina.cli.flags import expand_flags
+from lamina.cli.options import PersonFlags, PreviewFlags
 from lamina.cli.terminal_text import visible
-from lamina.values.settings import Settings
+from lamina.faces.options import SettingChanges
+from lamina.values.settings import Promotion
 
 app = typer.Typer()
+_limit_option = partial(typer.Option, rich_help_panel="Layout and limits")
 
 
 @app.command()
+@expand_flags
 def context(
     question: Annotated[
         str | None, typer.Argument(help="What you would ask; '-' reads it from standard input.")
     ] = None,
-    workspace: Annotated[
-        Path, typer.Option("--workspace", "-w", help="Folder that attached paths are read from.")
-    ] = Path(),
-    attach: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--attach",
-            "-a",
-            metavar="REFERENCE",
-            help="As `lamina ask` takes it: a path or name, folder/, #tag, lines, a URL.",
-        ),
-    ] = None,
-    essential: Annotated[
-        list[str] | None,
-        typer.Option("--essential", help="Like --attach, but never left out for want of room."),
-    ] = None,
-    active: Active = None,
-    mode: Mode = "agent",
-    files: Files = False,
-    within: Within = None,
-    since: Since = None,
-    until: Until = None,
-    web: Web = None,
-    allow_host: AllowHost = None,
-    system: Annotated[str, typer.Option(help="The system prompt, or @FILE to read it.")] = "",
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", "-A", help="An agent by name or path; its tools are not started."),
-    ] = None,
-    project: Annotated[str | None, typer.Option(help="A project of the agent.")] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", "--model", "-t", "-m", help="provider:model, as anthropic:claude-opus-5."
-        ),
-    ] = None,
-    promotion: Annotated[
-        Literal["lazy", "eager"], typer.Option(help="Where laid-down items stand.")
-    ] = "lazy",
-    window: Annotated[
-        int | None, typer.Option(help="Tokens of the whole request; the target's own by default.")
-    ] = None,
-    attachment_limit: Annotated[
-        int | None, typer.Option(help="Tokens of all attachments together.")
-    ] = None,
+    *,
+    prompt: PersonFlags,
+    opening: PreviewFlags,
     script: Annotated[
         Path | None,
         typer.Option(help="A JSON conversation to play first; see `lamina demo --show-script`."),
+    ] = None,
+    promotion: Annotated[
+        Promotion,
+        _limit_option(
+            help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
+            "the next turn on (eager).",
+        ),
+    ] = "lazy",
+    window: Annotated[
+        int | None,
+        _limit_option(
+            metavar="TOKENS",
+            help="Limit the whole request to this many tokens; by default to the model's window.",
+        ),
+    ] = None,
+    attachment_limit: Annotated[
+        int | None,
+        _limit_option(metavar="TOKENS", help="Limit all attachments to this many tokens together."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     wire: Annotated[bool, typer.Option(help="The request in the vendor's wire form.")] = False,
@@ -89,43 +57,28 @@ def context(
     """Print the envelope of a prepared turn: layers, items, what was left out, and why.
 
     Nothing is sent to a model and nothing is kept; pages that are attached are fetched if you
-    allow it. --mode qa shows what is found in the notes, --files the tools. Of --mode plan only the
-    request for the plan can be shown: the other one needs what a model planned.
+    allow it. --mode qa shows what is found in the notes, --files the tools; the tools of an agent
+    are not started. Of --mode plan only the request for the plan can be shown: the other one needs
+    what a model planned.
 
     `ask` and `chat` add a short system prompt if none is given, and what `lamina memory` holds;
     this does not.
     """
-    from lamina.cli.context import ContextOptions, show_context
+    from lamina.cli.context import show_context
 
     if question == "-":
         question = sys.stdin.read()
     if question is None and script is None:
         raise typer.BadParameter("give a question, '-' for standard input, or --script")
-    refuse_files_in_qa(mode, files)
-    settings = Settings(
-        promotion=promotion,
-        window=window,
-        attachment_limit=attachment_limit,
-        **settings_changes(web, allow_host),
-    )
-    request = ContextOptions(
-        question=question,
-        workspace=workspace,
-        attach=tuple(attach or ()),
-        essential=tuple(essential or ()),
-        system=text_or_file(system),
-        target=target,
-        settings=settings,
-        script=script,
-        agent=agent,
-        project=project,
-        active=active,
-        mode=mode,
-        files=files,
-        scope=read_scope(within, since, until),
-    )
-    shown = anyio.run(show_context, request, as_json, wire, full)
-    typer.echo(shown if as_json or wire else visible(shown))
+    changes = SettingChanges(promotion=promotion, window=window, attachment_limit=attachment_limit)
+    options = opening.options(changes)
+    text = anyio.run(
+        partial(
+            show_context, question, options, prompt.options(),
+            script=script, as_json=as_json, wire=wire, full=full,
+        )
+    )  # fmt: skip
+    typer.echo(text if as_json or wire else visible(text))
 
 
 @app.command()
@@ -142,8 +95,8 @@ def why(
 
     With priorities, include modes, scores, what was left out, and what was missing.
     """
-    from lamina.cli.stored_session import find_session
     from lamina.cli.why import show_why
+    from lamina.faces.stored_session import find_session
 
     async def show() -> str:
         found = await find_session(session, workspace)

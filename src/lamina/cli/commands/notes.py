@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 
-from lamina.cli.chat_options import Since, Until, Within, read_scope
+from lamina.cli.options import Since, Until, Within, read_scope
 
 if TYPE_CHECKING:
     from rich.console import Console

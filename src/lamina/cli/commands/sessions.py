@@ -69,27 +69,35 @@ def log(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Show a session's entries: what was said, sent, changed and left out, and what it cost."""
-    from lamina.cli.log import describe_log, render_log
-    from lamina.cli.stored_session import find_session
-
     if sum((tree, dropped, requests, request is not None)) > 1:
         raise typer.BadParameter("--tree, --dropped, --requests and --request exclude one another")
     if wire and request is None:
         raise typer.BadParameter("--wire goes with --request N")
 
     async def show() -> tuple[str, tuple[str, ...]]:
-        from lamina.cli.recorder import show_request, show_requests, show_wire
+        from lamina.cli.log import render_log
+        from lamina.cli.recorder import render_requests
+        from lamina.cli.request_view import render_request
+        from lamina.faces import recorder
+        from lamina.faces.journal_log import describe_log
+        from lamina.faces.plain_text import format_json
+        from lamina.faces.stored_session import find_session
 
-        found = await find_session(session, workspace)
-        if requests:
-            return await show_requests(found, as_json=as_json), ()
+        stored = await find_session(session, workspace)
         if request is not None and wire:
-            return await show_wire(found, request)
+            body, problems = await recorder.encode_wire(stored, request)
+            return format_json(body), problems
         if request is not None:
-            return await show_request(found, request, full=full, as_json=as_json), ()
-        journal = await found.read()
+            rebuilt, others = await recorder.rebuild_stored(stored, request)
+            if as_json:
+                return format_json(recorder.describe_request(rebuilt, others)), ()
+            return render_request(rebuilt, others, full=full), ()
+        journal = await stored.read()
         if as_json:
-            return describe_log(journal).decode(), ()
+            describe = recorder.describe_requests if requests else describe_log
+            return format_json(describe(journal)), ()
+        if requests:
+            return render_requests(journal), ()
         return render_log(journal, tree=tree, dropped=dropped, full=full), ()
 
     shown, problems = anyio.run(show)
@@ -110,8 +118,8 @@ def verify(
 
     Exits with 1 if anything differs or is damaged.
     """
-    from lamina.cli.stored_session import find_session
     from lamina.cli.verdict import check_session, describe_verdict, render_verdict
+    from lamina.faces.stored_session import find_session
 
     async def run_check() -> "Verification":
         return await check_session(await find_session(session, workspace))
@@ -125,8 +133,8 @@ def verify(
 @app.command()
 def repair(session: SessionName, workspace: Workspace = Path()) -> None:
     """Write a repaired copy beside a damaged session; the damaged file is not touched."""
-    from lamina.cli.stored_session import find_session
     from lamina.cli.verdict import write_repaired_copy as write_copy
+    from lamina.faces.stored_session import find_session
 
     async def run_repair() -> str:
         return await write_copy(await find_session(session, workspace))
@@ -154,8 +162,8 @@ def export(
     ] = None,
 ) -> None:
     """Write a session as a Markdown chat (Obsidian Copilot's format) or as its journal."""
-    from lamina.cli.stored_session import find_session
     from lamina.cli.transfer import export_session
+    from lamina.faces.stored_session import find_session
 
     async def run_export() -> str:
         return await export_session(await find_session(session, workspace), form, out)

@@ -26,9 +26,10 @@ from lamina.cli.demo.ways import (
     open_ways,
     physical_limit,
 )
-from lamina.cli.runner import ensure_target
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.errors import ModelMissing, RequestTooLong, UsageError
+from lamina.faces.desk import ensure_target
 from lamina.ports import Providers, WorkspaceSource
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.values.event import BlockDelta, Event, PromptProgress
@@ -78,7 +79,7 @@ async def play_demo(
     clients = Clients(slots=WAYS, window=window)
     aside = Console(stderr=True)
     try:
-        await ensure_target(asked, aside)
+        await ensure_target(asked, ConsoleNotices(aside))
         if console.is_terminal:
             with console.status("loading the model"):
                 await clients.provider(asked)

@@ -26,7 +26,7 @@ Id = str | int | float | None
 
 
 class JsonRpcCall(Struct, frozen=True, kw_only=True):
-    """What somebody wants done. Without `wants_answer` it is a notification."""
+    """What a client wants done. Without `wants_answer` it is a notification."""
 
     method: str
     # By name, so an object; which members it has is the method's.
@@ -58,8 +58,8 @@ async def split_lines(
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
-        *ended, open_end = chunk.split(b"\n")
-        for piece in ended:
+        *line_ends, open_end = chunk.split(b"\n")
+        for piece in line_ends:
             size += len(piece)
             yield OverlongLine() if size > most else b"".join([*parts, piece])
             parts, size = [], 0
@@ -75,7 +75,7 @@ def read_call(line: bytes | OverlongLine) -> JsonRpcCall:
     """The call on a line.
 
     Raises:
-        Fault: there is none.
+        JsonRpcFault: there is none.
     """
     if isinstance(line, OverlongLine):
         raise JsonRpcFault(PARSE_ERROR, f"a message is longer than {MOST_LINE >> 20} MB")
@@ -93,27 +93,27 @@ def read_call(line: bytes | OverlongLine) -> JsonRpcCall:
 
 
 def _check(message: dict[str, Any]) -> JsonRpcCall:
-    given = message.get("id")
-    if isinstance(given, bool) or not isinstance(given, str | int | float | None):
+    number = message.get("id")
+    if isinstance(number, bool) or not isinstance(number, str | int | float | None):
         raise JsonRpcFault(INVALID_REQUEST, "'id' has to be a string, a number or null")
     if message.get("jsonrpc") != "2.0":
-        raise JsonRpcFault(INVALID_REQUEST, "'jsonrpc' has to be \"2.0\"", id=given)
+        raise JsonRpcFault(INVALID_REQUEST, "'jsonrpc' has to be \"2.0\"", id=number)
     method = message.get("method")
     if not isinstance(method, str):
-        raise JsonRpcFault(INVALID_REQUEST, "'method' has to be a string", id=given)
+        raise JsonRpcFault(INVALID_REQUEST, "'method' has to be a string", id=number)
     params = message.get("params", {})
-    return JsonRpcCall(method=method, params=params, id=given, wants_answer="id" in message)
+    return JsonRpcCall(method=method, params=params, id=number, wants_answer="id" in message)
 
 
 class JsonRpcPeer:
     """The side that reads what we write. Writing waits until it does: nothing is left out, nothing
-    is heaped up. If it is gone, `on_gone` is called and the rest goes nowhere."""
+    piles up. If it is gone, `on_gone` is called and the rest goes nowhere."""
 
     def __init__(self, descriptor: int, on_gone: Callable[[], None]) -> None:
         self._descriptor = descriptor
         self._on_gone = on_gone
         self._lock = anyio.Lock()
-        self._gone = False
+        self._is_gone = False
 
     async def notify(self, method: str, params: object) -> None:
         await self._send({"jsonrpc": "2.0", "method": method, "params": params})
@@ -130,15 +130,15 @@ class JsonRpcPeer:
 
     async def _send(self, message: dict[str, object]) -> None:
         line = msgspec.json.encode(message) + b"\n"
-        # A line is written whole or not at all, also if the turn that it tells of is stopped.
+        # A line is written whole or not at all, even if the turn it is about is stopped.
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                if self._gone:
+                if self._is_gone:
                     return
                 try:
                     await run_sync(_write_all, self._descriptor, line)
                 except OSError:
-                    self._gone = True
+                    self._is_gone = True
                     self._on_gone()
 
 

@@ -63,5 +63,9 @@ ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
 
 def similar_commands(name: str) -> list[str]:
     """The commands that may have been meant."""
-    begin = [each for each in COMMANDS if name and each.startswith(name)]
-    return begin or get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
+    completions = [command for command in COMMANDS if name and command.startswith(name)]
+    return completions or get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
+
+
+def usage_of(name: str) -> str:
+    return f"use it as /{name} {COMMANDS[name].usage}"

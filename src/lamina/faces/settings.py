@@ -1,4 +1,4 @@
-"""Settings by name, from what a person types.
+"""Settings by name, from what a person types or a program sends.
 
 Laws: a value is taken as the setting's own type, or refused with what it may be. A setting that
 has parts is named with a dot (`guide_search.top_n`); without one it is set as a whole, by the name
@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import asdict, fields, replace
 
 from lamina.errors import InvalidSetting, UsageError
 from lamina.values.envelope import Options
@@ -22,25 +22,25 @@ _WORDS = {
     NoneType: "none",
 }  # fmt: skip
 # What people write for yes and no, besides what JSON has for it.
-_SAID = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+_BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 OWN_VALUES = "(values of its own)"
 
 
-def _typed(holder: type[Struct]) -> dict[str, Any]:
+def _types_of(holder: type[Struct]) -> dict[str, Any]:
     """The fields that can be typed in a word, and the parts of those that cannot."""
-    found: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for field in fields(holder):
         kind = field.type
         if kind is SearchSettings:
-            found[field.name] = Preset
-            found |= {f"{field.name}.{part}": each for part, each in _typed(kind).items()}
+            types[field.name] = Preset
+            types |= {f"{field.name}.{part}": inner for part, inner in _types_of(kind).items()}
         elif get_origin(kind) is Literal or set(get_args(kind) or (kind,)) <= set(_WORDS):
-            found[field.name] = kind
-    return found
+            types[field.name] = kind
+    return types
 
 
-_OPTIONS = _typed(Options)
-SETTING_TYPES: dict[str, Any] = _typed(Settings) | _OPTIONS
+_OPTIONS = _types_of(Options)
+SETTING_TYPES: dict[str, Any] = _types_of(Settings) | _OPTIONS
 NONE = "none"
 
 
@@ -58,17 +58,17 @@ def parse_setting(name: str, text: str) -> Any:
     """
     if name not in SETTING_TYPES:
         raise UsageError(f"no setting {name!r}; /settings lists them")
-    given = None if text.lower() == NONE else text
+    word = None if text.lower() == NONE else text
     if SETTING_TYPES[name] is bool:
-        given = _SAID.get(text.lower(), text.lower())
+        word = _BOOLEANS.get(text.lower(), text.lower())
     try:
-        return msgspec.convert(given, SETTING_TYPES[name], strict=False)
+        return msgspec.convert(word, SETTING_TYPES[name], strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSetting(name, text, f"must be {describe_allowed(name)}") from error
 
 
 def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]:
-    """What `Session.change` is to be told, so that a setting gets a value that was parsed.
+    """The arguments of `Session.change` that give a setting a value that was parsed.
 
     Raises:
         InvalidSetting: the value is out of range.
@@ -116,10 +116,10 @@ def _preset_of(value: SearchSettings) -> str:
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
     """Names, values, and what they are by default."""
-    return [*_listed(settings), *_listed(options)]
+    return [*_list_fields(settings), *_list_fields(options)]
 
 
-def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
+def _list_fields(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
     rows = []
     for field in fields(holder):
         name = f"{prefix}{field.name}"
@@ -128,5 +128,57 @@ def _listed(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
         value = getattr(holder, field.name)
         rows.append((name, write_value(value), write_value(field.default)))
         if isinstance(value, SearchSettings):
-            rows += _listed(value, f"{name}.")
+            rows += _list_fields(value, f"{name}.")
     return rows
+
+
+def describe_settings(settings: Settings) -> dict[str, Any]:
+    """All settings, defaults too."""
+    return {
+        name: asdict(value) if isinstance(value, SearchSettings) else value
+        for name, value in asdict(settings).items()
+    }
+
+
+def read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
+    """The settings that a program names, each as its own type. Parts of a setting that are not
+    named stay as they are; the name of a preset sets all of them.
+
+    Raises:
+        UsageError: there is none of that name, or it takes no such value.
+        InvalidSetting: the value is out of range.
+    """
+    for name in params:
+        if name not in Settings.__struct_fields__:
+            known = ", ".join(Settings.__struct_fields__)
+            raise UsageError(f"no setting `{name}`; there are {known}")
+    now = describe_settings(standing)
+    changes = {name: _whole(value, now[name]) for name, value in params.items()}
+    for name, value in changes.items():
+        _require_parts(name, value, now[name])
+    try:
+        changed = msgspec.convert(now | changes, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from error
+    return {name: getattr(changed, name) for name in params}
+
+
+def _whole(value: Any, now: Any) -> Any:
+    """The whole value of a setting with parts."""
+    if not isinstance(now, dict):
+        return value
+    if isinstance(value, dict):
+        return now | value
+    if value in get_args(Preset):
+        from lamina.selection.presets import preset
+
+        return asdict(preset(value))
+    return value
+
+
+def _require_parts(name: str, value: Any, now: Any) -> None:
+    """Otherwise a part that is misspelled would be ignored."""
+    if isinstance(now, dict) and isinstance(value, dict):
+        for part in value:
+            if part not in now:
+                raise UsageError(f"no setting `{name}.{part}`; there are {', '.join(now)}")

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
 from lamina.values.item import ItemId, tool_id
 
@@ -20,6 +19,8 @@ FORMS = (
 )
 # Where the schema of arguments stands, by whose form it is.
 SCHEMAS = ("inputSchema", "input_schema", "parameters", "parametersJsonSchema")
+# How much of a wrong value an error shows.
+SHOWN = 40
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 
 
@@ -57,9 +58,9 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
     seen: dict[ItemId, int] = {}
     for number, tool in enumerate(tools, 1):
         if tool.id in seen:
-            of = f" of the server {one_line(tool.server)!r}" if tool.server else ""
+            of = f" of the server {_one_line(tool.server)!r}" if tool.server else ""
             raise UsageError(
-                f"{str(path)!r} names the tool {one_line(tool.name)!r}{of} twice, as number "
+                f"{str(path)!r} names the tool {_one_line(tool.name)!r}{of} twice, as number "
                 f"{seen[tool.id]} and {number}; give each a name or a `server` of its own"
             )
         seen[tool.id] = number
@@ -129,4 +130,9 @@ def _kind(value: Any) -> str:
     """What something in a file is, for whoever wrote it."""
     if value is None:
         return "missing"
-    return one_line(json.dumps(value, ensure_ascii=False), 40)
+    text = _one_line(json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

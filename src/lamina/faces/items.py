@@ -5,15 +5,12 @@ Law: what completion offers was looked up before; typing never waits for a file 
 
 from msgspec import Struct
 
-from lamina.cli.chat.mentions import mention_guide
-from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
+from lamina.faces.mentions import mention_guide
 from lamina.runners.runner import ChatRunner
 from lamina.session.members import SessionItem
 from lamina.sources.selector import describe_problems
 from lamina.values.item import ItemId, kind_of
-
-ABOUT = 60
 
 
 class AgentItem(Struct, frozen=True, kw_only=True):
@@ -51,27 +48,27 @@ class ItemOverview:
         except (LaminaError, OSError) as error:
             self.problems = (str(error),)
             return
-        said = session.state.members
-        found = [
+        memberships = session.state.members
+        guide_items = (
             AgentItem(
-                item=guide.id, include=guide.include, about=guide.description, globs=guide.globs
+                item=guide.id,
+                include=guide.include,
+                about=guide.description,
+                globs=guide.globs,
+                removed=memberships.get(guide.id) == "removed",
             )
             for guide in guides.guides
-        ]
-        found += [
-            AgentItem(item=tool.id, include=tool.include, about=tool.definition.description)
-            for tool in turns.toolset.tools
-        ]
-        self.known = tuple(
-            AgentItem(
-                item=item.item,
-                include=item.include,
-                about=one_line(item.about, ABOUT),
-                globs=item.globs,
-                removed=said.get(item.item) == "removed",
-            )
-            for item in found
         )
+        tool_items = (
+            AgentItem(
+                item=tool.id,
+                include=tool.include,
+                about=tool.definition.description,
+                removed=memberships.get(tool.id) == "removed",
+            )
+            for tool in turns.toolset.tools
+        )
+        self.known = (*guide_items, *tool_items)
         self.problems = tuple(describe_problems(guides.problems))
 
     async def has_guides(self) -> bool:

@@ -1,12 +1,9 @@
-"""Answers with citations on a screen or in a file.
+"""Answers with citations, as events.
 
 Law: a number that is shown means one source, which is shown, too. Numbers are known when an answer
 is complete, so its words wait until then.
 """
 
-from lamina.cli.terminal_text import visible
-from lamina.runners.answer import Answer
-from lamina.runners.citations import list_footnotes
 from lamina.runners.runner import Listener
 from lamina.values.event import BlockDelta, BlockEnded, BlockStarted, Event, TurnEnded
 
@@ -25,23 +22,18 @@ def hold_until_final(listener: Listener) -> Listener:
             case BlockDelta() | BlockEnded() if kind == "text":
                 return
             case TurnEnded(answer=answer) if answer:
-                for each in (
+                for event_of_text in (
                     BlockStarted(index=0, kind="text"),
                     BlockDelta(index=0, text=answer),
                     BlockEnded(index=0),
                 ):
-                    await _tell(each)
+                    await _tell(event_of_text)
             case _:
                 pass
         await _tell(event)
 
     async def _tell(event: Event) -> None:
-        if (told := listener(event)) is not None:
-            await told
+        if (pending := listener(event)) is not None:
+            await pending
 
     return hear
-
-
-def footnotes(answer: Answer) -> list[str]:
-    """What the numbers of an answer mean, a line each; none if it says so itself."""
-    return [visible(line) for line in list_footnotes(answer.text, answer.sources)]

@@ -1,0 +1,149 @@
+"""Commands of the chat about the session: what was sent and why, what applies to it, its tree, its
+name and its journal."""
+
+from typing import TYPE_CHECKING
+
+from lamina.cli.chat.slash.command_table import usage_of
+from lamina.cli.chat.views import (
+    show_items,
+    show_log,
+    show_request,
+    show_tree,
+)
+from lamina.cli.terminal_text import one_line
+from lamina.cli.why import draw_why
+from lamina.errors import UsageError
+from lamina.faces.recorder import last_request
+from lamina.faces.session_tree import questions_of
+from lamina.faces.why import explain_question
+from lamina.journal import Journal
+from lamina.providers.model_book import load_book
+from lamina.session.tree import name_of
+
+if TYPE_CHECKING:
+    from lamina.cli.chat.chat import Chat
+
+LOG_LINES = 15
+
+
+async def show_context(chat: "Chat", rest: str) -> None:
+    if rest not in ("", "--full"):
+        raise UsageError(usage_of("context"))
+    recorded = last_request(chat.session)
+    if recorded is None:
+        chat.screen.tell("nothing was sent yet on this path")
+    else:
+        chat.screen.show(show_request(recorded, full=bool(rest)))
+
+
+async def explain(chat: "Chat", rest: str) -> None:
+    if rest and not rest.isdecimal():
+        raise UsageError(usage_of("why"))
+    entries = {entry.id: entry for entry in chat.session.entries}
+    journal = Journal(entries=entries, leaf=chat.session.state.leaf)
+    explanation = explain_question(journal, int(rest) if rest else None, load_book())
+    chat.screen.show(draw_why(explanation, chat.screen.width))
+
+
+async def compact(chat: "Chat", _: str) -> None:
+    if chat.session.interrupted:
+        raise UsageError(
+            "the last question has no answer yet: /resume it, or ask something else, then /compact"
+        )
+    chat.screen.tell("summarising …")
+    compaction = await chat.session.compact()
+    if not compaction.changed:
+        chat.screen.tell(f"nothing was compacted: {compaction.reason}")
+        return
+    chat.screen.tell(
+        f"{compaction.messages} messages ({compaction.tokens_dropped:,} tokens) gave way to a "
+        f"summary by {compaction.by}; the journal keeps them"
+    )
+    if compaction.problem:
+        chat.screen.warn(compaction.problem)
+
+
+async def list_items(chat: "Chat", _: str) -> None:
+    await chat.members.look_up(tools=True)
+    chat.screen.show(show_items(chat.members))
+
+
+async def add(chat: "Chat", rest: str) -> None:
+    if not rest:
+        raise UsageError(f"{usage_of('add')}; /items lists what can be added")
+    await chat.members.look_up(tools=True)
+    is_new = await chat.session.add(rest)
+    effect = "is in from the next message on" if is_new else "was in already"
+    chat.screen.tell(f"{rest} {effect}")
+
+
+async def remove(chat: "Chat", rest: str) -> None:
+    if not rest:
+        raise UsageError(f"{usage_of('remove')}; /items lists what is in")
+    await chat.members.look_up(tools=True)
+    was_there = await chat.session.remove(rest)
+    effect = "is out from the next message on, also of search, until you /add it"
+    chat.screen.tell(f"{rest} {effect if was_there else 'was not there'}")
+
+
+async def draw_tree(chat: "Chat", _: str) -> None:
+    chat.screen.show(show_tree(chat.session, chat.screen.width))
+
+
+async def branch(chat: "Chat", rest: str) -> None:
+    if not rest:
+        raise UsageError(f"{usage_of('branch')}; /tree lists the questions")
+    if rest not in {entry.id for entry in questions_of(chat.session)}:
+        raise UsageError(f"{rest} is no question; /tree lists them")
+    position = await chat.session.navigate(rest)
+    if not position.text:
+        chat.screen.tell(f"the session goes on behind {position.entry}")
+        return
+    chat.offered = position.text
+    chat.screen.tell("the session goes on in front of that question; edit it and press Enter")
+    if not chat.screen.live:
+        chat.screen.tell(f"it was: {one_line(position.text)}")
+
+
+async def label(chat: "Chat", rest: str) -> None:
+    entry, _, text = rest.partition(" ")
+    if not entry:
+        raise UsageError(usage_of("label"))
+    await chat.session.label(entry, text)
+    name = text.strip()
+    chat.screen.tell(f"{entry} is called {name!r}" if name else "label taken away")
+
+
+async def resume(chat: "Chat", _: str) -> None:
+    await chat.go_on()
+
+
+async def rename(chat: "Chat", rest: str) -> None:
+    session = chat.session
+    if rest:
+        await session.rename(rest)
+    name = one_line(name_of(session.entries) or "(no name)")
+    chat.screen.tell(f"{name} · session {session.id}")
+
+
+async def list_entries(chat: "Chat", rest: str) -> None:
+    if rest and not rest.isdigit():
+        raise UsageError(usage_of("log"))
+    count = max(1, int(rest or LOG_LINES))
+    chat.screen.show(show_log(chat.session, count, chat.screen.width))
+
+
+HANDLERS = {
+    "context": show_context,
+    "why": explain,
+    "compact": compact,
+    "items": list_items,
+    "add": add,
+    "remove": remove,
+    "tree": draw_tree,
+    "branch": branch,
+    "label": label,
+    "resume": resume,
+    "name": rename,
+    "log": list_entries,
+}

@@ -1,0 +1,53 @@
+"""Pieces of plain text: tables, moments, first lines and damage."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from lamina.faces.plain_text import shorten
+from lamina.values.damage import Damage
+
+# The longest line of what is shortened.
+WIDTH = 100
+
+
+def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return datetime.fromtimestamp(at).strftime(form)
+
+
+def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A Markdown table that can be read as it is."""
+    cells = [tuple(cell.replace("|", r"\|") for cell in row) for row in (head, *rows)]
+    if len(cells) == 1:
+        return []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    numbers = {place for place, cell in enumerate(cells[1]) if cell.replace(",", "").isdigit()}
+    lines = [f"## {title}", ""] if title else []
+    for row in cells:
+        padded = (
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append(f"| {' | '.join(padded)} |")
+        if row is cells[0]:
+            rules = (
+                f"{'-' * (width + 1)}{':' if place in numbers else '-'}"
+                for place, width in enumerate(widths)
+            )
+            lines.append(f"|{'|'.join(rules)}|")
+    return [*lines, ""]
+
+
+def damage_lines(damages: Sequence[Damage]) -> list[str]:
+    """A section on what is wrong with a file; none if nothing is."""
+    return [f"## Damage ({len(damages)})", "", *map(damage_line, damages)] if damages else []
+
+
+def damage_line(damage: Damage) -> str:
+    return f"- {damage.kind}: {damage}"
+
+
+def first_line(text: str) -> str:
+    """How a text begins, and how many lines follow."""
+    first, *rest = text.splitlines() or [""]
+    more = f" …(+{len(rest)} line{'s' * (len(rest) > 1)})" if rest else ""
+    return shorten(first, WIDTH) + more

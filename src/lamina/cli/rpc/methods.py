@@ -1,0 +1,165 @@
+"""What the methods of `lamina rpc` do: each is a coroutine of its name."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+
+from lamina.cli.rpc.jsonrpc import FAILED, INVALID_PARAMS, JsonRpcFault, JsonRpcPeer
+from lamina.cli.rpc.params import (
+    ApproveParams,
+    ContextParams,
+    ItemParams,
+    MessageParams,
+    NavigateParams,
+    Params,
+    PinParams,
+    PromptParams,
+)
+from lamina.cli.terminal_text import one_line
+from lamina.errors import InvalidSetting, UsageError
+from lamina.faces.answer import describe_outcome
+from lamina.faces.approvals import PendingApprovals
+from lamina.faces.desk import Notices, ensure_target
+from lamina.faces.items import ItemOverview
+from lamina.faces.options import PromptOptions
+from lamina.faces.request_context import describe_context
+from lamina.faces.session_tree import describe_tree
+from lamina.faces.settings import describe_settings, read_settings
+from lamina.faces.turn_gate import TurnGate
+from lamina.ports import TargetBook
+from lamina.runners.runner import AgentRunner, ChatRunner
+from lamina.values.event import ApprovalWanted, Event, ToolFinished
+
+# The longest description that is told, in columns.
+ABOUT = 60
+
+
+class RpcMethods:
+    """`prompt` holds what goes along with every prompt."""
+
+    def __init__(
+        self,
+        runner: ChatRunner,
+        approvals: PendingApprovals,
+        gate: TurnGate,
+        peer: JsonRpcPeer,
+        *,
+        prompt: PromptOptions,
+        notices: Notices,
+        book: TargetBook,
+    ) -> None:
+        self._runner = runner
+        self._session = runner.session
+        self._approvals = approvals
+        self._gate = gate
+        self._peer = peer
+        self._prompt = prompt
+        self._notices = notices
+        self._book = book
+        self._items = ItemOverview(runner)
+
+    # -- turns -----------------------------------------------------------------------------------
+
+    async def prompt(self, params: PromptParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "prompt: `text` is blank")
+        await ensure_target(self._session.target(params.target), self._notices)
+        prompt = PromptOptions(
+            attach=(*self._prompt.attach, *params.attach),
+            essential=(*self._prompt.essential, *params.essential),
+        )
+        answer = await self._runner.run(
+            params.text, attach=prompt.attachments(), target=params.target, on_event=self._tell
+        )
+        return describe_outcome(answer, self._session)
+
+    async def resume(self, _: Params) -> object:
+        return describe_outcome(await self._runner.go_on(on_event=self._tell), self._session)
+
+    async def _tell(self, event: Event) -> None:
+        match event:
+            case ApprovalWanted(call=call):
+                self._approvals.announce(call.id)
+            case ToolFinished(result=result):
+                self._approvals.close(result.call_id)
+            case _:
+                pass
+        await self._peer.notify("event", event)
+
+    async def compact(self, _: Params) -> object:
+        return msgspec.to_builtins(await self._session.compact())
+
+    async def abort(self, _: Params) -> object:
+        return {"aborted": self._gate.abort()}
+
+    async def approve(self, params: ApproveParams) -> object:
+        if self._gate.is_busy:
+            self._approvals.give(params.call_id, params.decision)
+        else:
+            await self._agent().decide(params.call_id, params.decision)
+        return {"call_id": params.call_id, "decision": params.decision}
+
+    async def send_message(self, params: MessageParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "send_message: `text` is blank")
+        self._agent().send_message(params.text, deliver=params.deliver)
+        return {"running": self._gate.is_busy}
+
+    def _agent(self) -> AgentRunner:
+        if not isinstance(self._runner, AgentRunner):
+            raise JsonRpcFault(FAILED, "this session answers from notes: it runs no tools")
+        return self._runner
+
+    # -- the session -----------------------------------------------------------------------------
+
+    async def navigate(self, params: NavigateParams) -> object:
+        return asdict(await self._session.navigate(params.entry, summary=params.summary))
+
+    async def tree(self, _: Params) -> object:
+        return describe_tree(self._session)
+
+    async def get_context(self, params: ContextParams) -> object:
+        return describe_context(self._session, self._book, full=params.full)
+
+    async def settings(self, params: dict[str, Any]) -> object:
+        try:
+            changes = read_settings(params, self._session.settings)
+        except InvalidSetting:
+            raise
+        except UsageError as error:
+            raise JsonRpcFault(INVALID_PARAMS, f"settings: {error}") from error
+        if changes:
+            await self._session.change(**changes)
+        return describe_settings(self._session.settings)
+
+    # -- items -----------------------------------------------------------------------------------
+
+    async def pin(self, params: PinParams) -> object:
+        return {"changed": await self._session.pin(params.what)}
+
+    async def unpin(self, params: PinParams) -> object:
+        return {"changed": await self._session.unpin(params.what)}
+
+    async def items(self, _: Params) -> object:
+        await self._look_up_items()
+        return {
+            "items": [asdict(item) for item in self._items.inside],
+            "available": [
+                asdict(item) | {"about": one_line(item.about, ABOUT)}
+                for item in self._items.outside
+            ],
+            "problems": list(self._items.problems),
+        }
+
+    async def add(self, params: ItemParams) -> object:
+        await self._look_up_items()
+        return {"changed": await self._session.add(params.what)}
+
+    async def remove(self, params: ItemParams) -> object:
+        await self._look_up_items()
+        return {"changed": await self._session.remove(params.what)}
+
+    async def _look_up_items(self) -> None:
+        # While a turn runs its tools are known, and a slow server must not keep `abort` waiting.
+        await self._items.look_up(tools=not self._gate.is_busy)

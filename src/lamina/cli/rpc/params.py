@@ -1,0 +1,75 @@
+"""The methods of `lamina rpc`: what each one takes, and when it may be called."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.runners.runner import Delivery
+from lamina.values.tool import Decision
+
+
+class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a method that takes none."""
+
+
+class PromptParams(Params, frozen=True, kw_only=True):
+    text: str
+    attach: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    target: str | None = None
+
+
+class ContextParams(Params, frozen=True, kw_only=True):
+    full: bool = False
+
+
+class ApproveParams(Params, frozen=True, kw_only=True):
+    call_id: str
+    decision: Decision
+
+
+class NavigateParams(Params, frozen=True, kw_only=True):
+    entry: str
+    summary: str = ""
+
+
+class MessageParams(Params, frozen=True, kw_only=True):
+    text: str
+    deliver: Delivery = "steer"
+
+
+class PinParams(Params, frozen=True, kw_only=True):
+    what: str
+
+
+class ItemParams(Params, frozen=True, kw_only=True):
+    """`what` is rule:NAME, ref:NAME or tool:SERVER/NAME."""
+
+    what: str
+
+
+class RpcMethod(Struct, frozen=True):
+    """A `job` is a turn of its own; an `idle` method waits for none, but refuses to disturb one."""
+
+    params: type
+    when: Literal["job", "idle", "always"] = "always"
+
+
+METHODS = {
+    "prompt": RpcMethod(PromptParams, "job"),
+    "resume": RpcMethod(Params, "job"),
+    "compact": RpcMethod(Params, "job"),
+    "navigate": RpcMethod(NavigateParams, "idle"),
+    "pin": RpcMethod(PinParams, "idle"),
+    "unpin": RpcMethod(PinParams, "idle"),
+    "add": RpcMethod(ItemParams, "idle"),
+    "remove": RpcMethod(ItemParams, "idle"),
+    "settings": RpcMethod(dict, "idle"),
+    "abort": RpcMethod(Params),
+    "approve": RpcMethod(ApproveParams),
+    "get_context": RpcMethod(ContextParams),
+    "items": RpcMethod(Params),
+    "send_message": RpcMethod(MessageParams),
+    "shutdown": RpcMethod(Params),
+    "tree": RpcMethod(Params),
+}

@@ -1,0 +1,1 @@
+"""What every face tells and asks, as plain records; no terminal, no web server."""

@@ -1,0 +1,128 @@
+"""An answer as plain data: what it says, cites and cost, and what it waits for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.faces.request_context import (
+    describe_context_items,
+    describe_layers,
+    describe_usage,
+    leading_cached,
+)
+from lamina.runners.caller import WaitingCall
+from lamina.runners.runner import Answer
+from lamina.session.session import Session
+from lamina.values.event import UsageReported
+from lamina.values.note import Hit
+from lamina.values.usage import Usage
+
+# The vendors' words for an answer that reached its limit.
+CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
+
+
+def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -> dict[str, Any]:
+    """What `ask --json` prints. Usage and cost are of the whole turn; layers and context are those
+    of its last request."""
+    turn = answer.turn
+    layers: list[dict[str, Any]] = []
+    context: list[dict[str, Any]] = []
+    if turn is not None:
+        cached = leading_cached(turn.prompt.tokens, turn.context.agreement, turn.usage)
+        layers = describe_layers(turn.prompt, cached, turn.context.agreement.tokens)
+        context = describe_context_items(turn.context)
+    return {
+        "session": session.id,
+        "answer": answer.text,
+        "ending": answer.ending,
+        # The vendor's own word for why it ended: `length` if it was cut.
+        "stop": turn.stop if turn else "",
+        "target": turn.context.target if turn else session.settings.target,
+        "usage": describe_usage(answer.usage),
+        "cost": answer.cost,
+        "requests": answer.requests,
+        "layers": layers,
+        "context": context,
+        "verdict": msgspec.to_builtins(turn.verdict) if turn else None,
+        "warnings": list(warnings),
+    } | _describe_sources(answer)
+
+
+def _describe_sources(answer: Answer) -> dict[str, Any]:
+    """What an answer from notes cites, and what was found for it."""
+    if answer.found is None and not answer.sources:
+        return {}
+    hits = answer.found.hits if answer.found else ()
+    return {
+        "sources": msgspec.to_builtins(answer.sources),
+        "found": describe_hits(hits),
+    }
+
+
+def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Where passages are, without their texts."""
+    return [
+        {
+            "path": hit.path,
+            "heading": hit.heading,
+            "start": hit.start,
+            "end": hit.end,
+            "score": hit.score,
+        }
+        for hit in hits
+    ]
+
+
+def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
+    """What `prompt` and `resume` give over rpc."""
+    return {
+        "answer": answer.text,
+        "ending": answer.ending,
+        "stop": answer.turn.stop if answer.turn else "",
+        "usage": describe_usage(answer.usage),
+        "session": session.id,
+        "request": answer.turn.id if answer.turn else None,
+        "waiting": describe_waiting(answer.waiting),
+    } | _describe_sources(answer)
+
+
+def describe_waiting(waiting: Sequence[WaitingCall]) -> list[dict[str, Any]]:
+    return [
+        {"call": msgspec.to_builtins(call.call), "tool": msgspec.to_builtins(call.tool)}
+        for call in waiting
+    ]
+
+
+# -- the session --------------------------------------------------------------------------------
+
+
+# Nothing that a person has to be told, or not twice.
+EXPECTED = ("as_expected", "nothing_sent_before", "more_than_expected", "not_reported")
+# Something that was to be expected in the cache was not there.
+MISSES = ("routed_elsewhere", "lifetime_passed")
+
+
+class TurnCost(Struct, frozen=True, kw_only=True):
+    """The requests of a turn together."""
+
+    usage: Usage
+    cost: float = 0.0
+    first_s: float | None = None
+    requests: int = 1
+
+
+def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
+    usages = [report.usage for report in reports]
+    return TurnCost(
+        usage=Usage(
+            input=sum(usage.input for usage in usages),
+            cached=sum(usage.cached for usage in usages),
+            output=sum(usage.output for usage in usages),
+            cache_reported=all(usage.cache_reported for usage in usages),
+        ),
+        cost=sum(report.cost for report in reports),
+        first_s=reports[0].first_s if reports else None,
+        requests=len(reports),
+    )

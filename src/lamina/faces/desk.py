@@ -1,0 +1,270 @@
+"""Opens sessions for every face: a runner for a session of a workspace, with its model on this
+machine.
+
+Law: what cannot work is refused before there is a session; one that nobody can talk to would only
+be in the way.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from lamina.errors import ModelMissing, UsageError
+from lamina.faces.options import SessionOptions, refuse_ignored
+from lamina.faces.stored_session import find_session
+from lamina.notes.references import is_url
+from lamina.ports import Approver, WorkspaceSource
+from lamina.providers.local.models import is_model_path
+from lamina.providers.model_book import load_book
+from lamina.runners.runner import ChatRunner
+from lamina.session.session import Session
+from lamina.values.patch import Display, OptionsSet
+from lamina.values.request import LeftOut
+from lamina.values.settings import Settings, Target
+from lamina.wiring import default_target
+from lamina.wiring.clients import find_key
+from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
+from lamina.wiring.workspaces import memory_file
+
+if TYPE_CHECKING:
+    from lamina.tools.mcp_client.config import ServerList
+    from lamina.wiring.agent_defaults import AgentDefaults
+
+SYSTEM = (
+    "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
+    "does not tell."
+)
+
+
+class Notices(Protocol):
+    """What a face shows while a session is made ready."""
+
+    def say(self, line: str) -> None: ...
+
+    def fetch_model(self, name: str) -> Awaitable[object]:
+        """Fetches a model that is not on this machine, and shows how far it is.
+
+        Raises:
+            ModelMissing: it cannot be had.
+        """
+
+    def index_progress(self, action: str, things: str) -> Callable[[int, int], None]:
+        """Shows how far indexing is: `action` is what is done to so many `things`."""
+
+
+async def open_runner(
+    options: SessionOptions,
+    notices: Notices,
+    *,
+    approver: Approver | None = None,
+    needs_key: bool = False,
+    author: str = "lamina.cli",
+) -> ChatRunner:
+    """The runner; an embedded model that is not on this machine is fetched. With `needs_key` a
+    vendor without a key is refused. `author` signs what is changed.
+
+    Raises:
+        KeyMissing: there is no key, and it is needed.
+        UnknownSession: there is no such session.
+        SessionBusy: it is open elsewhere.
+        ModelMissing: the model cannot be had.
+        UsageError: there is no such agent or project, or an option would have no effect.
+    """
+    refuse_ignored(options)
+    agent = await _read_agent(options)
+    session = options.session
+    if session is not None:
+        session = (await find_session(session, options.workspace)).session
+    else:
+        model = agent.agent.model if agent else ""
+        target = load_book().find(options.target or model or default_target())
+        if needs_key:
+            _require_key(target)
+        await ensure_target(target, notices)
+    if options.target is not None:
+        load_book().find(options.target)
+    if _is_searched(options, agent):
+        await _ensure_search(notices)
+    # One person, one conversation: a slot more would cost memory for nothing. What the model read
+    # is kept for the next command, as the session is.
+    clients = Clients(slots=1, remember=True)
+    runner = await _open(session, options, _persona(options, agent), approver, clients)
+    runner.closing.append(clients.aclose)
+    try:
+        _show_progress(runner.session, notices)
+        changes = options.changes.as_settings()
+        window = changes.pop("window", None)
+        await _change(runner.session, changes)
+        await ensure_target(runner.session.target(), notices)
+        if window is not None:
+            await _change(runner.session, {"window": window})
+        await limit_answers(runner.session, options.max_tokens, author)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await runner.close()
+        raise
+    return runner
+
+
+async def _open(
+    session: str | None,
+    options: SessionOptions,
+    system: str | tuple[tuple[str, str], ...],
+    approver: Approver | None,
+    clients: Clients,
+) -> ChatRunner:
+    window = options.changes.window
+    # An agent has settings of its own, as a session that is there has.
+    is_plain = session is None and options.agent is None
+    opening: dict[str, Any] = {
+        "system": system,
+        "agent": options.agent,
+        "project": options.project,
+        "workspace": options.workspace,
+        "target": options.target,
+        "settings": Settings(window=window) if window is not None and is_plain else None,
+        "providers": clients,
+        "memory_file": memory_file() if options.memory else None,
+        "scope": options.scope,
+    }
+    if options.mode == "qa":
+        return await open_qa(session, **opening)
+    open_with_tools = open_plan if options.mode == "plan" else open_agent
+    return await open_with_tools(
+        session, mcp=options.mcp, files=options.files, approver=approver, **opening
+    )
+
+
+async def _read_agent(options: SessionOptions) -> "AgentDefaults | None":
+    if options.agent is None:
+        return None
+    from lamina.wiring.agent_defaults import read_agent_defaults
+
+    return await read_agent_defaults(
+        options.agent, options.workspace, project=options.project, default_persona=SYSTEM
+    )
+
+
+def _persona(
+    options: SessionOptions, agent: "AgentDefaults | None"
+) -> str | tuple[tuple[str, str], ...]:
+    """Who answers: the agent, or a helpful assistant; then as the workspace and the user want it.
+    A session that is continued has all that already, unless its agent is named again."""
+    if options.system:
+        return options.system
+    if agent is not None:
+        return agent.system
+    if options.session is not None:
+        return ""
+    from lamina.wiring.agents import persona_parts
+
+    parts = persona_parts(None, options.workspace, SYSTEM)
+    return parts if len(parts) > 1 else SYSTEM
+
+
+async def _ensure_search(notices: Notices) -> None:
+    """Fetches the model that search needs. Without it things are found by their words, which the
+    first answer says."""
+    from lamina.wiring.index import EMBEDDING_MODEL, can_embed
+
+    if can_embed():
+        try:
+            await notices.fetch_model(EMBEDDING_MODEL)
+        except ModelMissing as error:
+            notices.say(f"search goes by words alone: {error}")
+
+
+def _is_searched(options: SessionOptions, agent: "AgentDefaults | None") -> bool:
+    if options.mode == "qa":
+        return True
+    if agent is not None and any(guide.include == "agent" for guide in agent.agent.guides):
+        return True
+    server_lists: list[ServerList] = []
+    if options.mcp is not None or (agent is not None and agent.agent.servers):
+        from lamina.tools.mcp_client.config import read_servers, servers_from
+        from lamina.wiring.agents import servers_path
+
+        if options.mcp is not None:
+            server_lists.append(read_servers(options.mcp))
+        if agent is not None:
+            place = servers_path(agent.agent)
+            server_lists.append(servers_from(agent.agent.servers, place, os.environ))
+    return any(
+        server.include == "agent" or any(tool.include == "agent" for tool in server.tools.values())
+        for server_list in server_lists
+        for server in server_list.servers
+    )
+
+
+def _show_progress(session: Session, notices: Notices) -> None:
+    session.turns.selector.progress = notices.index_progress("indexing", "chunks")
+    if session.searcher is not None:
+        session.searcher.reading = notices.index_progress("reading", "notes")
+        session.searcher.indexing = notices.index_progress("indexing", "passages")
+
+
+async def _change(session: Session, changes: dict[str, Any]) -> None:
+    changes = {
+        name: value for name, value in changes.items() if getattr(session.settings, name) != value
+    }
+    if changes:
+        await session.change(**changes)
+
+
+async def limit_answers(session: Session, tokens: int | None, author: str) -> None:
+    """Limits the session's answers, from the next one on."""
+    if tokens in (None, session.envelope.options.max_tokens):
+        return
+    # Journals of the chat have never held a title for it.
+    title = f"Answers of at most {tokens:,} tokens"
+    display = None if author == "lamina.chat" else Display(title=title)
+    await session.apply(author, OptionsSet(max_tokens=tokens), display=display)
+
+
+def _require_key(target: Target) -> None:
+    if target.wire != "llamacpp" and target.provider != "compatible" and not target.base_url:
+        find_key(target)
+
+
+async def ensure_target(target: Target, notices: Notices) -> None:
+    """Fetches the model of a target, if it is one that can be fetched and is not here.
+
+    Raises:
+        ModelMissing: it cannot be had.
+    """
+    if target.provider == "local" and not is_model_path(target.model):
+        await notices.fetch_model(target.model)
+
+
+def require_fetchable(references: Iterable[str], options: SessionOptions) -> None:
+    """Refuses pages that a new session may not fetch; one that exists has settings of its own.
+
+    Raises:
+        UsageError: a page may not be fetched.
+    """
+    if options.session is not None or options.changes.web not in (None, "off"):
+        return
+    for reference in filter(is_url, references):
+        raise UsageError(
+            f"cannot attach {reference}: pages are not fetched unless you say so; "
+            f"--allow-host HOST allows one host, --web public any public one"
+        )
+
+
+async def require_readable(references: Iterable[str], workspace: WorkspaceSource) -> None:
+    """Refuses what cannot be attached: an answer without it is not what was asked for. Pages are
+    fetched later.
+
+    Raises:
+        UsageError: something cannot be read.
+    """
+    problems: list[str] = []
+    for reference in references:
+        if not is_url(reference):
+            content = await workspace.read(reference, "attached")
+            if isinstance(content, LeftOut):
+                problems.append(content.detail)
+    if problems:
+        raise UsageError(f"cannot attach: {'; '.join(problems)}")

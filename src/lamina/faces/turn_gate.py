@@ -1,0 +1,42 @@
+"""One turn at a time: what a session is busy with, and how that is stopped."""
+
+import anyio
+
+from lamina.errors import TurnStateError
+from lamina.runners.runner import ChatRunner
+
+
+class TurnGate:
+    """Holds the turn or compaction that is under way."""
+
+    def __init__(self, runner: ChatRunner) -> None:
+        self._runner = runner
+        self._scope: anyio.CancelScope | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._scope is not None
+
+    def require_idle(self) -> None:
+        """
+        Raises:
+            TurnState: a turn is under way.
+        """
+        if self.is_busy:
+            raise TurnStateError("a turn is under way: wait for it, or abort it")
+
+    def begin(self) -> anyio.CancelScope:
+        """The scope to work in; it can be stopped also before and after the runner's own."""
+        self._scope = anyio.CancelScope()
+        return self._scope
+
+    def abort(self) -> bool:
+        """Stops what is under way, if anything is."""
+        if self._scope is None:
+            return False
+        if not self._runner.abort():
+            self._scope.cancel()
+        return True
+
+    def end(self) -> None:
+        self._scope = None

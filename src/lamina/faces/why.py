@@ -1,0 +1,279 @@
+"""What a question was answered with, and why each item was there.
+
+Law: what is told is what the request was built from, as the journal has it. What was missing or
+left out is told as that, and never among what was used.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from lamina.assembly.tools import USE_TOOL
+from lamina.audit.recorder import RebuiltRequest, rebuild_request
+from lamina.audit.requests import list_requests
+from lamina.errors import UnknownSession
+from lamina.journal import Journal, State, path_to
+from lamina.ports import TargetBook
+from lamina.runners.citations import SEARCHED
+from lamina.runners.plan import PLANNED
+from lamina.values.entry import CustomEntry, MessageEntry, RequestEntry
+from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
+
+# What was asked for and not had, for a person to put right.
+ASTRAY = ("missing", "ambiguous")
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """A rule, a reference or a tool of a request. Without an `item` it is a tool that was given
+    by name alone. `placement` is where it stands; of the list of tools it is `list`."""
+
+    item: str
+    name: str
+    include: Include
+    placement: str
+    tokens: int = 0
+    level: int | None = None
+    server: str = ""
+    about: str = ""
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    # What else is to be said of it, as that it was kept from an earlier question.
+    notes: tuple[str, ...] = ()
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """The context of a question's first request, told apart by kind."""
+
+    session: str
+    # The number of the question on its path, and how many there are.
+    number: int
+    questions: int
+    question: str
+    request: str
+    target: str
+    at: float
+    rules: tuple[Reason, ...] = ()
+    references: tuple[Reason, ...] = ()
+    tools: tuple[Reason, ...] = ()
+    items: tuple[ContextItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+    # Why this may not be all that was sent.
+    problems: tuple[str, ...] = ()
+    # What was searched for in notes, and which planned calls were run.
+    found: dict[str, Any] | None = None
+    planned: dict[str, Any] | None = None
+
+
+def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
+    """Why a question of the active path was answered with what it was; the last one by default.
+
+    Raises:
+        UnknownSession: there is no such question, or nothing was sent for it.
+    """
+    asked = _questions(journal)
+    if not asked:
+        raise UnknownSession("nothing was asked yet on this path: there is no context to explain")
+    place = len(asked) if number is None else number
+    if not 1 <= place <= len(asked):
+        has = f"{len(asked):,} question{'s' * (len(asked) > 1)}"
+        raise UnknownSession(f"no question {place}: the path has {has}, and 1 is the first")
+    message, request = asked[place - 1]
+    requests = list_requests(journal)
+    listed = requests.by_id(request.id) if request else None
+    if listed is None:
+        raise UnknownSession(
+            f"nothing was sent for question {place} by Lamina: it was imported, or its request is "
+            f"lost. `lamina log SESSION --requests` lists what was sent"
+        )
+    recorded = rebuild_request(journal, requests, listed, book)
+    why = _explain(recorded, message, place, len(asked))
+    return replace(
+        why,
+        found=_find_record(journal, SEARCHED, why.request),
+        planned=_find_record(journal, PLANNED, why.request),
+    )
+
+
+def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None]]:
+    """The questions of the active path, each with the first request that was made for it."""
+    found: list[tuple[MessageEntry, RequestEntry | None]] = []
+    for entry in path_to(journal.leaf, journal.entries):
+        if isinstance(entry, MessageEntry) and entry.message.role == "user":
+            found.append((entry, None))
+        elif isinstance(entry, RequestEntry) and found and found[-1][1] is None:
+            found[-1] = (found[-1][0], entry)
+    return found
+
+
+def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: int) -> Explanation:
+    request = recorded.listed.request
+    context, state = request.context, recorded.state
+    assert state is not None
+    used = [item for item in context.items if item.placement != "left_out"]
+    kinds = ("rule", "reference", "tool")
+    guides = [_guide(item, state) for item in used if kind_of(item.item) in kinds[:2]]
+    tools = [_described(item, state) for item in used if kind_of(item.item) == "tool"]
+    return Explanation(
+        session=recorded.session.session,
+        number=number,
+        questions=of,
+        question=message.message.text,
+        request=request.id,
+        target=context.target,
+        at=request.at,
+        rules=_by_level(guide for guide in guides if kind_of(ItemId(guide.item)) == "rule"),
+        references=_by_level(
+            guide for guide in guides if kind_of(ItemId(guide.item)) == "reference"
+        ),
+        tools=tuple(
+            sorted([*_listed(context, state), *tools], key=lambda tool: (tool.server, tool.name))
+        ),
+        items=tuple(item for item in used if kind_of(item.item) not in kinds),
+        left_out=_left_out(context),
+        warnings=context.warnings,
+        problems=(*recorded.problems, *map(str, recorded.damage)),
+    )
+
+
+def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
+    """What is not in the request, once each; what was not to be found first."""
+    known = {omission.what for omission in context.left_out}
+    more = [
+        LeftOut(what=item.item, reason="window", detail=item.reason, tokens=item.tokens)
+        for item in context.items
+        if item.placement == "left_out" and item.item not in known
+    ]
+    return tuple(
+        sorted((*context.left_out, *more), key=lambda omission: omission.reason not in ASTRAY)
+    )
+
+
+def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple(sorted(guides, key=lambda guide: (_order(guide), guide.name)))
+
+
+def _order(each: Reason) -> float:
+    return each.level if each.level is not None else float("inf")
+
+
+def _guide(item: ContextItem, state: State) -> Reason:
+    return Reason(
+        item=item.item,
+        name=key_of(item.item),
+        include=item.include,
+        placement=item.placement,
+        tokens=item.tokens,
+        level=item.level,
+        about=_first_line(_purpose(item, state)),
+        score=item.score,
+        origin=item.origin,
+        source=item.source,
+        notes=("pinned",) if item.pinned else (),
+    )
+
+
+def _described(item: ContextItem, state: State) -> Reason:
+    """A tool that stands in the conversation, not in the list."""
+    server, name = _server_and_name(item.item)
+    return Reason(
+        item=item.item,
+        name=name,
+        include=item.include,
+        placement=item.placement,
+        tokens=item.tokens,
+        server=server,
+        about=_first_line(_content(item, state)),
+        score=item.score,
+        origin=item.origin,
+        source=item.source,
+        notes=(f"described in the conversation, called through {USE_TOOL.name}",),
+    )
+
+
+def _listed(context: RequestContext, state: State) -> list[Reason]:
+    """The tools of the list, in its own words as they were then."""
+    known = {tool.name: tool for tool in context.tools}
+    allowed = context.allowed_tools
+    found = []
+    for definition in state.envelope.tools:
+        tool = known.get(definition.name)
+        notes = []
+        if tool and tool.kept:
+            notes.append("kept from an earlier question")
+        if tool is None and known and definition.name != USE_TOOL.name:
+            notes.append("still in the list, and not there to be called")
+        if allowed is not None and definition.name not in allowed:
+            notes.append("in the list, and not to be called now")
+        found.append(_tool(tool, definition.name, definition.description, tuple(notes)))
+    return found
+
+
+def _tool(tool: ContextTool | None, name: str, about: str, notes: tuple[str, ...]) -> Reason:
+    if tool is None:
+        return Reason(
+            item="", name=name, include="always", placement="list", about=_first_line(about),
+            notes=notes,
+        )  # fmt: skip
+    server, own = _server_and_name(tool.item)
+    return Reason(
+        item=tool.item,
+        name=own,
+        include=tool.include,
+        placement="list",
+        tokens=tool.tokens,
+        server=server,
+        about=_first_line(about),
+        score=tool.score,
+        origin=tool.origin,
+        source=tool.source,
+        notes=notes,
+    )
+
+
+def _server_and_name(item: ItemId) -> tuple[str, str]:
+    server, slash, name = key_of(item).partition("/")
+    if not slash:
+        return "", server
+    return server.replace("%2F", "/").replace("%25", "%"), name
+
+
+def _purpose(item: ContextItem, state: State) -> str:
+    """What a rule or reference is for, or how its text begins."""
+    kept = state.items.get((item.item, item.version))
+    return (kept.title or kept.content) if kept else ""
+
+
+def _content(item: ContextItem, state: State) -> str:
+    """The text as it was sent; nothing if the journal lost it."""
+    try:
+        return state.items[item.item, item.version].content
+    except KeyError:
+        return ""
+
+
+def _first_line(text: str) -> str:
+    lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
+    return next((line for line in lines if line), "")
+
+
+def describe_why(why: Explanation) -> dict[str, Any]:
+    """For machines: every field of every row, also where it says nothing."""
+    return asdict(why) | {
+        "items": [asdict(item) for item in why.items],
+        "left_out": [asdict(omission) for omission in why.left_out],
+    }
+
+
+def _find_record(journal: Journal, kind: str, request: str) -> dict[str, Any] | None:
+    """The last record of a kind for a request: a search of the notes, the calls of a plan."""
+    records = [
+        entry.data
+        for entry in journal.entries.values()
+        if isinstance(entry, CustomEntry) and entry.kind == kind and isinstance(entry.data, dict)
+    ]
+    return next((data for data in reversed(records) if data.get("request") == request), None)
