@@ -334,6 +334,7 @@ def test_a_prompt_extends_the_last_one_sent_or_says_why_not(walk: Walk) -> None:
             continue
         shared = shared_run(moment.sent, prompt)
         assert (agreement.segments, agreement.tokens) == (shared, prompt.tokens_until(shared))
+        assert moment.plan.request.kept == shared
         extends = shared >= moment.sent.cached_run()
         assert extends == (agreement.broke is None)
         if agreement.broke:
