@@ -226,11 +226,20 @@ def chosen_of(tools: Sequence[OfferedTool], count: int) -> list[SelectedItem]:
 
 policies = st.sampled_from(["sticky", "sticky", "exact", "all"])
 joins = st.sampled_from([None, 0, 0, 1, 4])
-rounds = st.lists(
-    st.tuples(offers(), st.integers(0, 3), st.booleans(), st.sets(st.sampled_from(TOOL_NAMES))),
-    min_size=1,
-    max_size=4,
-)
+_rest = st.tuples(st.integers(0, 3), st.booleans(), st.sets(st.sampled_from(TOOL_NAMES)))
+
+
+@st.composite
+def round_lists(draw: st.DrawFn) -> list[tuple[list[OfferedTool], int, bool, set[str]]]:
+    """Requests one after the other; in half of the cases over tools that stay as they are."""
+    steady = draw(st.none() | offers())
+    return [
+        (draw(offers()) if steady is None else steady, *draw(_rest))
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+
+
+rounds = round_lists()
 
 
 class _Round:
@@ -351,6 +360,9 @@ def test_a_provider_gets_no_more_tools_than_it_takes_and_who_is_out_is_told(
             if tool.include == "always" and tool.definition.name not in each.after:
                 assert any(tool.definition.name in warning for warning in each.plan.warnings)
                 assert tool.id not in described
+        for selected in each.chosen:
+            listed = {tool.item for tool in each.plan.tools}
+            assert selected.item in listed | described
 
 
 @thorough
