@@ -3,7 +3,7 @@ tools may move."""
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.assembly.walks import page_on
@@ -23,8 +23,8 @@ from lamina.values.entry import (
     ReplyEntry,
     RequestEntry,
 )
-from lamina.values.item import ItemId, tool_id
-from lamina.values.message import Message, Text, ToolCall, ToolDefinition, ToolResult
+from lamina.values.item import Include, ItemId, tool_id
+from lamina.values.message import Block, Message, Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import Patch, ToolsReplace
 from lamina.values.request import Boundary, RequestContext
 from lamina.values.selection import SelectedItem
@@ -163,11 +163,11 @@ TOOL_NAMES = ("a", "b", "c", "d", "e")
 EXPIRED = Boundary(kind="expired", reason="the cache expired")
 
 
-def offer(name: str, include: str = "always", description: str = "") -> OfferedTool:
+def offer(name: str, include: Include = "always", description: str = "") -> OfferedTool:
     definition = ToolDefinition(name=name, description=description)
     return OfferedTool(
         id=tool_id("s", name), definition=definition, digest=description, include=include
-    )  # type: ignore[arg-type]
+    )
 
 
 def inclusion_of(tools: Sequence[OfferedTool], *removed: ItemId) -> Inclusion[OfferedTool]:
@@ -189,7 +189,9 @@ def apply(state: State, plan: ToolPlan, *, sent: bool, calls: Sequence[str] = ()
             RequestEntry, target=SMALL.name, context=RequestContext(target=SMALL.name), before="",
             base=None, kept=0, digests=(), cached_run=0, tokens=10, cached_tokens=0,
         )  # fmt: skip
-        blocks = [ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls] or [text]
+        blocks: list[Block] = [text]
+        if calls:
+            blocks = [ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls]
         page.write(
             MessageEntry,
             message=Message(role="assistant", blocks=tuple(blocks), id=page.next_id()),
@@ -240,6 +242,11 @@ def round_lists(draw: st.DrawFn) -> list[tuple[list[OfferedTool], int, bool, set
 
 
 rounds = round_lists()
+# Two tools that nobody asked for at first, then one after the other.
+_TOOLS = [offer("a"), offer("b", "agent"), offer("c", "agent")]
+WANTED_LATE: list[tuple[list[OfferedTool], int, bool, set[str]]] = [
+    (_TOOLS, count, False, set()) for count in (0, 1, 2)
+]
 
 
 class _Round:
@@ -300,6 +307,7 @@ def test_a_list_that_changes_says_why_and_one_that_does_not_is_left_alone(
 
 @thorough
 @given(rounds, policies, joins)
+@example(WANTED_LATE, "sticky", 0)
 def test_every_tool_that_applies_is_listed_or_described(
     drawn: list[tuple[list[OfferedTool], int, bool, set[str]]], policy: str, joins: int | None
 ) -> None:
