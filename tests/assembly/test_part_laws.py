@@ -3,7 +3,7 @@ tools may move."""
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.assembly.walks import page_on
@@ -24,7 +24,7 @@ from lamina.values.entry import (
     RequestEntry,
 )
 from lamina.values.item import Include, ItemId, tool_id
-from lamina.values.message import Message, Text, ToolCall, ToolDefinition, ToolResult
+from lamina.values.message import Block, Message, Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import Patch, ToolsReplace
 from lamina.values.request import Boundary, RequestContext
 from lamina.values.selection import SelectedItem
@@ -189,12 +189,12 @@ def apply(state: State, plan: ToolPlan, *, sent: bool, calls: Sequence[str] = ()
             RequestEntry, target=SMALL.name, context=RequestContext(target=SMALL.name), before="",
             base=None, kept=0, digests=(), cached_run=0, tokens=10, cached_tokens=0,
         )  # fmt: skip
-        blocks: list[ToolCall | Text] = [
-            ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls
-        ]
+        blocks: list[Block] = [text]
+        if calls:
+            blocks = [ToolCall(id=f"{page.next_id()}{name}", name=name) for name in calls]
         page.write(
             MessageEntry,
-            message=Message(role="assistant", blocks=tuple(blocks or [text]), id=page.next_id()),
+            message=Message(role="assistant", blocks=tuple(blocks), id=page.next_id()),
         )
         page.write(ReplyEntry, request=request.id, usage=Usage(), stop="end")
         if calls:
@@ -228,11 +228,25 @@ def chosen_of(tools: Sequence[OfferedTool], count: int) -> list[SelectedItem]:
 
 policies = st.sampled_from(["sticky", "sticky", "exact", "all"])
 joins = st.sampled_from([None, 0, 0, 1, 4])
-rounds = st.lists(
-    st.tuples(offers(), st.integers(0, 3), st.booleans(), st.sets(st.sampled_from(TOOL_NAMES))),
-    min_size=1,
-    max_size=4,
-)
+_rest = st.tuples(st.integers(0, 3), st.booleans(), st.sets(st.sampled_from(TOOL_NAMES)))
+
+
+@st.composite
+def round_lists(draw: st.DrawFn) -> list[tuple[list[OfferedTool], int, bool, set[str]]]:
+    """Requests one after the other; in half of the cases over tools that stay as they are."""
+    steady = draw(st.none() | offers())
+    return [
+        (draw(offers()) if steady is None else steady, *draw(_rest))
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+
+
+rounds = round_lists()
+# Two tools that nobody asked for at first, then one after the other.
+_TOOLS = [offer("a"), offer("b", "agent"), offer("c", "agent")]
+WANTED_LATE: list[tuple[list[OfferedTool], int, bool, set[str]]] = [
+    (_TOOLS, count, False, set()) for count in (0, 1, 2)
+]
 
 
 class _Round:
@@ -293,6 +307,7 @@ def test_a_list_that_changes_says_why_and_one_that_does_not_is_left_alone(
 
 @thorough
 @given(rounds, policies, joins)
+@example(WANTED_LATE, "sticky", 0)
 def test_every_tool_that_applies_is_listed_or_described(
     drawn: list[tuple[list[OfferedTool], int, bool, set[str]]], policy: str, joins: int | None
 ) -> None:
@@ -353,6 +368,9 @@ def test_a_provider_gets_no_more_tools_than_it_takes_and_who_is_out_is_told(
             if tool.include == "always" and tool.definition.name not in each.after:
                 assert any(tool.definition.name in warning for warning in each.plan.warnings)
                 assert tool.id not in described
+        for selected in each.chosen:
+            listed = {tool.item for tool in each.plan.tools}
+            assert selected.item in listed | described
 
 
 @thorough

@@ -6,7 +6,7 @@ from functools import reduce
 from itertools import takewhile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.assembly.walks import (
@@ -15,9 +15,11 @@ from tests.assembly.walks import (
     RESERVE,
     Ask,
     Moment,
+    Pin,
     Refusal,
     Walk,
     Want,
+    Wipe,
     asks,
     fresh_assembler,
     page_on,
@@ -218,8 +220,13 @@ def test_a_new_version_that_goes_while_an_older_one_stands_is_reported() -> None
         assert {a.item.id for a in moment.attachments} <= kept | reported
 
 
+# A person empties history, and the note that stood in it goes with it.
+WIPED = Walk(steps=(Ask(attach=(Want(item=NOTES[0]),)), Wipe(), Ask()))
+
+
 @thorough
 @given(walks)
+@example(WIPED)
 def test_an_item_that_stood_and_no_longer_does_is_reported(walk: Walk) -> None:
     for moment in take(walk)[0]:
         gone = set(moment.before.sent_standing) - set(moment.plan.state.standing)
@@ -334,6 +341,7 @@ def test_a_prompt_extends_the_last_one_sent_or_says_why_not(walk: Walk) -> None:
             continue
         shared = shared_run(moment.sent, prompt)
         assert (agreement.segments, agreement.tokens) == (shared, prompt.tokens_until(shared))
+        assert moment.plan.request.kept == shared
         extends = shared >= moment.sent.cached_run()
         assert extends == (agreement.broke is None)
         if agreement.broke:
@@ -392,9 +400,26 @@ def test_bytes_that_move_without_a_reason_are_refused(turns: list[Ask]) -> None:
 
 # -- items ---------------------------------------------------------------------------------------
 
+# A note changes and changes back: its first version stands already.
+CHANGED_BACK = Walk(
+    steps=tuple(Ask(attach=(Want(item=NOTES[0], edition=edition),)) for edition in (0, 1, 0))
+)
+# A note that has no room stays attached.
+TOO_LARGE = Walk(steps=(Ask(attach=(Want(item=NOTES[4], size=400),)),) * 2, window=380)
+# A pinned note changes: the new version comes before history, whatever its number.
+PINNED = Walk(
+    steps=(
+        Ask(size=50, attach=(Want(item=NOTES[0]),), answer=120),
+        Pin(NOTES[0]),
+        Ask(size=50, attach=(Want(item=NOTES[0], size=200, edition=1, priority=10),)),
+    ),
+    window=450,
+)
+
 
 @thorough
 @given(walks)
+@example(CHANGED_BACK)
 def test_a_version_of_an_item_is_laid_down_at_most_once(walk: Walk) -> None:
     for moment in take(walk)[0]:
         blocks = Counter(blocks_in(moment.plan.prompt))
@@ -421,6 +446,7 @@ def test_an_item_that_stands_is_named_and_not_sent_again(walk: Walk) -> None:
 
 @thorough
 @given(walks)
+@example(PINNED)
 def test_what_is_essential_or_pinned_is_never_left_out(walk: Walk) -> None:
     for moment in take(walk)[0]:
         kept = {attachment.item.id for attachment in moment.plan.kept}
@@ -485,6 +511,7 @@ def test_exactly_the_least_wanted_new_items_go(
 
 @thorough
 @given(walks)
+@example(TOO_LARGE)
 def test_what_had_no_room_stays_out_while_it_stays_attached(walk: Walk) -> None:
     for moment in take(walk)[0]:
         if moment.results or moment.boundaries:

@@ -43,7 +43,13 @@ from lamina.values.message import (
     ToolResult,
     ToolText,
 )
-from lamina.values.patch import Patch, PatchOp, SystemPartSet, ToolsReplace
+from lamina.values.patch import (
+    MessagesCachedReplace,
+    Patch,
+    PatchOp,
+    SystemPartSet,
+    ToolsReplace,
+)
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
 from lamina.values.settings import Promotion, Settings, Target
@@ -104,6 +110,10 @@ class SetPromotion(Struct, frozen=True):
     promotion: Promotion
 
 
+class Wipe(Struct, frozen=True):
+    """History is emptied by hand, and what stands in it goes with it."""
+
+
 class Ask(Struct, frozen=True, kw_only=True):
     """A turn; `calls` is how many calls each of its answers makes before the last."""
 
@@ -119,7 +129,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     answer: int = 10
 
 
-Step = Ask | Pin | Forget | SetSystem | SetTools | SetPromotion
+Step = Ask | Pin | Forget | Wipe | SetSystem | SetTools | SetPromotion
 
 
 class Walk(Struct, frozen=True, kw_only=True):
@@ -221,6 +231,8 @@ class _Walker:
                     page.write(PinEntry, item=ItemId(item), version=versions[-1], pinned=pinned)
             case Forget(item=item):
                 page.write(ForgetEntry, item=ItemId(item))
+            case Wipe():
+                self._patch(page, MessagesCachedReplace(messages=(), reason="a fresh start"))
             case SetSystem(text=text):
                 self._patch(page, SystemPartSet(name="persona", text=text, reason="a person"))
             case SetTools(count=count):
@@ -384,6 +396,7 @@ _small = st.sampled_from([*NOTES[:2], *GUIDES])
 changes: st.SearchStrategy[Step] = st.one_of(
     st.builds(Pin, _small, st.booleans()),
     st.builds(Forget, st.sampled_from(NOTES)),
+    st.builds(Wipe),
     st.builds(SetSystem, st.sampled_from(["You are terse.", "You are kind."])),
     st.builds(SetTools, st.integers(0, 2)),
     st.builds(SetPromotion, promotions),
