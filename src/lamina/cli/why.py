@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lamina.cli.render import BADGES
 from lamina.cli.screen import Screen
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import describe_inclusion, describe_priority, dict_rows
@@ -27,7 +28,6 @@ from lamina.values.request import ContextItem, LeftOut
 WIDE = 100
 # The longest description that is shown, in columns.
 ABOUT = 120
-BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 NO_LEVEL = "---"
 # What is said of a row stands behind its priority.
 INDENT = (0, 0, 0, 4)
