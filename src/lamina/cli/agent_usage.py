@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console, ConsoleRenderable, Group
-from rich.table import Table
 from rich.text import Text
 
 from lamina.audit.usage import AgentUse, ItemUse
 from lamina.cli.index_progress import track
-from lamina.cli.screen import Screen
+from lamina.cli.screen import Screen, make_table
 from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
 from lamina.faces.agent_usage import UsageReport, collect_usage, write_csv, write_json
@@ -84,11 +83,8 @@ def _agent(agent: AgentUse, width: int) -> list[ConsoleRenderable]:
     head = Text.assemble((one_line(agent.agent) or NO_AGENT, "bold"), f" · {counted}")
     if not agent.items:
         return [head, Text("no rules, references or tools were in force", style="dim")]
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    made.add_column("item", overflow="fold")
     shown = [name for name in _FIGURES if width >= WIDE or name not in _MODES]
-    for name in shown:
-        made.add_column(name, justify="right", no_wrap=True)
+    made = make_table("item", *shown, right=shown)
     for use in agent.items:
         figures = dict(zip(_FIGURES, _figures(use), strict=True))
         made.add_row(Text(one_line(use.item)), *(figures[name] for name in shown))

@@ -133,7 +133,7 @@ def read_all_agents(workspace: Path) -> list[Agent]:
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
     """With all of its fields, in one order."""
-    return {"path": "", "line": None, "level": "error"} | msgspec.to_builtins(problem)
+    return {"path": "", "line": None, "level": "error", **msgspec.to_builtins(problem)}
 
 
 def count_levels(problems: tuple[Problem, ...]) -> tuple[int, int]:

@@ -63,16 +63,8 @@ def _describe_sources(answer: Answer) -> dict[str, Any]:
 
 def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """Where passages are, without their texts."""
-    return [
-        {
-            "path": hit.path,
-            "heading": hit.heading,
-            "start": hit.start,
-            "end": hit.end,
-            "score": hit.score,
-        }
-        for hit in hits
-    ]
+    names = ("path", "heading", "start", "end", "score")
+    return [{name: getattr(hit, name) for name in names} for hit in hits]
 
 
 def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:

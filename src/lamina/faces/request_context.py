@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.faces.recorder import describe_segment, last_request
 from lamina.ports import TargetBook
@@ -55,40 +56,20 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
 def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
     """What a request was built from, and then what is not in it."""
     out = {omission.what for omission in context.left_out}
-    rows = [
-        {
-            "id": item.item,
-            "label": item.label,
-            "placement": item.placement,
-            "tokens": item.tokens,
-            "reason": item.reason,
-        }
-        | _provenance(item)
-        for item in context.items
-        if not (item.placement == "left_out" and item.item in out)
-    ]
-    rows += [
-        {
-            "id": tool.item,
-            "label": label_of(tool.item),
-            "placement": "tools",
-            "tokens": tool.tokens,
-            "reason": "joined for an earlier question" if tool.kept else "offered",
-        }
-        | _provenance(tool)
-        for tool in context.tools
-    ]
-    return rows + [
-        {
-            "id": omission.what,
-            "label": label_left_out(omission),
-            "placement": "left_out",
-            "tokens": omission.tokens,
-            "reason": omission.reason,
-            "detail": omission.detail,
-        }
-        for omission in context.left_out
-    ]
+    names = ("id", "label", "placement", "tokens", "reason")
+    rows = []
+    for item in context.items:
+        if not (item.placement == "left_out" and item.item in out):
+            values = (item.item, item.label, item.placement, item.tokens, item.reason)
+            rows.append(dict(zip(names, values, strict=True)) | _provenance(item))
+    for tool in context.tools:
+        reason = "joined for an earlier question" if tool.kept else "offered"
+        values = (tool.item, label_of(tool.item), "tools", tool.tokens, reason)
+        rows.append(dict(zip(names, values, strict=True)) | _provenance(tool))
+    for left in context.left_out:
+        values = (left.what, label_left_out(left), "left_out", left.tokens, left.reason)
+        rows.append(dict(zip(names, values, strict=True)) | {"detail": left.detail})
+    return rows
 
 
 def _provenance(item: ContextItem | ContextTool) -> dict[str, Any]:
@@ -108,62 +89,36 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
     """The last request of the active path, rebuilt from the journal; also while it is under way.
     `problems` says why it may not be what was sent."""
     recorded = last_request(session, book)
-    if recorded is None:
-        return _nothing_sent(full)
-    listed, prompt = recorded.listed, recorded.prompt
-    context = listed.request.context
-    usage = listed.reply.usage if listed.reply else None
-    cached = leading_cached(prompt.tokens if prompt else 0, context.agreement, usage)
-    plain = msgspec.to_builtins(context)
+    request = recorded.listed.request if recorded else None
+    reply = recorded.listed.reply if recorded else None
+    prompt = recorded.prompt if recorded and recorded.prompt else Prompt()
+    agreement = request.context.agreement if request else Agreement(first=True)
+    usage = reply.usage if reply else None
+    cached = leading_cached(prompt.tokens, agreement, usage)
+    plain = msgspec.to_builtins(request.context) if request else {}
     described = {
-        "request": listed.request.id,
-        "target": context.target,
-        "layers": describe_layers(prompt or (), cached, context.agreement.tokens),
-        "items": plain.get("items", []),
-        "tools": plain.get("tools", []),
-        "left_out": plain.get("left_out", []),
-        "boundaries": plain.get("boundaries", []),
-        "agreement": _agreement(context.agreement),
+        "request": request.id if request else None,
+        "target": request.context.target if request else None,
+        "layers": describe_layers(prompt, cached, agreement.tokens),
+        **{name: plain.get(name, []) for name in ("items", "tools", "left_out", "boundaries")},
+        "agreement": _agreement(agreement),
         "fit": plain.get("fit", {}),
         "usage": describe_usage(usage) if usage else None,
-        "verdict": msgspec.to_builtins(listed.reply.verdict) if listed.reply else None,
-        "problems": list(recorded.problems),
+        "verdict": msgspec.to_builtins(reply.verdict) if reply else None,
+        "problems": list(recorded.problems) if recorded else [],
     }
     if full:
         described["segments"] = [
             describe_segment(segment) | {"content": msgspec.to_builtins(segment.content)}
-            for segment in prompt or ()
+            for segment in prompt
         ]
     return described
 
 
-def _nothing_sent(full: bool) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "request": None,
-        "target": None,
-        "layers": describe_layers(Prompt(), 0, 0),
-        "items": [],
-        "tools": [],
-        "left_out": [],
-        "boundaries": [],
-        "agreement": _agreement(Agreement(first=True)),
-        "fit": {},
-        "usage": None,
-        "verdict": None,
-        "problems": [],
-    }
-    return described | ({"segments": []} if full else {})
-
-
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:
     """With all of its fields: a client should not have to know what is left out when it is zero."""
-    return {
-        "first": agreement.first,
-        "segments": agreement.segments,
-        "tokens": agreement.tokens,
-        "reprocessed": agreement.reprocessed,
-        "broke": msgspec.to_builtins(agreement.broke),
-    }
+    broke = msgspec.to_builtins(agreement.broke)
+    return {"first": agreement.first} | asdict(agreement) | {"broke": broke}
 
 
 def describe_usage(usage: Usage) -> dict[str, int]:

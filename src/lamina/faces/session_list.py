@@ -92,12 +92,8 @@ def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     usages = [entry.usage for entry in entries if isinstance(entry, ReplyEntry)]
     usages += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
     usages += [usage for usage, _ in _plans(entries)]
-    return Usage(
-        input=sum(usage.input for usage in usages),
-        cached=sum(usage.cached for usage in usages),
-        written=sum(usage.written for usage in usages),
-        output=sum(usage.output for usage in usages),
-    )
+    names = ("input", "cached", "written", "output")
+    return Usage(**{name: sum(getattr(usage, name) for usage in usages) for name in names})
 
 
 def sum_cost(entries: tuple[Entry, ...], book: TargetBook) -> float:
