@@ -1,10 +1,6 @@
 """`lamina log --request`: what was sent, and what changed since the request before."""
 
-from lamina.audit.recorder import (
-    ListedRequest,
-    RebuiltRequest,
-    RequestList,
-)
+from lamina.audit.recorder import ListedRequest, RebuiltRequest, RequestList
 from lamina.cli.difference import render_difference
 from lamina.cli.render import damage_lines, first_line, markdown_table, moment
 from lamina.faces.journal_log import describe_inclusion, describe_priority

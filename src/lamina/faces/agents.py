@@ -14,13 +14,7 @@ from msgspec import Struct
 from lamina.agents.agent_reader import read_agent
 from lamina.providers.tokens import EncodingCounter
 from lamina.values.agent import Agent, Guide, Problem
-from lamina.wiring.agents import (
-    FoundAgent,
-    check_agent,
-    find_agent,
-    list_agents,
-    persona_parts,
-)
+from lamina.wiring.agents import FoundAgent, check_agent, find_agent, list_agents, persona_parts
 
 # What tokens are estimated with, whoever answers in the end.
 ENCODING = "o200k_base"
@@ -100,16 +94,8 @@ def server_terms(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def guide_row(guide: Guide) -> GuideRow:
-    return GuideRow(
-        kind=guide.kind,
-        name=guide.name,
-        level=guide.level,
-        include=guide.include,
-        tokens=EncodingCounter(ENCODING).count(guide.text),
-        description=guide.description,
-        globs=guide.globs,
-        place=guide.place,
-    )
+    own = {name: getattr(guide, name) for name in GuideRow.__struct_fields__ if name != "tokens"}
+    return GuideRow(tokens=EncodingCounter(ENCODING).count(guide.text), **own)
 
 
 def guides_in_order(guides: tuple[Guide, ...]) -> list[Guide]:

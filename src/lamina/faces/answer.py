@@ -23,6 +23,9 @@ from lamina.values.usage import Usage
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 
 
+SPENT = ("input", "cached", "output")
+
+
 def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -> dict[str, Any]:
     """What `ask --json` prints. Usage and cost are of the whole turn; layers and context are those
     of its last request."""
@@ -109,9 +112,7 @@ def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
     usages = [report.usage for report in reports]
     return TurnCost(
         usage=Usage(
-            input=sum(usage.input for usage in usages),
-            cached=sum(usage.cached for usage in usages),
-            output=sum(usage.output for usage in usages),
+            **{name: sum(getattr(usage, name) for usage in usages) for name in SPENT},
             cache_reported=all(usage.cache_reported for usage in usages),
         ),
         cost=sum(report.cost for report in reports),

@@ -5,11 +5,7 @@ from typing import Any
 
 from lamina.downloads.wheel import is_here, require_files
 from lamina.embed.model import MINILM, EmbeddingModel
-from lamina.providers.local.models import (
-    LOCAL_MODELS,
-    LocalModel,
-    find_model_file,
-)
+from lamina.providers.local.models import LOCAL_MODELS, LocalModel, find_model_file
 
 
 def list_models() -> list[LocalModel | EmbeddingModel]:
