@@ -56,20 +56,25 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
 def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
     """What a request was built from, and then what is not in it."""
     out = {omission.what for omission in context.left_out}
-    names = ("id", "label", "placement", "tokens", "reason")
     rows = []
     for item in context.items:
         if not (item.placement == "left_out" and item.item in out):
-            values = (item.item, item.label, item.placement, item.tokens, item.reason)
-            rows.append(dict(zip(names, values, strict=True)) | _provenance(item))
+            row = _row(item.item, item.label, item.placement, item.tokens, item.reason)
+            rows.append(row | _provenance(item))
     for tool in context.tools:
         reason = "joined for an earlier question" if tool.kept else "offered"
-        values = (tool.item, label_of(tool.item), "tools", tool.tokens, reason)
-        rows.append(dict(zip(names, values, strict=True)) | _provenance(tool))
+        row = _row(tool.item, label_of(tool.item), "tools", tool.tokens, reason)
+        rows.append(row | _provenance(tool))
     for left in context.left_out:
-        values = (left.what, label_left_out(left), "left_out", left.tokens, left.reason)
-        rows.append(dict(zip(names, values, strict=True)) | {"detail": left.detail})
+        row = _row(left.what, label_left_out(left), "left_out", left.tokens, left.reason)
+        rows.append(row | {"detail": left.detail})
     return rows
+
+
+def _row(item: str, label: str, placement: str, tokens: int, reason: str) -> dict[str, Any]:
+    return {
+        "id": item, "label": label, "placement": placement, "tokens": tokens, "reason": reason,
+    }  # fmt: skip
 
 
 def _provenance(item: ContextItem | ContextTool) -> dict[str, Any]:
