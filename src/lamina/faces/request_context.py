@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamina.faces.recorder import describe_segment, last_request
@@ -12,17 +11,9 @@ from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of
 from lamina.values.item import ITEM_KINDS
-from lamina.values.prompt import LAYERS, Layer, Prompt, Segment
+from lamina.values.prompt import LAYERS, Prompt, Segment
 from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.values.usage import Usage
-
-
-class LayerShare(Struct):
-    """Tokens of a layer, how many of them a cache served, and how many it could have served."""
-
-    tokens: int = 0
-    cached: int = 0
-    agree: int = 0
 
 
 def leading_cached(tokens: int, agreement: Agreement, usage: Usage | None) -> int:
@@ -38,19 +29,15 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
     """Each layer with its tokens, and how many are among the first `cached` ones on the wire and
     among the first `agree` ones, which are the same bytes as in the request before. L1-L5 are
     always there, tools only if there are any."""
-    shares: dict[Layer, LayerShare] = {layer: LayerShare() for layer in LAYERS}
+    rows = {layer: {"id": layer, "tokens": 0, "cached": 0, "agree": 0} for layer in LAYERS}
     at = 0
     for segment in prompt:
-        share = shares[segment.layer]
-        share.tokens += segment.tokens
-        share.cached += max(0, min(cached - at, segment.tokens))
-        share.agree += max(0, min(agree - at, segment.tokens))
+        row: dict[str, Any] = rows[segment.layer]
+        row["tokens"] += segment.tokens
+        row["cached"] += max(0, min(cached - at, segment.tokens))
+        row["agree"] += max(0, min(agree - at, segment.tokens))
         at += segment.tokens
-    return [
-        {"id": layer, "tokens": share.tokens, "cached": share.cached, "agree": share.agree}
-        for layer, share in shares.items()
-        if layer != "tools" or share.tokens
-    ]
+    return [row for row in rows.values() if row["id"] != "tools" or row["tokens"]]
 
 
 def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:

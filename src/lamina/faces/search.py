@@ -153,15 +153,12 @@ def _describe(answer: ScoredQuestion, chosen: Sequence[SelectedItem]) -> tuple[S
 
 def _result(item: SelectedItem, candidate: Candidate, part: str) -> SearchResult:
     words = repr(brief(part, PART_WIDTH))
-    match item.origin:
-        case "expansion":
-            why = f"is like a text of {item.source}"
-        case "relation":
-            why = f"comes along with {item.source}"
-        case "lexical":
-            why = f"shares words with {words}"
-        case _:
-            why = f"fits {words}"
+    reasons = {
+        "expansion": f"is like a text of {item.source}",
+        "relation": f"comes along with {item.source}",
+        "lexical": f"shares words with {words}",
+    }
+    why = reasons.get(item.origin, f"fits {words}")
     if item.chunk:
         why = f"{why}: {item.chunk}"
     return SearchResult(
