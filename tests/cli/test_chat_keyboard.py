@@ -141,7 +141,7 @@ def press(notes: Path, *presses: str, default: str = "") -> list[str]:
         ("one\x1b\rtwo\r", "one\ntwo"),
         ("\x1b[200~one\r\ntwo\nthree\x1b[201~\r", "one\ntwo\nthree"),
         ("gone\x03here\r", "here"),
-        ("\x03", "Interrupted"),
+        ("\x03", "InputInterrupt"),
         ("\x04", "EOFError"),
         ("ab\x1b[D\x04\r", "a"),
         ("codes \x1b[31m\r", "codes "),
@@ -230,7 +230,7 @@ def test_what_stands_behind_a_line_neither_decides_nor_is_sent(notes: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "decision"), [("\x03", "Interrupted"), ("s\x03", "Interrupted"), ("\x04", None)]
+    ("keys", "decision"), [("\x03", "InputInterrupt"), ("s\x03", "Interrupted"), ("\x04", None)]
 )
 def test_a_decision_can_be_left(notes: Path, keys: str, decision: str | None) -> None:
     assert decide(notes, keys) == decision
