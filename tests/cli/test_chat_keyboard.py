@@ -1,4 +1,4 @@
-"""What is typed: mentions, completion, lines through a pipe, and keys."""
+"""What is typed: completion, lines through a pipe, and keys."""
 
 import os
 import stat
@@ -17,92 +17,13 @@ from lamina.cli.chat.approver import ANSWERS
 from lamina.cli.chat.completer import ChatCompleter
 from lamina.cli.chat.keyboard import Keyboard
 from lamina.cli.chat.message_source import InputInterrupt, LineSource
-from lamina.faces.mentions import find_mentions, mention, unfinished_mention, workspace_path
-from lamina.faces.paths import Paths, match, scan
-from lamina.workspace.folder import FolderWorkspace
-
-# -- mentions ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "paths", "unknown"),
-    [
-        ("@plan.md", ["plan.md"], []),
-        ("See @plan.md.", ["plan.md"], []),
-        ("(@plan.md, @plan.md?)", ["plan.md"], []),
-        ('@"a b.md" and [@in/deep.txt]', ["a b.md", "in/deep.txt"], []),
-        ("first\n@plan.md", ["plan.md"], []),
-        ("me@plan.md", [], []),
-        ("@ plan.md", [], []),
-        ("ask @bob!", [], ["bob"]),
-        ("@gone.md @a/b", ["gone.md", "a/b"], []),
-        ("@ends.with.dot.", ["ends.with.dot."], []),
-    ],
-)
-def test_mentions_name_paths(notes: Path, text: str, paths: list[str], unknown: list[str]) -> None:
-    (notes / "in").mkdir()
-    for name in ("a b.md", "in/deep.txt", "ends.with.dot."):
-        (notes / name).write_text("x", "utf-8")
-    found = anyio.run(find_mentions, text, FolderWorkspace(notes), notes)
-    assert (list(found.paths), list(found.unknown)) == (paths, unknown)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("@", ("", 1)),
-        ("see @pl", ("pl", 3)),
-        ('see @"a b', ("a b", 5)),
-        ("me@pl", None),
-        ("@pl ", None),
-        ("plain", None),
-    ],
-)
-def test_a_mention_that_is_being_typed_is_found(text: str, found: tuple[str, int] | None) -> None:
-    assert unfinished_mention(text) == found
-
-
-def test_a_path_is_mentioned_so_that_it_is_found_again(notes: Path) -> None:
-    for name in ("plain.md", "a b.md", "odd.", "ünï.md"):
-        (notes / name).write_text("x", "utf-8")
-        text = f"What of {mention(name)}?"
-        assert anyio.run(find_mentions, text, FolderWorkspace(notes), notes).paths == (name,)
-
-
-def test_a_path_from_the_root_of_the_machine_is_taken_if_it_is_inside(notes: Path) -> None:
-    assert workspace_path(str(notes / "plan.md"), notes) == "plan.md"
-    assert workspace_path("plan.md", notes) == "plan.md"
-    assert workspace_path("/etc/hosts", notes) == "/etc/hosts"
-
-
-# -- paths -----------------------------------------------------------------------------------------
+from lamina.faces.paths import Paths
 
 
 def fill(folder: Path, *names: str) -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x", "utf-8")
-
-
-def test_hidden_things_links_and_what_tools_install_are_not_found(tmp_path: Path) -> None:
-    fill(tmp_path, "b.md", "a.md", ".git/x", ".env", "node_modules/y/z.js", "in/c.md")
-    (tmp_path / "link.md").symlink_to(tmp_path / "a.md")
-    assert scan(tmp_path) == ["a.md", "b.md", "in/c.md"]
-
-
-def test_a_huge_folder_is_looked_at_in_part_and_near_files_come_first(tmp_path: Path) -> None:
-    fill(tmp_path, "near.md", *(f"deep/in/{number}.md" for number in range(50)))
-    found = scan(tmp_path, most=20)
-    assert found[0] == "near.md"
-    assert 1 < len(found) <= 20
-    assert scan(tmp_path, seconds=-1) == []
-    assert scan(tmp_path / "gone") == []
-
-
-def test_paths_match_anywhere_in_any_case_and_names_come_first() -> None:
-    paths = ["docs/Plan.md", "plans/other.md", "a/my-plan.md", "plan.txt", "none.md"]
-    assert match(paths, "PLAN") == ["plan.txt", "docs/Plan.md", "a/my-plan.md", "plans/other.md"]
-    assert match(paths, "", most=2) == ["none.md", "plan.txt"]
 
 
 # -- completion ------------------------------------------------------------------------------------
@@ -309,7 +230,7 @@ def test_what_stands_behind_a_line_neither_decides_nor_is_sent(notes: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "decision"), [("\x03", "Interrupted"), ("s\x03", "Interrupted"), ("\x04", None)]
+    ("keys", "decision"), [("\x03", "InputInterrupt"), ("s\x03", "Interrupted"), ("\x04", None)]
 )
 def test_a_decision_can_be_left(notes: Path, keys: str, decision: str | None) -> None:
     assert decide(notes, keys) == decision

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-import typer
 from inline_snapshot import snapshot
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
@@ -15,7 +14,7 @@ from tests.fakes.selection import SelectorFake, guide, open_guided
 from typer.testing import CliRunner
 
 from lamina import open_session
-from lamina.cli.commands.agent_usage import register
+from lamina.cli.commands.agents import app
 from lamina.errors import UsageError
 from lamina.providers.model_book import load_book
 from lamina.values.item import ItemId
@@ -52,9 +51,9 @@ def keep(notes: Path, session: str, answers: Sequence[str], agent: str = "pilot"
 
 
 def usage(notes: Path, *arguments: str) -> str:
-    app = typer.Typer()
-    register(app)
-    done = CliRunner().invoke(app, [*arguments, "-w", str(notes)], catch_exceptions=False)
+    done = CliRunner().invoke(
+        app, ["agent", "usage", *arguments, "-w", str(notes)], catch_exceptions=False
+    )
     assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout
 

@@ -9,7 +9,6 @@ import typer
 
 from lamina import __version__
 from lamina.cli.commands import (
-    agent_usage,
     agents,
     chat,
     context,
@@ -39,7 +38,6 @@ for group in (
     models,
 ):
     app.add_typer(group.app)
-agent_usage.register(agents.agent)
 
 
 def _flow(group: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from rich.text import Text
 
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.notes import place_of
 from lamina.runners.answer import Answer
 from lamina.runners.citations import list_footnotes
 from lamina.values.note import Hit, NoteSearchResult
@@ -23,11 +24,6 @@ def list_hits(found: NoteSearchResult, width: int) -> list[str]:
 def render_footnotes(answer: Answer) -> list[str]:
     """What the numbers of an answer mean, a line each; none if it says so itself."""
     return [visible(line) for line in list_footnotes(answer.text, answer.sources)]
-
-
-def place_of(hit: Hit) -> str:
-    """Where a passage stands, as it can be attached: the lines of a note."""
-    return f"{hit.path}#L{hit.start}-L{hit.end}"
 
 
 def _lines(hit: Hit, width: int) -> list[str]:

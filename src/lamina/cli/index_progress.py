@@ -1,7 +1,10 @@
 """How far indexing is, if it takes long: a bar, or a few plain lines where nothing can be
 redrawn. It comes when there is something to say, and goes when it is done."""
 
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from rich.console import Console
 from rich.errors import LiveError
@@ -14,6 +17,16 @@ from lamina.sources.note_search import WorkspaceSearch
 LONG = 64
 # Where nothing can be redrawn, a line at each of these shares, and only if it takes seconds.
 SHARES = (0.25, 0.5, 0.75)
+
+
+Step = TypeVar("Step")
+
+
+def track(steps: Sequence[Step], description: str, many: int) -> Iterator[Step]:
+    """The steps one by one, with a bar on a terminal if there are `many` of them."""
+    is_quiet = len(steps) < many or not sys.stderr.isatty()
+    with Bar(transient=True, disable=is_quiet, console=Console(stderr=True)) as progress:
+        yield from progress.track(steps, description=description)
 
 
 class IndexProgress:

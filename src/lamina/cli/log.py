@@ -9,12 +9,7 @@ from lamina.faces.journal_log import describe_entry, render_message
 from lamina.faces.plain_text import shorten
 from lamina.journal import Journal, path_to
 from lamina.session.tree import labels_of, name_of
-from lamina.values.entry import (
-    Entry,
-    RequestEntry,
-    SessionEntry,
-    TransformEntry,
-)
+from lamina.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
 
 
 def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,17 +18,17 @@ from rich.progress import (
 from rich.table import Table
 
 from lamina.downloads.pip import DownloadProgress as Report
-from lamina.downloads.wheel import ModelWheel, is_here, require_files
+from lamina.downloads.wheel import ModelWheel, is_here
 from lamina.embed.download import pull_embedding
-from lamina.embed.model import MINILM, EmbeddingModel
+from lamina.embed.model import MINILM
 from lamina.errors import ModelMissing
+from lamina.faces.models import describe_model, list_models, model_kind, path_of_model
+from lamina.faces.plain_text import format_json
 from lamina.providers.local.model_download import pull_local_model
 from lamina.providers.local.models import (
     DEFAULT_MODEL,
     LOCAL_MODELS,
-    LocalModel,
     find_local_model,
-    find_model_file,
     is_model_path,
     model_name,
 )
@@ -42,10 +40,9 @@ NUMERIC = ("size", "context")
 
 def show_models(as_json: bool) -> str:
     """Every model that can be fetched, for machines; or drawn, and nothing to print."""
-    models: list[LocalModel | EmbeddingModel] = [*LOCAL_MODELS.values(), MINILM]
+    models = list_models()
     if as_json:
-        rows = [_row(model) for model in models]
-        return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
+        return format_json([describe_model(model) for model in models])
     # One blank between columns: seven of them fit into 80 characters.
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("name", "kind", "model", "size", "licence", "context", "here"):
@@ -54,7 +51,7 @@ def show_models(as_json: bool) -> str:
     for model in models:
         table.add_row(
             model.name,
-            _kind(model),
+            model_kind(model),
             model.title,
             _megabytes(model.size),
             model.licence,
@@ -69,39 +66,6 @@ def show_models(as_json: bool) -> str:
     console.print("Any other GGUF chat model is used by its path: local:~/models/mine.gguf")
     console.print(f"{MINILM.name} makes the vectors that rules, references and tools are found by.")
     return ""
-
-
-def _kind(model: LocalModel | EmbeddingModel) -> str:
-    return "chat" if isinstance(model, LocalModel) else "embedding"
-
-
-def _row(model: LocalModel | EmbeddingModel) -> dict[str, Any]:
-    path = model.path if isinstance(model, LocalModel) else model.folder
-    return {
-        "name": model.name,
-        "kind": _kind(model),
-        "title": model.title,
-        "licence": model.licence,
-        "context": model.context,
-        "requirement": model.requirement,
-        "wheel_size": model.wheel_size,
-        "size": model.size,
-        "members": model.wheel.files,
-        "target": f"local:{model.name}" if isinstance(model, LocalModel) else None,
-        "path": str(path) if is_here(model.wheel) else None,
-    }
-
-
-def path_of_model(name: str) -> Path:
-    """Where a model is: the file of a chat model, the folder of the embedding model.
-
-    Raises:
-        ModelMissing: it is not here.
-    """
-    if name != MINILM.name:
-        return find_model_file(name)
-    require_files(MINILM.wheel)
-    return MINILM.folder
 
 
 async def pull_model(name: str, console: Console, source: Path | None, verify: bool) -> Path:

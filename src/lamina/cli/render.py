@@ -6,6 +6,8 @@ from datetime import datetime
 from lamina.faces.plain_text import shorten
 from lamina.values.damage import Damage
 
+# The colours of how an item came to be in a session.
+BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 # The longest line of what is shortened.
 WIDTH = 100
 

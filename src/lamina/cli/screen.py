@@ -6,12 +6,13 @@ asked for and standard error what is said about it. Everything is escaped on its
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from lamina.cli.terminal_text import visible
@@ -148,3 +149,14 @@ def quiet_keys(screen: Screen) -> Iterator[None]:
         with suppress(OSError, termios.error):
             screen.write(SHOW)
             termios.tcsetattr(handle, termios.TCSANOW, before)
+
+
+def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        # What must be copied or compared stays whole; the last column takes the rest.
+        made.add_column(
+            name, justify="right" if name in right else "left", overflow="fold",
+            no_wrap=name in right,
+        )  # fmt: skip
+    return made

@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lamina.cli.screen import Screen
+from lamina.cli.render import BADGES
+from lamina.cli.screen import Screen, make_table
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import describe_inclusion, describe_priority, dict_rows
 from lamina.faces.plain_text import format_json
@@ -27,7 +28,6 @@ from lamina.values.request import ContextItem, LeftOut
 WIDE = 100
 # The longest description that is shown, in columns.
 ABOUT = 120
-BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 NO_LEVEL = "---"
 # What is said of a row stands behind its priority.
 INDENT = (0, 0, 0, 4)
@@ -112,12 +112,8 @@ def _about(row: Reason) -> list[str]:
 def _others(items: Sequence[ContextItem]) -> list[ConsoleRenderable]:
     if not items:
         return []
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("item", "stands in", "tokens", "priority", "included", "why"):
-        made.add_column(
-            name, justify="right" if name == "tokens" else "left", overflow="fold",
-            no_wrap=name == "tokens",
-        )  # fmt: skip
+    columns = ("item", "stands in", "tokens", "priority", "included", "why")
+    made = make_table(*columns, right=("tokens",))
     for item in items:
         made.add_row(
             Text(one_line(item.label)), PLACEMENT_NAMES[item.placement], f"{item.tokens:,}",
@@ -130,9 +126,7 @@ def _others(items: Sequence[ContextItem]) -> list[ConsoleRenderable]:
 def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
     if not left_out:
         return []
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("left out", "reason", "detail"):
-        made.add_column(name, overflow="fold")
+    made = make_table("left out", "reason", "detail")
     for omission in left_out:
         reason = Text(omission.reason.replace("_", " "), style="red" * (omission.reason in ASTRAY))
         made.add_row(Text(one_line(omission.what)), reason, Text(one_line(omission.detail)))

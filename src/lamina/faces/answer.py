@@ -23,6 +23,9 @@ from lamina.values.usage import Usage
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 
 
+SPENT = ("input", "cached", "output")
+
+
 def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -> dict[str, Any]:
     """What `ask --json` prints. Usage and cost are of the whole turn; layers and context are those
     of its last request."""
@@ -63,16 +66,8 @@ def _describe_sources(answer: Answer) -> dict[str, Any]:
 
 def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """Where passages are, without their texts."""
-    return [
-        {
-            "path": hit.path,
-            "heading": hit.heading,
-            "start": hit.start,
-            "end": hit.end,
-            "score": hit.score,
-        }
-        for hit in hits
-    ]
+    names = ("path", "heading", "start", "end", "score")
+    return [{name: getattr(hit, name) for name in names} for hit in hits]
 
 
 def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
@@ -117,9 +112,7 @@ def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
     usages = [report.usage for report in reports]
     return TurnCost(
         usage=Usage(
-            input=sum(usage.input for usage in usages),
-            cached=sum(usage.cached for usage in usages),
-            output=sum(usage.output for usage in usages),
+            **{name: sum(getattr(usage, name) for usage in usages) for name in SPENT},
             cache_reported=all(usage.cache_reported for usage in usages),
         ),
         cost=sum(report.cost for report in reports),

@@ -49,26 +49,18 @@ class ItemOverview:
             self.problems = (str(error),)
             return
         memberships = session.state.members
-        guide_items = (
+        offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
+        offers += [(t.id, t.include, t.definition.description, ()) for t in turns.toolset.tools]
+        self.known = tuple(
             AgentItem(
-                item=guide.id,
-                include=guide.include,
-                about=guide.description,
-                globs=guide.globs,
-                removed=memberships.get(guide.id) == "removed",
+                item=item,
+                include=include,
+                about=about,
+                globs=globs,
+                removed=memberships.get(item) == "removed",
             )
-            for guide in guides.guides
+            for item, include, about, globs in offers
         )
-        tool_items = (
-            AgentItem(
-                item=tool.id,
-                include=tool.include,
-                about=tool.definition.description,
-                removed=memberships.get(tool.id) == "removed",
-            )
-            for tool in turns.toolset.tools
-        )
-        self.known = (*guide_items, *tool_items)
         self.problems = tuple(describe_problems(guides.problems))
 
     async def has_guides(self) -> bool:

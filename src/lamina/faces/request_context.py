@@ -4,24 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.faces.recorder import describe_segment, last_request
 from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of
 from lamina.values.item import ITEM_KINDS
-from lamina.values.prompt import LAYERS, Layer, Prompt, Segment
+from lamina.values.prompt import LAYERS, Prompt, Segment
 from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.values.usage import Usage
-
-
-class LayerShare(Struct):
-    """Tokens of a layer, how many of them a cache served, and how many it could have served."""
-
-    tokens: int = 0
-    cached: int = 0
-    agree: int = 0
 
 
 def leading_cached(tokens: int, agreement: Agreement, usage: Usage | None) -> int:
@@ -37,58 +29,39 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
     """Each layer with its tokens, and how many are among the first `cached` ones on the wire and
     among the first `agree` ones, which are the same bytes as in the request before. L1-L5 are
     always there, tools only if there are any."""
-    shares: dict[Layer, LayerShare] = {layer: LayerShare() for layer in LAYERS}
+    rows = {layer: {"id": layer, "tokens": 0, "cached": 0, "agree": 0} for layer in LAYERS}
     at = 0
     for segment in prompt:
-        share = shares[segment.layer]
-        share.tokens += segment.tokens
-        share.cached += max(0, min(cached - at, segment.tokens))
-        share.agree += max(0, min(agree - at, segment.tokens))
+        row: dict[str, Any] = rows[segment.layer]
+        row["tokens"] += segment.tokens
+        row["cached"] += max(0, min(cached - at, segment.tokens))
+        row["agree"] += max(0, min(agree - at, segment.tokens))
         at += segment.tokens
-    return [
-        {"id": layer, "tokens": share.tokens, "cached": share.cached, "agree": share.agree}
-        for layer, share in shares.items()
-        if layer != "tools" or share.tokens
-    ]
+    return [row for row in rows.values() if row["id"] != "tools" or row["tokens"]]
 
 
 def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
     """What a request was built from, and then what is not in it."""
     out = {omission.what for omission in context.left_out}
-    rows = [
-        {
-            "id": item.item,
-            "label": item.label,
-            "placement": item.placement,
-            "tokens": item.tokens,
-            "reason": item.reason,
-        }
-        | _provenance(item)
-        for item in context.items
-        if not (item.placement == "left_out" and item.item in out)
-    ]
-    rows += [
-        {
-            "id": tool.item,
-            "label": label_of(tool.item),
-            "placement": "tools",
-            "tokens": tool.tokens,
-            "reason": "joined for an earlier question" if tool.kept else "offered",
-        }
-        | _provenance(tool)
-        for tool in context.tools
-    ]
-    return rows + [
-        {
-            "id": omission.what,
-            "label": label_left_out(omission),
-            "placement": "left_out",
-            "tokens": omission.tokens,
-            "reason": omission.reason,
-            "detail": omission.detail,
-        }
-        for omission in context.left_out
-    ]
+    rows = []
+    for item in context.items:
+        if not (item.placement == "left_out" and item.item in out):
+            row = _row(item.item, item.label, item.placement, item.tokens, item.reason)
+            rows.append(row | _provenance(item))
+    for tool in context.tools:
+        reason = "joined for an earlier question" if tool.kept else "offered"
+        row = _row(tool.item, label_of(tool.item), "tools", tool.tokens, reason)
+        rows.append(row | _provenance(tool))
+    for left in context.left_out:
+        row = _row(left.what, label_left_out(left), "left_out", left.tokens, left.reason)
+        rows.append(row | {"detail": left.detail})
+    return rows
+
+
+def _row(item: str, label: str, placement: str, tokens: int, reason: str) -> dict[str, Any]:
+    return {
+        "id": item, "label": label, "placement": placement, "tokens": tokens, "reason": reason,
+    }  # fmt: skip
 
 
 def _provenance(item: ContextItem | ContextTool) -> dict[str, Any]:
@@ -108,62 +81,36 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
     """The last request of the active path, rebuilt from the journal; also while it is under way.
     `problems` says why it may not be what was sent."""
     recorded = last_request(session, book)
-    if recorded is None:
-        return _nothing_sent(full)
-    listed, prompt = recorded.listed, recorded.prompt
-    context = listed.request.context
-    usage = listed.reply.usage if listed.reply else None
-    cached = leading_cached(prompt.tokens if prompt else 0, context.agreement, usage)
-    plain = msgspec.to_builtins(context)
+    request = recorded.listed.request if recorded else None
+    reply = recorded.listed.reply if recorded else None
+    prompt = recorded.prompt if recorded and recorded.prompt else Prompt()
+    agreement = request.context.agreement if request else Agreement(first=True)
+    usage = reply.usage if reply else None
+    cached = leading_cached(prompt.tokens, agreement, usage)
+    plain = msgspec.to_builtins(request.context) if request else {}
     described = {
-        "request": listed.request.id,
-        "target": context.target,
-        "layers": describe_layers(prompt or (), cached, context.agreement.tokens),
-        "items": plain.get("items", []),
-        "tools": plain.get("tools", []),
-        "left_out": plain.get("left_out", []),
-        "boundaries": plain.get("boundaries", []),
-        "agreement": _agreement(context.agreement),
+        "request": request.id if request else None,
+        "target": request.context.target if request else None,
+        "layers": describe_layers(prompt, cached, agreement.tokens),
+        **{name: plain.get(name, []) for name in ("items", "tools", "left_out", "boundaries")},
+        "agreement": _agreement(agreement),
         "fit": plain.get("fit", {}),
         "usage": describe_usage(usage) if usage else None,
-        "verdict": msgspec.to_builtins(listed.reply.verdict) if listed.reply else None,
-        "problems": list(recorded.problems),
+        "verdict": msgspec.to_builtins(reply.verdict) if reply else None,
+        "problems": list(recorded.problems) if recorded else [],
     }
     if full:
         described["segments"] = [
             describe_segment(segment) | {"content": msgspec.to_builtins(segment.content)}
-            for segment in prompt or ()
+            for segment in prompt
         ]
     return described
 
 
-def _nothing_sent(full: bool) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "request": None,
-        "target": None,
-        "layers": describe_layers(Prompt(), 0, 0),
-        "items": [],
-        "tools": [],
-        "left_out": [],
-        "boundaries": [],
-        "agreement": _agreement(Agreement(first=True)),
-        "fit": {},
-        "usage": None,
-        "verdict": None,
-        "problems": [],
-    }
-    return described | ({"segments": []} if full else {})
-
-
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:
     """With all of its fields: a client should not have to know what is left out when it is zero."""
-    return {
-        "first": agreement.first,
-        "segments": agreement.segments,
-        "tokens": agreement.tokens,
-        "reprocessed": agreement.reprocessed,
-        "broke": msgspec.to_builtins(agreement.broke),
-    }
+    broke = msgspec.to_builtins(agreement.broke)
+    return {"first": agreement.first} | asdict(agreement) | {"broke": broke}
 
 
 def describe_usage(usage: Usage) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.errors import UsageError
+from lamina.faces.plain_text import brief
 from lamina.values.item import ItemId, tool_id
 
 FORMS = (
@@ -58,9 +59,9 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
     seen: dict[ItemId, int] = {}
     for number, tool in enumerate(tools, 1):
         if tool.id in seen:
-            of = f" of the server {_one_line(tool.server)!r}" if tool.server else ""
+            of = f" of the server {brief(tool.server)!r}" if tool.server else ""
             raise UsageError(
-                f"{str(path)!r} names the tool {_one_line(tool.name)!r}{of} twice, as number "
+                f"{str(path)!r} names the tool {brief(tool.name)!r}{of} twice, as number "
                 f"{seen[tool.id]} and {number}; give each a name or a `server` of its own"
             )
         seen[tool.id] = number
@@ -130,9 +131,4 @@ def _kind(value: Any) -> str:
     """What something in a file is, for whoever wrote it."""
     if value is None:
         return "missing"
-    text = _one_line(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return brief(json.dumps(value, ensure_ascii=False), SHOWN)

@@ -115,9 +115,10 @@ def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: i
     context, state = request.context, recorded.state
     assert state is not None
     used = [item for item in context.items if item.placement != "left_out"]
-    kinds = ("rule", "reference", "tool")
-    guides = [_guide(item, state) for item in used if kind_of(item.item) in kinds[:2]]
-    tools = [_described(item, state) for item in used if kind_of(item.item) == "tool"]
+    kinds: dict[str, list[ContextItem]] = {"rule": [], "reference": [], "tool": [], "": []}
+    for item in used:
+        kinds[kind_of(item.item) if kind_of(item.item) in kinds else ""].append(item)
+    tools = [_described(item, state) for item in kinds["tool"]]
     return Explanation(
         session=recorded.session.session,
         number=number,
@@ -126,14 +127,12 @@ def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: i
         request=request.id,
         target=context.target,
         at=request.at,
-        rules=_by_level(guide for guide in guides if kind_of(ItemId(guide.item)) == "rule"),
-        references=_by_level(
-            guide for guide in guides if kind_of(ItemId(guide.item)) == "reference"
-        ),
+        rules=_by_level(_guide(item, state) for item in kinds["rule"]),
+        references=_by_level(_guide(item, state) for item in kinds["reference"]),
         tools=tuple(
             sorted([*_listed(context, state), *tools], key=lambda tool: (tool.server, tool.name))
         ),
-        items=tuple(item for item in used if kind_of(item.item) not in kinds),
+        items=tuple(kinds[""]),
         left_out=_left_out(context),
         warnings=context.warnings,
         problems=(*recorded.problems, *map(str, recorded.damage)),
@@ -157,41 +156,48 @@ def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted(guides, key=lambda guide: (_order(guide), guide.name)))
 
 
-def _order(each: Reason) -> float:
-    return each.level if each.level is not None else float("inf")
+def _order(guide: Reason) -> float:
+    return guide.level if guide.level is not None else float("inf")
 
 
 def _guide(item: ContextItem, state: State) -> Reason:
-    return Reason(
-        item=item.item,
-        name=key_of(item.item),
-        include=item.include,
-        placement=item.placement,
-        tokens=item.tokens,
-        level=item.level,
-        about=_first_line(_purpose(item, state)),
-        score=item.score,
-        origin=item.origin,
-        source=item.source,
-        notes=("pinned",) if item.pinned else (),
-    )
+    sent = state.items.get((item.item, item.version))
+    # What a rule or reference is for, or how its text begins.
+    purpose = (sent.title or sent.content) if sent else ""
+    notes = ("pinned",) if item.pinned else ()
+    return _reason(item, "", key_of(item.item), item.placement, purpose, notes, item.level)
 
 
 def _described(item: ContextItem, state: State) -> Reason:
     """A tool that stands in the conversation, not in the list."""
-    server, name = _server_and_name(item.item)
+    sent = state.items.get((item.item, item.version))
+    notes = (f"described in the conversation, called through {USE_TOOL.name}",)
+    text = sent.content if sent else ""
+    return _reason(item, *_server_and_name(item.item), item.placement, text, notes)
+
+
+def _reason(
+    item: ContextItem | ContextTool,
+    server: str,
+    name: str,
+    placement: str,
+    about: str,
+    notes: tuple[str, ...],
+    level: int | None = None,
+) -> Reason:
     return Reason(
         item=item.item,
         name=name,
         include=item.include,
-        placement=item.placement,
+        placement=placement,
         tokens=item.tokens,
+        level=level,
         server=server,
-        about=_first_line(_content(item, state)),
+        about=_first_line(about),
         score=item.score,
         origin=item.origin,
         source=item.source,
-        notes=(f"described in the conversation, called through {USE_TOOL.name}",),
+        notes=notes,
     )
 
 
@@ -219,20 +225,7 @@ def _tool(tool: ContextTool | None, name: str, about: str, notes: tuple[str, ...
             item="", name=name, include="always", placement="list", about=_first_line(about),
             notes=notes,
         )  # fmt: skip
-    server, own = _server_and_name(tool.item)
-    return Reason(
-        item=tool.item,
-        name=own,
-        include=tool.include,
-        placement="list",
-        tokens=tool.tokens,
-        server=server,
-        about=_first_line(about),
-        score=tool.score,
-        origin=tool.origin,
-        source=tool.source,
-        notes=notes,
-    )
+    return _reason(tool, *_server_and_name(tool.item), "list", about, notes)
 
 
 def _server_and_name(item: ItemId) -> tuple[str, str]:
@@ -240,20 +233,6 @@ def _server_and_name(item: ItemId) -> tuple[str, str]:
     if not slash:
         return "", server
     return server.replace("%2F", "/").replace("%25", "%"), name
-
-
-def _purpose(item: ContextItem, state: State) -> str:
-    """What a rule or reference is for, or how its text begins."""
-    kept = state.items.get((item.item, item.version))
-    return (kept.title or kept.content) if kept else ""
-
-
-def _content(item: ContextItem, state: State) -> str:
-    """The text as it was sent; nothing if the journal lost it."""
-    try:
-        return state.items[item.item, item.version].content
-    except KeyError:
-        return ""
 
 
 def _first_line(text: str) -> str:

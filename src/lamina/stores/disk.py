@@ -55,3 +55,17 @@ else:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def write_new_file(path: Path, data: bytes) -> None:
+    """Writes a file that must not be there yet, for its owner alone.
+
+    Raises:
+        FileExistsError: it is there.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        sync_file(file.fileno())
+    sync_folder(path.parent)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.console import ConsoleRenderable, Group
-from rich.table import Table
 from rich.text import Text
 
 from lamina.audit.recorder import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
+from lamina.cli.screen import make_table
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.journal_log import describe_entry, describe_inclusion
@@ -28,17 +28,6 @@ WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
 ABOUT = 60
 GLOBS = 24
 WHY_OUT = {"manual": "not sent", "agent": "found by search"}
-
-
-def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        # What must be copied or compared stays whole; the last column takes the rest.
-        made.add_column(
-            name, justify="right" if name in right else "left", overflow="fold",
-            no_wrap=name in right,
-        )  # fmt: skip
-    return made
 
 
 def show_help() -> ConsoleRenderable:

@@ -1,9 +1,12 @@
-"""Commands about agents on disk: write one, find them, look at them, check them."""
+"""Commands about agents: write one, find them, look at them, check them, and how they are used."""
 
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 import typer
+
+from lamina.cli.commands.sessions import Workspace as SessionWorkspace
 
 app = typer.Typer()
 
@@ -78,3 +81,29 @@ def check_agents(
     typer.echo(shown)
     if not is_fine:
         raise typer.Exit(1)
+
+
+@agent.command()
+def usage(
+    agent: Annotated[
+        str | None, typer.Argument(help="An agent's name; every agent's sessions without one.")
+    ] = None,
+    workspace: SessionWorkspace = Path(),
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Also write it: a new .json or .csv file."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which rules, references and tools were in force, chosen and used, and what to change.
+
+    Over all sessions that are kept of the workspace. A tool is used when it is called, a rule or
+    reference when an answer names it.
+    """
+    from lamina.cli.agent_usage import report_usage
+
+    async def report() -> str:
+        return await report_usage(workspace, agent, export, as_json=as_json)
+
+    if shown := anyio.run(report):
+        typer.echo(shown, nl=False)

@@ -48,7 +48,7 @@ def pull_model(
 @models.command(name="path")
 def model_path(name: ModelName = "smollm2-135m") -> None:
     """Print where a model is; exits with 1 if it is not here."""
-    from lamina.cli.models import path_of_model
+    from lamina.faces.models import path_of_model
 
     typer.echo(path_of_model(name))
 
@@ -66,7 +66,8 @@ def tools_list(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Start the servers of a file and list their tools; exits with 1 if one is not offered."""
-    from lamina.cli.tools import list_tools, show_tools
+    from lamina.cli.tools import show_tools
+    from lamina.faces.tools import list_tools
 
     toolset = anyio.run(list_tools, mcp)
     typer.echo(show_tools(toolset, as_json), nl=as_json)

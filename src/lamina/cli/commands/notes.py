@@ -45,7 +45,8 @@ def search(
     (`lamina notes index` does the rest). An embedding model that is not here is fetched (84 MB,
     once).
     """
-    from lamina.cli.notes import NoteSearchOptions, search_notes
+    from lamina.cli.notes import search_notes
+    from lamina.faces.notes import NoteSearchOptions
 
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
@@ -101,9 +102,10 @@ def undo(
     Removed and replaced files are kept in .lamina/trash of the workspace. A file that was changed
     since is left as it is.
     """
-    from lamina.cli.notes import undo_change
+    from lamina.cli.terminal_text import visible
+    from lamina.faces.notes import undo_change
 
-    typer.echo(anyio.run(undo_change, workspace, change))
+    typer.echo(visible(anyio.run(undo_change, workspace, change)))
 
 
 @notes.command()
@@ -115,9 +117,9 @@ def check(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
     """
     from lamina.cli.notes import check_notes
 
-    told, sound = anyio.run(check_notes, workspace, as_json)
-    typer.echo(told)
-    if not sound:
+    report, is_sound = anyio.run(check_notes, workspace, as_json)
+    typer.echo(report)
+    if not is_sound:
         raise typer.Exit(1)
 
 

@@ -12,7 +12,7 @@ from lamina.cli.terminal_text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lamina.cli.search_candidates import CandidateSources
+    from lamina.faces.search_candidates import CandidateSources
 
 app = typer.Typer()
 
@@ -77,7 +77,8 @@ def select(
     Each with its score (cosine similarity), the part of the question that brought it, and the text
     of it that fitted best. An embedding model that is not here is fetched (84 MB, once).
     """
-    from lamina.cli.search_results import SelectOptions, select_candidates, show_chosen
+    from lamina.cli.search_results import select_from, show_chosen
+    from lamina.faces.search import SelectOptions
 
     if top is not None and preset is not None:
         raise typer.BadParameter(
@@ -91,7 +92,7 @@ def select(
         raise typer.BadParameter("--graph goes with --expand N: it says how that is done")
     sources = _sources(tools, agent, workspace)
     how = SelectOptions(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
-    chosen = anyio.run(select_candidates, _read(question), sources, how, _console())
+    chosen = anyio.run(select_from, _read(question), sources, how, _console())
     typer.echo(show_chosen(chosen, as_json))
 
 
@@ -109,10 +110,10 @@ def search(
 
     Nothing is left out for its score: this shows what `select` chooses from.
     """
-    from lamina.cli.search_results import rank_candidates, show_ranked
+    from lamina.cli.search_results import rank_from, show_ranked
 
     sources = _sources(tools, agent, workspace)
-    ranked = anyio.run(rank_candidates, _read(query), sources, top, lexical, _console())
+    ranked = anyio.run(rank_from, _read(query), sources, top, lexical, _console())
     typer.echo(show_ranked(ranked, as_json))
 
 
@@ -150,16 +151,11 @@ def index(
     The index is one file for all workspaces. It knows chunks by their text: what did not change is
     not indexed again, and what is lost with it is only time.
     """
-    from lamina.cli.search_candidates import (
-        CandidateSources,
-        clear_index,
-        index_candidates,
-        show_stats,
-        sources_from_paths,
-    )
+    from lamina.cli.search_index import clear_index, index_candidates, show_stats
+    from lamina.faces.search_candidates import CandidateSources, sources_from_paths
 
-    named = bool(paths or tools or agent)
-    if (stats and clear) or ((stats or clear) and named):
+    is_named = bool(paths or tools or agent)
+    if (stats and clear) or ((stats or clear) and is_named):
         raise typer.BadParameter("--stats and --clear go alone: they are about the whole index")
     if graph and (stats or clear):
         raise typer.BadParameter("--graph goes with what is to be indexed")
@@ -175,17 +171,17 @@ def index(
             typer.confirm("Forget all that is indexed? It is made again when wanted", abort=True)
         typer.echo(visible(clear_index()))
         return
-    told = sources_from_paths(paths or [])
+    named = sources_from_paths(paths or [])
     sources = CandidateSources(
-        tools=(*told.tools, *(tools or ())),
-        agents=(*told.agents, *(agent or ())),
+        tools=(*named.tools, *(tools or ())),
+        agents=(*named.agents, *(agent or ())),
         workspace=workspace,
     )
     typer.echo(anyio.run(index_candidates, sources, lexical, graph, _console()))
 
 
 def _sources(tools: Path | None, agent: str | None, workspace: Path) -> "CandidateSources":
-    from lamina.cli.search_candidates import CandidateSources
+    from lamina.faces.search_candidates import CandidateSources
 
     if tools is not None and agent is not None:
         raise typer.BadParameter("--tools and --agent do not go together: choose from one of them")

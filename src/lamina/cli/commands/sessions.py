@@ -35,7 +35,8 @@ def sessions(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """List the sessions that are kept, with what they cost."""
-    from lamina.cli.sessions import list_sessions, show_sessions
+    from lamina.cli.sessions import show_sessions
+    from lamina.faces.session_list import list_sessions
 
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
 
@@ -118,14 +119,17 @@ def verify(
 
     Exits with 1 if anything differs or is damaged.
     """
-    from lamina.cli.verdict import check_session, describe_verdict, render_verdict
+    from lamina.cli.verdict import render_verdict
+    from lamina.faces.plain_text import format_json
     from lamina.faces.stored_session import find_session
+    from lamina.faces.verdict import check_session, describe_verdict
 
     async def run_check() -> "Verification":
         return await check_session(await find_session(session, workspace))
 
     verdict = anyio.run(run_check)
-    typer.echo(describe_verdict(verdict) if as_json else visible(render_verdict(verdict)))
+    shown = format_json(describe_verdict(verdict)) if as_json else visible(render_verdict(verdict))
+    typer.echo(shown)
     if not verdict.sound:
         raise typer.Exit(1)
 
@@ -133,11 +137,13 @@ def verify(
 @app.command()
 def repair(session: SessionName, workspace: Workspace = Path()) -> None:
     """Write a repaired copy beside a damaged session; the damaged file is not touched."""
-    from lamina.cli.verdict import write_repaired_copy as write_copy
+    from lamina.cli.verdict import render_repair
     from lamina.faces.stored_session import find_session
+    from lamina.faces.verdict import write_repaired_copy
 
     async def run_repair() -> str:
-        return await write_copy(await find_session(session, workspace))
+        stored = await find_session(session, workspace)
+        return render_repair(stored, await write_repaired_copy(stored))
 
     typer.echo(anyio.run(run_repair))
 

@@ -1,0 +1,131 @@
+"""`lamina index`: what is known of candidates.
+
+Law: names and texts of others cannot steer the terminal.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from lamina.cli.index_progress import IndexProgress
+from lamina.cli.models import ensure_model
+from lamina.cli.terminal_text import one_line, visible
+from lamina.embed.index.corpus import IndexedCorpus
+from lamina.errors import ModelMissing, UsageError
+from lamina.faces.search import IndexSearch, describe_lexical
+from lamina.faces.search_candidates import Candidates, CandidateSources, gather_candidates
+from lamina.selection.expansion import graph_shape
+from lamina.wiring.index import open_index, wants_embeddings
+
+LONG_GRAPH = 5_000
+
+
+@asynccontextmanager
+async def open_search(lexical: bool, console: Console) -> AsyncIterator[IndexSearch]:
+    """The index; an embedding model that is not on this machine is fetched before the person's
+    eyes, and if it cannot be, words have to do: a load says so."""
+
+    def warn(problem: object) -> None:
+        print_line(console, f"warning: {problem}")
+
+    if wants_embeddings() and not lexical:
+        try:
+            await ensure_model("minilm", console)
+        except ModelMissing as error:
+            warn(error)
+    index, progress = open_index(lexical=lexical), IndexProgress(console)
+    try:
+        yield IndexSearch(index, warn, progress)
+    finally:
+        progress.stop()
+        index.close()
+
+
+async def index_candidates(
+    sources: CandidateSources, lexical: bool, graph: bool, console: Console
+) -> str:
+    """Indexes candidates, and says what was new of them; with `graph` it is worked out, too, which
+    of them are alike."""
+    candidates = gather_candidates(sources)
+    async with open_search(lexical, console) as search:
+        corpus = await search.load(candidates)
+        search.warn_of(describe_lexical(corpus))
+        related = await _relate(corpus, candidates, console) if graph else ""
+        counts, stats = corpus.counts, search.index.stats()
+    failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
+    return (
+        f"{len(candidates.candidates):,} items, "
+        f"{counts.new + counts.reused + counts.failed:,} chunks: "
+        f"{counts.new:,} new, {counts.reused:,} known{failed}.\n{related}"
+        f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {_bytes(stats.bytes)}"
+    )
+
+
+async def _relate(corpus: IndexedCorpus, candidates: Candidates, console: Console) -> str:
+    """Builds the graph that an expansion asks for, and says how large it is."""
+    if corpus.lexical:
+        print_line(
+            console, "warning: there is no graph without embeddings: it says whose texts are alike"
+        )
+        return ""
+    if len(candidates.documents) >= LONG_GRAPH:
+        print_line(console, f"comparing {len(candidates.documents):,} items, each with each")
+    threshold, top = graph_shape(candidates.settings)
+    graph = await corpus.graph(threshold, top)
+    pairs = sum(map(len, graph.values()))
+    alone = sum(not others for others in graph.values())
+    return (
+        f"graph: {len(graph):,} items, {pairs:,} likenesses of {threshold:g} and more, up to {top} "
+        f"an item; {alone:,} items are like no other.\n"
+    )
+
+
+def show_stats(as_json: bool) -> str:
+    """What the index holds."""
+    index = open_index(lexical=True)
+    stats, notes = index.stats(), index.notes()
+    index.close()
+    if as_json:
+        return to_json(msgspec.to_builtins(stats) | {"warnings": list(notes)})
+    lines = [f"{visible(stats.path)}: {_bytes(stats.bytes)}"]
+    lines += [
+        f"{count:>9,}  chunks {f'by {one_line(maker)}' if maker else 'by their words alone'}"
+        for maker, count in stats.chunks.items()
+    ]
+    lines += [f"{stats.graphs:>9,}  graphs of what is alike"] if stats.graphs else []
+    lines += [f"set aside, damaged: {visible(path)}" for path in stats.set_aside]
+    lines += [f"warning: {visible(note)}" for note in notes]
+    return "\n".join(lines)
+
+
+def clear_index() -> str:
+    """Forgets all that is indexed.
+
+    Raises:
+        UsageError: the file could not be emptied.
+    """
+    index = open_index(lexical=True)
+    before = sum(index.stats().chunks.values())
+    cleared, notes = index.clear(), index.notes()
+    index.close()
+    if not cleared:
+        raise UsageError(f"the index was not cleared: {'; '.join(notes)}")
+    return "\n".join((*notes, f"{before:,} chunks forgotten; they are made again when wanted"))
+
+
+def print_line(console: Console, line: str) -> None:
+    """One line on standard error."""
+    console.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def to_json(value: Any) -> str:
+    """For machines; in ASCII, so that nothing in it can steer a terminal."""
+    return json.dumps(value, indent=2)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

@@ -1,0 +1,118 @@
+"""What the notes of a workspace hold, and what is wrong with them."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from lamina.errors import QueryError
+from lamina.notes.names import NoteNames
+from lamina.notes.query.parser import parse_query
+from lamina.notes.sections import heading_names, is_heading_anchor
+from lamina.values.note import Catalogue, Hit, Note, Scope
+from lamina.wiring.workspaces import open_workspace
+from lamina.workspace.folder import FolderWorkspace
+
+
+class NoteSearchOptions(Struct, frozen=True, kw_only=True):
+    """What is looked for, and where."""
+
+    query: str
+    scope: Scope
+    top: int
+    lexical: bool
+
+
+class NoteProblem(Struct, frozen=True, kw_only=True):
+    """Something that is wrong with a note."""
+
+    path: str
+    what: str
+    detail: str
+
+
+async def undo_change(folder: Path, change: str | None) -> str:
+    """Takes back a change to files, and says what was taken back."""
+    from lamina.workspace.file_actions.actions import FileActions
+
+    async with open_notes(folder) as workspace:
+        return await anyio.to_thread.run_sync(FileActions(workspace.root).undo, change)
+
+
+def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProblem]:
+    """What is wrong with the notes, by path."""
+    names = NoteNames(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
+    problems = [
+        NoteProblem(path=_path_of(text, paths), what="unreadable", detail=text)
+        for text in catalogue.unreadable
+    ]
+    headings = {note.path: heading_names(note.headings) for note in catalogue.notes}
+    for note in catalogue.notes:
+        problems += [
+            NoteProblem(path=note.path, what="frontmatter", detail=problem)
+            for problem in note.problems
+        ]
+        problems += _wrong_links(note, names, headings)
+        problems += _wrong_queries(note)
+    return problems
+
+
+def _path_of(problem: str, paths: tuple[str, ...]) -> str:
+    """The file that a problem is about: it begins with its path."""
+    candidates = [path for path in paths if problem.startswith((f"{path} ", f"{path}:"))]
+    return max(candidates, key=len, default=problem.partition(": ")[0])
+
+
+def _wrong_links(
+    note: Note, names: NoteNames, headings: Mapping[str, frozenset[str]]
+) -> list[NoteProblem]:
+    problems = []
+    for link in dict.fromkeys((*note.links, *note.embeds)):
+        target = names.resolve(link, beside=note.path)
+        if target.path is None:
+            what = "ambiguous link" if target.matches else "broken link"
+            detail = target.warning.replace("; it is left out", "")
+            problems.append(NoteProblem(path=note.path, what=what, detail=detail))
+        elif target.path in headings and not is_heading_anchor(
+            target.anchor, headings[target.path]
+        ):
+            detail = f"{link!r}: {target.path} has no heading {target.anchor!r}"
+            problems.append(NoteProblem(path=note.path, what="broken heading", detail=detail))
+    return problems
+
+
+def _wrong_queries(note: Note) -> list[NoteProblem]:
+    problems = []
+    for query in note.queries:
+        try:
+            parse_query(query)
+        except QueryError as error:
+            problems.append(NoteProblem(path=note.path, what="query", detail=str(error)))
+    return problems
+
+
+@asynccontextmanager
+async def open_notes(folder: Path) -> AsyncIterator[FolderWorkspace]:
+    workspace = open_workspace(folder)
+    try:
+        yield workspace
+    finally:
+        await workspace.aclose()
+
+
+def place_of(hit: Hit) -> str:
+    """Where a passage stands, as it can be attached: the lines of a note."""
+    return f"{hit.path}#L{hit.start}-L{hit.end}"
+
+
+def count_tags(catalogue: Catalogue) -> list[tuple[str, int]]:
+    """Tags and how many notes have them, the most frequent first."""
+    counts: Counter[str] = Counter()
+    spelled: dict[str, str] = {}
+    for tag in (tag for note in catalogue.notes for tag in note.tags):
+        # `Draft` and `draft` are one tag, as it is spelled first.
+        counts[spelled.setdefault(tag.casefold(), tag)] += 1
+    return sorted(counts.items(), key=lambda count: (-count[1], count[0]))

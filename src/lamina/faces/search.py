@@ -1,0 +1,208 @@
+"""What fits a question, and why.
+
+Laws: what is chosen here is chosen as in a session, by the same functions. An answer says of each
+item which part of the question brought it, and which text of it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.embed.index.corpus import IndexedCorpus
+from lamina.embed.index.sqlite_index import SqliteIndex
+from lamina.faces.plain_text import brief
+from lamina.faces.search_candidates import Candidate, Candidates
+from lamina.ports import Progress
+from lamina.selection.expansion import find_related
+from lamina.selection.fits import rank_documents
+from lamina.selection.items import choose_items
+from lamina.selection.presets import preset as preset_named
+from lamina.selection.question import split_question
+from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks
+from lamina.sources.expansion import expand_chosen
+from lamina.values.item import ItemId
+from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem
+
+PART_WIDTH = 60
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """An item that was found. `part` is the part of the question that it fits best, `chunk` the
+    text of it that does; `lexical_rank` its place by words alone, None if it shares none."""
+
+    name: str
+    server: str
+    score: float | None
+    why: str
+    kind: str
+    id: str
+    origin: str
+    include: str = ""
+    source: str = ""
+    part: str = ""
+    chunk: str = ""
+    rank: int = 0
+    lexical_rank: int | None = None
+
+
+class SelectOptions(Struct, frozen=True, kw_only=True):
+    """How much is taken: exactly the `top` best of the ranking, or what a preset or the agent's own
+    settings say, expanded as often as `expand` says."""
+
+    top: int | None = None
+    preset: Preset | None = None
+    expand: int | None = None
+    graph: bool = False
+    lexical: bool = False
+
+    def settings(self, own: SearchSettings) -> SearchSettings:
+        settings = preset_named(self.preset) if self.preset else own
+        if self.expand is not None:
+            settings = replace(settings, expansion_depth=self.expand)
+        return replace(settings, expansion_graph=True) if self.graph else settings
+
+
+class ScoredQuestion(Struct, frozen=True, kw_only=True):
+    """A question put to candidates."""
+
+    candidates: Candidates
+    corpus: IndexedCorpus
+    query: Query
+    scores: Scores
+
+
+class IndexSearch:
+    """An open index that candidates are loaded into; `warn` is told whatever is odd."""
+
+    def __init__(
+        self, index: SqliteIndex, warn: Callable[[str], None], progress: Progress | None = None
+    ) -> None:
+        self.index = index
+        self._warn = warn
+        self._progress = progress
+
+    def warn_of(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self._warn(problem)
+
+    async def load(self, candidates: Candidates) -> IndexedCorpus:
+        """What there is, ready to be searched."""
+        corpus = await self.index.load(candidates.documents, self._progress)
+        self.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
+        return corpus
+
+    async def score(self, question: str, candidates: Candidates) -> ScoredQuestion:
+        """A question put to what there is."""
+        query = split_question(question)
+        corpus = await self.load(candidates)
+        known = len(corpus.failed)
+        scores = await corpus.score([part.text for part in query.parts])
+        self.warn_of(describe_lexical(corpus))
+        self.warn_of(corpus.failed[known:])
+        return ScoredQuestion(candidates=candidates, corpus=corpus, query=query, scores=scores)
+
+
+def describe_lexical(corpus: IndexedCorpus) -> tuple[str, ...]:
+    """Why things are found by their words alone, if they are."""
+    return (f"found by words alone: {corpus.lexical}",) if corpus.lexical else ()
+
+
+async def select_candidates(
+    question: str, candidates: Candidates, how: SelectOptions, search: IndexSearch
+) -> tuple[SearchResult, ...]:
+    """What a question needs, the best first."""
+    answer = await search.score(question, candidates)
+    documents = candidates.documents
+    if how.top is not None:
+        chosen = rank_documents(documents, answer.scores, answer.query, most=how.top)
+    else:
+        settings = how.settings(candidates.settings)
+        chosen = choose_items(documents, answer.scores, answer.query, settings)
+        chosen += await expand_chosen(answer.corpus, chosen, settings)
+        ids = [document.id for document in documents]
+        chosen += find_related(chosen, candidates.relations, ids, set())
+    search.warn_of(search.index.notes())
+    return _describe(answer, chosen)
+
+
+async def rank_candidates(
+    question: str, candidates: Candidates, top: int, search: IndexSearch
+) -> tuple[SearchResult, ...]:
+    """The `top` best of all candidates, whatever their scores."""
+    answer = await search.score(question, candidates)
+    ranked = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
+    search.warn_of(search.index.notes())
+    return _describe(answer, ranked)
+
+
+def _describe(answer: ScoredQuestion, chosen: Sequence[SelectedItem]) -> tuple[SearchResult, ...]:
+    by_id = answer.candidates.by_id()
+    ranks = _lexical_ranks(answer)
+    columns = _columns(answer.candidates.documents)
+    return tuple(
+        replace(
+            _result(item, by_id[item.item], _best_part(answer, columns[item.item])),
+            rank=number,
+            lexical_rank=ranks.get(item.item),
+        )
+        for number, item in enumerate(chosen, 1)
+    )
+
+
+def _result(item: SelectedItem, candidate: Candidate, part: str) -> SearchResult:
+    words = repr(brief(part, PART_WIDTH))
+    reasons = {
+        "expansion": f"is like a text of {item.source}",
+        "relation": f"comes along with {item.source}",
+        "lexical": f"shares words with {words}",
+    }
+    why = reasons.get(item.origin, f"fits {words}")
+    if item.chunk:
+        why = f"{why}: {item.chunk}"
+    return SearchResult(
+        name=candidate.name,
+        server=candidate.server,
+        score=None if item.score is None else round(item.score, 4),
+        why=" ".join(why.split()),
+        kind=candidate.kind,
+        id=item.item,
+        origin=item.origin,
+        include=candidate.include,
+        source=item.source,
+        part=part,
+        chunk=item.chunk,
+    )
+
+
+def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
+    """Where the chunks of each document stand among the scores."""
+    columns: dict[ItemId, slice] = {}
+    start = 0
+    for document in documents:
+        columns[document.id] = slice(start, start + len(document.chunks))
+        start += len(document.chunks)
+    return columns
+
+
+def _best_part(answer: ScoredQuestion, columns: slice) -> str:
+    """The part of the question that the chunks fit best, the whole of it only if it has no parts;
+    by words where there is no vector."""
+    parts, scores = answer.query.parts, answer.scores
+    rows = [row for row, part in enumerate(parts) if not part.whole] or list(range(len(parts)))
+    matrix: Matrix = scores.lexical[rows, columns]
+    if not matrix.size:
+        return ""
+    if scores.cosine is not None and not numpy.isnan(scores.cosine[rows, columns]).all():
+        matrix = numpy.nan_to_num(scores.cosine[rows, columns], nan=-1.0)
+    return parts[rows[int(matrix.max(axis=1).argmax())]].text
+
+
+def _lexical_ranks(answer: ScoredQuestion) -> dict[ItemId, int]:
+    """The places of items by words alone; those that share none have none."""
+    documents = answer.candidates.documents
+    most = answer.scores.lexical.max(axis=0, initial=0.0).astype(numpy.float64)
+    best = numpy.nan_to_num(best_of(answer.scores.layout or lay_out_chunks(documents), most))
+    shared = [place for place in numpy.argsort(-best, kind="stable").tolist() if best[place] > 0]
+    return {documents[place].id: number for number, place in enumerate(shared, 1)}

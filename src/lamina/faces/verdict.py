@@ -1,0 +1,89 @@
+"""Whether a session is sound, and a copy of what is left of one that is not."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.audit.verification import Verification, pictures_of, verify
+from lamina.errors import LaminaError, UsageError
+from lamina.faces.stored_session import StoredSession
+from lamina.journal.lines import write_lines
+from lamina.providers.model_book import load_book
+from lamina.stores.disk import write_new_file
+from lamina.stores.jsonl import SUFFIX, session_of
+from lamina.values.damage import Damage
+from lamina.values.entry import SessionEntry
+
+# Damage that shows when entries are applied: the lines themselves are sound.
+IN_THE_FOLD = (
+    "not_applicable", "lost_results", "lost_reply", "lost_item", "lost_question",
+)  # fmt: skip
+
+
+async def check_session(stored: StoredSession) -> Verification:
+    """Every request of the session rebuilt, and everything that is wrong with its file."""
+    journal = await stored.read()
+    verdict = verify(journal, load_book())
+    problems = list(verdict.problems)
+    for digest in sorted(pictures_of(journal.entries.values())):
+        try:
+            await stored.store.get_blob(digest)
+        except LaminaError as error:
+            problems.append(f"a picture is missing: {error}")
+    return replace(verdict, problems=tuple(problems))
+
+
+def describe_verdict(verdict: Verification) -> dict[str, Any]:
+    return {
+        "sound": verdict.sound,
+        "requests": verdict.checked,
+        "problems": verdict.problems,
+        "damage": verdict.damage,
+    }
+
+
+class RepairedCopy(Struct, frozen=True, kw_only=True):
+    """A copy of all that could be read of a session."""
+
+    path: Path
+    session: str
+    entries: int
+    damage: tuple[Damage, ...]
+
+
+async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
+    """Writes a repaired copy beside the session's file. The file itself is not touched.
+
+    Raises:
+        UsageError: nothing is wrong with it, or the copy cannot be written.
+    """
+    journal = await stored.read()
+    if not journal.damage:
+        raise UsageError(f"nothing is wrong with {stored.path}: no copy was written")
+    if journal.damage[0].kind == "bad_header" and len(journal.entries) == 1:
+        raise UsageError(f"nothing of a session can be read in {stored.path}: no copy was written")
+    place = _free_name(stored.path)
+    header, *rest = journal.entries.values()
+    assert isinstance(header, SessionEntry)
+    renamed = replace(header, session=session_of(place), forked_from=stored.session)
+    try:
+        write_new_file(place, write_lines([renamed, *rest], -1))
+    except OSError as error:
+        raise UsageError(f"the copy {place} cannot be written: {error}") from error
+    return RepairedCopy(
+        path=place,
+        session=renamed.session,
+        entries=len(journal.entries),
+        damage=tuple(journal.damage),
+    )
+
+
+def _free_name(path: Path) -> Path:
+    stem = path.name.removesuffix(SUFFIX)
+    for number in range(1, 1000):
+        place = path.with_name(f"{stem}.repaired{f'-{number}' if number > 1 else ''}{SUFFIX}")
+        if not place.exists():
+            return place
+    raise UsageError(f"there are too many repaired copies beside {path}")
