@@ -167,7 +167,7 @@ def test_a_model_is_talked_to_as_shown(
     (tmp_path / "notes" / "approach.md").write_text("Come in at high water.\n")
     anyio.run(find_block("def tide")["talk"])
     shown = capsys.readouterr().out
-    assert "Requested(" in shown
+    assert "RequestStarted(" in shown
     assert "answered" in shown
 
 

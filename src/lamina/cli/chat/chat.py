@@ -15,7 +15,7 @@ from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.indexer import BackgroundIndexer
 from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
 from lamina.cli.chat.slash.commands import SlashCommands
-from lamina.cli.chat.turn_cost import cache_line, status_line
+from lamina.cli.chat.status_line import cache_line, status_line
 from lamina.cli.chat.turn_view import TurnView
 from lamina.cli.chat.welcome import greet
 from lamina.cli.hits import render_footnotes
