@@ -13,10 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
+from lamina.assembly.budget import PruneCandidate
 from lamina.assembly.draft import Draft
 from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
-from lamina.assembly.prune import HEADER_TOKENS, PruneCandidate, drop_over
+from lamina.assembly.prune import HEADER_TOKENS, drop_over
 from lamina.assembly.truncation import shorten_text
 from lamina.codec import mend_text
 from lamina.compaction import (

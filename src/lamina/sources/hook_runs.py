@@ -132,7 +132,7 @@ async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
 async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
     """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
     else, nor keep the process from ending."""
-    token, done = current_token(), anyio.Event()
+    token, finish = current_token(), anyio.Event()
     outcome: list[Any] = []
 
     def work() -> None:
@@ -143,11 +143,11 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any
             outcome.append((None, error))
         # Nobody waits any more if the loop is gone.
         with contextlib.suppress(anyio.RunFinishedError):
-            anyio.from_thread.run_sync(done.set, token=token)
+            anyio.from_thread.run_sync(finish.set, token=token)
 
     # As in any thread that an application starts from here, its context comes along.
     Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
-    await done.wait()
+    await finish.wait()
     result, error = outcome[0]
     if error is not None:
         raise error
@@ -254,28 +254,28 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
     if not isinstance(result, Message):
         raise HookError(hook.name, f"returned {result!r}, which is no message")
     try:
-        changed = replace(_copy(result, Message), id=message.id)
-        canonical_bytes(changed)
+        revision = replace(_copy(result, Message), id=message.id)
+        canonical_bytes(revision)
     except (InvalidText, TypeError, AttributeError, msgspec.MsgspecError) as error:
         raise HookError(hook.name, f"returned what is no message: {error}") from error
-    if changed.role != message.role:
+    if revision.role != message.role:
         raise HookError(hook.name, f"a message of role {message.role!r} keeps it")
-    if problem := _problem_with(changed, message):
+    if problem := _problem_with(revision, message):
         raise HookError(hook.name, problem)
-    return changed
+    return revision
 
 
-def _problem_with(changed: Message, message: Message) -> str:
+def _problem_with(revision: Message, message: Message) -> str:
     """Why a message cannot be kept as a hook changed it."""
     kinds = _BLOCKS[message.role]
-    if odd := next((block for block in changed.blocks if not isinstance(block, kinds)), None):
+    if odd := next((block for block in revision.blocks if not isinstance(block, kinds)), None):
         return f"a message of role {message.role!r} holds no {type(odd).__name__}"
-    if _results(changed) != _results(message):
+    if _results(revision) != _results(message):
         return "results keep their calls and names"
-    ids = [call.id for call in changed.calls]
+    ids = [call.id for call in revision.calls]
     if len(set(ids)) != len(ids):
         return "two calls have one id"
-    if not changed.text.strip() and not changed.calls and message.text.strip():
+    if not revision.text.strip() and not revision.calls and message.text.strip():
         return "emptied the message; a user's can be dropped"
     return ""
 
