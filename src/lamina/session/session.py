@@ -105,7 +105,7 @@ class Session:
         return self._record.state.session.session
 
     def target(self, name: str | None = None) -> Target:
-        """Whom the session talks to, or what is known of another target.
+        """The target the session talks to, or another one by name.
 
         Raises:
             UnknownTarget: there is none of that name.
@@ -203,7 +203,7 @@ class Session:
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
     ) -> None:
-        """Writes down what a person decided of a call; a `planned` one is of no answer."""
+        """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
         async with self.turns.lock:
             await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
 
@@ -217,7 +217,7 @@ class Session:
 
     async def items(self) -> tuple[SessionItem, ...]:
         """The rules, references and tools of the session: what its agent always includes, then what
-        was added by hand; what of it is missing is said to be."""
+        was added by hand; items that are missing are marked."""
         return await members.list_items(self.turns, self.state)
 
     async def add(self, what: str) -> bool:
@@ -322,7 +322,7 @@ class Session:
 
     async def navigate(self, entry: str, *, summary: str = "") -> tree.TreePosition:
         """Goes on at another entry; a question is left in front of, so that it can be asked anew.
-        `summary` tells the model what came of the branch that is left.
+        `summary` tells the model about the branch that is left behind.
 
         Raises:
             UnknownSession: there is no such entry.

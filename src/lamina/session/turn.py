@@ -90,7 +90,7 @@ class Turn:
     async def commit(self, reply: object, *, end: bool = True) -> "Turn":
         """Takes the provider's reply (the SDK's object or the body as a dict), appends answer and
         usage, and gives the answered turn. With `end=False` hooks and compaction of a turn's end
-        are left out: for an answer that somebody stopped.
+        are left out: for an answer that was stopped.
 
         Raises:
             ReplyError: the reply cannot be read; the turn stays open.
