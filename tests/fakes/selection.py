@@ -13,7 +13,8 @@ from lamina.assembly.inclusion import Inclusion
 from lamina.journal import State
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.session.session import Session
-from lamina.sources.selector import Guidance, SearchChoice, Selector
+from lamina.sources.attachments import Attachments
+from lamina.sources.selector import SearchChoice, Selector
 from lamina.values.agent import Guide, GuideKind, Guides
 from lamina.values.entry import start_entry
 from lamina.values.item import Attachment, Include, Item
@@ -60,7 +61,7 @@ class SelectorFake(Selector):
         guides: Guides,
         room: Callable[[Item], int],
         room_left: int,
-    ) -> Guidance:
+    ) -> Attachments:
         searched = {
             each.id: each
             for each in guides.guides

@@ -579,7 +579,7 @@ def test_message_hooks_are_registered_with_and_without_arguments() -> None:
     @hooks.message(name="named", timeout=3)
     async def told(event: MessageEvent) -> None: ...
 
-    first, second = hooks.for_messages()
+    first, second = hooks.message_hooks
     assert (first.handler, first.timeout) == (bare, 2)
     assert (second.handler, second.name, second.timeout) == (told, "named", 3)
 

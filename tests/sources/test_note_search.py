@@ -11,7 +11,7 @@ from tests.fakes.sessions import run
 
 from lamina.runners.search_tool import SearchTools, narrow_scope
 from lamina.selection.passages import ChosenPassage
-from lamina.sources.note_hits import join_neighbours, merge_found
+from lamina.sources.note_hits import join_neighbours, merge_results
 from lamina.sources.note_search import WorkspaceSearch, is_in_scope
 from lamina.values.note import Hit, Note, NoteSearchResult, Passage, Scope
 
@@ -291,7 +291,7 @@ def test_what_there_was_no_time_for_is_said_with_what_to_do(lexical: str, told: 
         found = await search.search("berths of the north quay")
         assert found.late == 7
         assert found.warnings == (f"{told}; `lamina notes index` does that, once",)
-        assert merge_found([found, await search.search("ferry")]).late == 7
+        assert merge_results([found, await search.search("ferry")]).late == 7
 
     run(body())
 
@@ -354,7 +354,7 @@ def test_two_searches_as_one_take_turns_and_name_nothing_twice() -> None:
 
     first = NoteSearchResult(hits=(hit("a"), hit("b"), hit("c")), searched=5, warnings=("w",))
     second = NoteSearchResult(hits=(hit("b"), hit("d")), searched=3, warnings=("w", "v"))
-    merged = merge_found([first, second])
+    merged = merge_results([first, second])
     assert [hit.path for hit in merged.hits] == ["a", "b", "d", "c"]
     assert (merged.searched, merged.warnings) == (5, ("w", "v"))
 

@@ -38,7 +38,7 @@ from lamina.runners.text_room import TextRoom, prepare_smaller, say_without_room
 from lamina.runners.tool_list import ToolList
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.note_hits import merge_found
+from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import PROBLEM
 from lamina.values.event import UsageReported
@@ -236,7 +236,7 @@ class PlanMode:
         """Prepares the question with what tools gave, as far as there is room for it."""
         run = self._run
         searches = [call.found for call in calls if call.found is not None]
-        found = merge_found(searches) if searches else None
+        found = merge_results(searches) if searches else None
         for warning in found.warnings if found else ():
             await run.warn(warning)
         others = render_done(calls)

@@ -1,7 +1,9 @@
-"""Calls that wait: what has run of them, what was decided, and giving up on the rest.
+"""Calls that wait: their results so far, decisions about them, and giving up on the rest.
 
-Law: what a tool gave is written down as soon as it is there, so that it is not run again.
+Law: what a tool gave is written down at once, so that it is not run again.
 """
+
+from msgspec.structs import replace
 
 from lamina.codec import mend_text
 from lamina.errors import TurnStateError, UsageError
@@ -22,7 +24,7 @@ from lamina.values.tool import Decision, OfferedTool
 
 
 def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
-    """The calls of the last answer that have no result yet, also none that was kept early."""
+    """The calls of the last answer that have no result yet, not even one kept early."""
     state = record.state
     if not awaits_results(state):
         return ()
@@ -36,23 +38,18 @@ async def keep_result(record: Record, result: ToolResult) -> None:
         TurnState: no such call waits.
     """
     _require(record, result.call_id)
-    kept = ToolResult(
-        call_id=result.call_id,
-        name=mend_text(result.name),
-        text=mend_text(result.text),
-        is_error=result.is_error,
-    )
-    await record.write(ResultEntry, result=kept)
+    result = replace(result, name=mend_text(result.name), text=mend_text(result.text))
+    await record.write(ResultEntry, result=result)
 
 
 async def keep_decision(
     record: Record, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
 ) -> None:
-    """Keeps what a person decided of a call that waits; a `planned` one waits in no answer.
+    """Keeps what a person decided about a call that waits; a `planned` one waits in no answer.
 
     Raises:
         TurnState: no such call waits.
-        UsageError: it is no decision.
+        UsageError: it is not a decision.
     """
     if decision not in ("allow_once", "allow_session", "deny"):
         raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
@@ -70,8 +67,8 @@ def _require(record: Record, call_id: str) -> None:
 
 
 async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
-    """Ends a turn whose calls wait: what ran keeps its result, as hooks want it kept, the rest gets
-    `why` as its own. False if none waits."""
+    """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
+    `why` as its result. False if no call waits."""
     state = record.state
     if not awaits_results(state) or state.open_request is not None:
         return False

@@ -1,8 +1,8 @@
 """Compaction: part of history gives way to a summary, as a patch.
 
-Laws: the plan is pure and comes from `lamina.compaction`; only the summary is asked of somebody
-else, and where nobody can be asked, or what they say is of no use, it is extracted. A compaction
-that would not help is not made, and says why.
+Laws: the plan is pure and comes from `lamina.compaction`; only the summary comes from outside, and
+is extracted if there is no summarizer or its answer is of no use. A compaction that would not help
+is not made, and says why.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
-from lamina.assembly.budget import Budget
+from lamina.assembly.budget import PruneCandidate
 from lamina.assembly.draft import Draft
 from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
@@ -35,7 +35,6 @@ from lamina.compaction import (
     summary_limit,
 )
 from lamina.errors import TurnStateError
-from lamina.journal import State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ports import Summarizer, Wire
 from lamina.record.layouts import Layouts
@@ -55,8 +54,8 @@ TOO_LONG = 2
 
 
 class CompactionOutcome(Struct, frozen=True, kw_only=True):
-    """What came of a compaction. `reason` says why there was none, or what it was for; `problem`
-    why the summary was extracted although there was somebody to ask."""
+    """The outcome of a compaction. `reason` says why there was none, or what it was for; `problem`
+    why the summary was extracted although there was a summarizer."""
 
     changed: bool
     reason: str
@@ -66,7 +65,7 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     tokens_dropped: int = 0
     problem: str = ""
     reports: tuple[LeftOut, ...] = ()
-    # There was no history that could have given way: nothing to tell anybody.
+    # There was no history to compact, so there is nothing to report.
     idle: bool = False
 
 
@@ -103,65 +102,56 @@ class CompactionJob:
 
 
 class Compactor:
-    """Compacts for one target."""
+    """Compacts what stands at a page, for one target."""
 
     def __init__(
         self,
-        *,
+        page: Page,
+        layouts: Layouts,
         target: Target,
-        wire: Wire,
-        room: Budget,
-        assembler: Assembler,
+        promotion: Promotion,
         summarizer: Summarizer | None,
         blobs: ReadBlobs,
-        cache_key: str,
     ) -> None:
+        self._page = page
         self._target = target
-        self._wire = wire
-        self._room = room
-        self._assembler = assembler
+        self._wire = layouts.book.wire(target)
+        self._room = layouts.room(target, page.state)
+        self._assembler = layouts.assembler_for(target, promotion)
         self._summarizer = summarizer
         self._blobs = blobs
-        self._cache_key = cache_key
 
-    def is_due(
-        self,
-        state: State,
-        texts: Sequence[str] = (),
-        items: Sequence[Item] = (),
-        *,
-        cold: bool = False,
-    ) -> bool:
-        """Whether the next request, with these texts and items new in it, asks for compaction.
+    def is_due(self, texts: Sequence[str], items: Sequence[Item], *, cold: bool) -> bool:
+        """Whether the next request, with these texts and items new in it, needs compaction.
         Where the cache is cold anyway it does so earlier: cutting costs least then."""
-        prompt = self._assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
-        ours = prompt.tokens
-        ours += sum(self._assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
-        # Names and frames come with every request; a little more than that is reckoned for them.
-        ours += self._new_tokens(state, items) + HEADER_TOKENS
-        tokens = round(ours * self._room.calibration)
+        state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
-        if is_compaction_due(tokens, settings, self._room.window):
+        tokens = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).tokens
+        tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
+        # Names and frames come with every request: allow a little more than they take.
+        tokens += self._new_tokens(items) + HEADER_TOKENS
+        tokens = round(tokens * room.calibration)
+        if is_compaction_due(tokens, settings, room.window):
             return True
-        # Whatever is kept free for the answer: pruning must not come first.
+        # However much is kept free for the answer: pruning must not come first.
         share = settings.prune_cold_above if cold else 1.0
-        available = self._room.window - self._room.reserve
-        return settings.compaction != "off" and tokens > share * available
+        return settings.compaction != "off" and tokens > share * (room.window - room.reserve)
 
-    def _new_tokens(self, state: State, items: Sequence[Item]) -> int:
+    def _new_tokens(self, items: Sequence[Item]) -> int:
         """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
+        state, limit = self._page.state, self._room.limit
+        if state.settings.attachment_limit is not None:
+            limit = min(limit, state.settings.attachment_limit)
         sizes = []
         for item in items:
             standing = state.standing.get(item.id)
             if standing is None or item.version not in standing.versions:
                 sizes.append(self._assembler.item_tokens(item))
-        limit = state.settings.attachment_limit
-        most = self._room.limit if limit is None else min(limit, self._room.limit)
-        return sum(size for size in sizes if size <= most)
+        return sum(size for size in sizes if size <= limit)
 
-    async def compact(self, page: Page, trigger: Trigger) -> CompactionOutcome:
-        """Writes a compaction onto `page`, or says why there is none."""
-        state = page.state
+    async def compact(self, trigger: Trigger) -> CompactionOutcome:
+        """Writes a compaction onto the page, or says why there is none."""
+        page, state = self._page, self._page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
         scale = self._room.calibration
@@ -179,25 +169,24 @@ class Compactor:
         if isinstance(plan, NoCompaction):
             idle = trigger == "threshold" and not messages
             return CompactionOutcome(changed=False, reason=plan.reason, idle=idle)
-        summary, problem = await self._summarize(state, plan, messages)
-        by = "model"
+        summary, problem = await self._summarize(plan, messages)
+        by = "model" if summary else "extract"
         count = self._assembler.count_text
         if not summary:
-            by = "extract"
             summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
-            kept = shorten_text(plan.question, QUESTION_TOKENS, count)
-            if kept.strip() and kept not in summary:
-                summary = f"{summary}\n\n{UNDER_WAY}\n{kept}"
+            question = shorten_text(plan.question, QUESTION_TOKENS, count)
+            if question.strip() and question not in summary:
+                summary = f"{summary}\n\n{UNDER_WAY}\n{question}"
             if not is_usable_summary(summary, plan.tokens_dropped, count):
                 reason = "no summary is smaller than what it would stand for"
                 return CompactionOutcome(changed=False, reason=reason, problem=problem)
         reason = f"compaction ({trigger})"
-        pruned = consolidate(
+        outcome = consolidate(
             page,
             self._assembler,
             reason,
             first_kept=plan.first_kept,
-            evicted=self._evict(state, plan, count(summary)),
+            evicted=self._evict(plan, count(summary)),
             summary=summary,
             files=plan.files,
             transformer=COMPACTION,
@@ -210,18 +199,18 @@ class Compactor:
             messages=plan.first_kept,
             tokens_dropped=plan.tokens_dropped,
             problem=problem,
-            reports=tuple(report_pruned(pruned)),
+            reports=tuple(report_pruned(outcome)),
         )
 
     async def _summarize(
-        self, state: State, plan: CompactionPlan, messages: Sequence[Message]
+        self, plan: CompactionPlan, messages: Sequence[Message]
     ) -> tuple[str, str]:
-        """A summary by somebody who was asked, or why there is none."""
+        """The summarizer's summary, or why there is none."""
         if self._summarizer is None:
             return "", ""
-        request = await self._ask(state, plan)
+        request = await self._ask(plan)
         job = CompactionJob(plan, messages[: plan.first_kept], self._wire, request)
-        limit = state.settings.summary_timeout_s
+        limit = self._page.state.settings.summary_timeout_s
         text = ""
         with anyio.move_on_after(limit) as scope:
             try:
@@ -235,15 +224,16 @@ class Compactor:
         summary = finish_summary(text, plan.files, question=question)
         if not summary:
             return "", "the summarizer said nothing"
-        # One that saves less than half would have to be made again soon.
+        # A summary that saves less than half would soon have to be made again.
         if not is_usable_summary(summary, plan.tokens_dropped // 2, count):
             return "", "the summarizer said more than half of what it would stand for"
         if count(text) > TOO_LONG * plan.summary_tokens:
             return "", f"the summarizer said more than {TOO_LONG * plan.summary_tokens:,} tokens"
         return summary, ""
 
-    async def _ask(self, state: State, plan: CompactionPlan) -> WireRequest:
+    async def _ask(self, plan: CompactionPlan) -> WireRequest:
         """The request for a summary: a prefix of what was sent, and the instruction."""
+        state = self._page.state
         ask = Message(role="user", blocks=(Text(summary_instruction(plan)),), id="summarize")
         envelope = replace(
             state.envelope,
@@ -251,70 +241,63 @@ class Compactor:
             tool_texts=(),
             uncached=(ask,),
         )
-        # Apart from the one in use, whose totals are of the whole of history.
-        # Its counts are rough: an encoder asks only whether a prefix is long enough for a cache.
+        # Not the one in use, whose totals are of the whole of history.
+        # Its counts are rough: an encoder only asks whether a prefix is long enough for a cache.
         assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
-        prompt: Prompt = assembler.assemble(envelope, state.items, plan.first_kept)
-        most = plan.summary_tokens * TOO_LONG
-        # A summary is prose, whatever form the session's answers have.
-        options = replace(envelope.options, max_tokens=most, schema=None)
+        prompt = assembler.assemble(envelope, state.items, plan.first_kept)
+        limit = plan.summary_tokens * TOO_LONG
         return WireRequest(
             prompt=prompt,
             target=self._target,
-            options=options,
+            # A summary is prose, whatever form the session's answers have.
+            options=replace(envelope.options, max_tokens=limit, schema=None),
             blobs=await self._blobs(prompt),
-            cache_key=self._cache_key,
+            cache_key=state.session.session,
             cache_ttl=state.settings.cache_ttl,
             explicit_cache=state.settings.explicit_cache,
         )
 
-    def _evict(self, state: State, plan: CompactionPlan, summary: int) -> tuple[Any, ...]:
+    def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
         """What leaves the library if it is too large by itself: the least wanted first, never what
         is pinned or essential."""
-        end = len(state.envelope.cached)
+        state, end = self._page.state, len(self._page.state.envelope.cached)
         front = self._assembler.assemble(state.envelope, state.items, end).front
-        fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
-        room = self._room.limit - fixed - plan.tokens_kept - summary - HEADER_TOKENS
+        frame = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
+        room = self._room.limit - frame - plan.tokens_kept - summary - HEADER_TOKENS
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 
-def compaction_warnings(compacted: CompactionOutcome | None) -> tuple[str, ...]:
-    """What a person should know of a compaction: that it did not help, or how it was made."""
-    if compacted is None:
+def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
+    """What a person should know about a compaction: that it did not help, or how it was made."""
+    if outcome is None:
         return ()
-    said = (f"compaction: {compacted.problem}; the summary was extracted",) * bool(
-        compacted.problem
-    )
-    if compacted.changed or compacted.idle:
-        return said
-    return (*said, f"compaction would not help: {compacted.reason}")
+    warnings = []
+    if outcome.problem:
+        warnings.append(f"compaction: {outcome.problem}; the summary was extracted")
+    if not outcome.changed and not outcome.idle:
+        warnings.append(f"compaction would not help: {outcome.reason}")
+    return tuple(warnings)
 
 
 def report_compaction(
-    draft: Draft, compacted: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
+    draft: Draft, outcome: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
 ) -> Draft:
     """The draft with what gave way to summaries since the last request: `earlier`, at the end of
     its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
-    cuts = earlier[:-1] if draft.retry else earlier
-    reports = [
-        LeftOut(
-            what="history",
-            reason="history",
-            detail=f"{count} earlier messages gave way to a summary: {reason}",
-        )
-        for reason, count in cuts
-    ]
+    reports = []
+    for reason, count in earlier[:-1] if draft.retry else earlier:
+        detail = f"{count} earlier messages gave way to a summary: {reason}"
+        reports.append(LeftOut(what="history", reason="history", detail=detail))
     reasons = [reason for reason, _ in earlier if reason.startswith("compaction")]
-    if compacted is not None:
-        reports += compacted.reports
-        reasons = [compacted.reason] if compacted.changed else reasons
+    if outcome is not None:
+        reports += outcome.reports
+        reasons = [outcome.reason] if outcome.changed else reasons
+    kinds = [Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)]
     return replace(
         draft,
-        warnings=(*draft.warnings, *compaction_warnings(compacted)),
+        warnings=(*draft.warnings, *compaction_warnings(outcome)),
         reports=tuple(reports),
-        boundaries=tuple(
-            Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)
-        ),
+        boundaries=tuple(kinds),
     )
 
 
@@ -339,24 +322,25 @@ class Compactions:
         *,
         at_end: bool = False,
     ) -> CompactionOutcome | None:
-        """Compacts if the next request would be over the threshold. Without anybody who could
-        summarise, pruning does this in a way that spares the cache."""
+        """Compacts if the next request would be over the threshold. Without a summarizer this is
+        left to pruning, which spares the cache."""
         state = page.state
         if self.summarizer is None or state.settings.compaction == "off":
             return None
         boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"
-        if not self._compactor(page, target, promotion).is_due(state, texts, items, cold=cold):
+        compactor = self._compactor(page, target, promotion)
+        if not compactor.is_due(texts, items, cold=cold):
             return None
-        return await self.now(page, target, promotion, "threshold")
+        return await compactor.compact("threshold")
 
     async def now(
-        self, page: Page, target: Target, promotion: Promotion, trigger: Trigger = "manual"
+        self, page: Page, target: Target, promotion: Promotion, trigger: Trigger
     ) -> CompactionOutcome:
-        return await self._compactor(page, target, promotion).compact(page, trigger)
+        return await self._compactor(page, target, promotion).compact(trigger)
 
     async def by_hand(self) -> CompactionOutcome:
-        """Compacts now, because somebody wants it.
+        """Compacts now, because a person asked for it.
 
         Raises:
             TurnState: a request is open.
@@ -366,25 +350,17 @@ class Compactions:
             raise TurnStateError("a request is open: commit its reply first, then compact")
         target = self._layouts.choose(None, state.settings)
         page = self._record.page()
-        compacted = await self.now(page, target, state.settings.promotion)
+        outcome = await self.now(page, target, state.settings.promotion, "manual")
         await self.keep(page)
-        return compacted
+        return outcome
 
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
-        """Keeps a compaction by itself: what a model took its time for is not lost with the request
-        behind it. Not while another request is open, unless that one is to be left."""
+        """Writes a compaction by itself, so that a summary that took a model time is not lost with
+        the request behind it. Not while another request is open, unless that one is to be left."""
         if self._record.state.open_request is not None and not leaving:
             return page
         await self._record.keep(page.written, page.state)
         return self._record.page()
 
     def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
-        return Compactor(
-            target=target,
-            wire=self._layouts.book.wire(target),
-            room=self._layouts.room(target, page.state),
-            assembler=self._layouts.assembler_for(target, promotion),
-            summarizer=self.summarizer,
-            blobs=self._blobs,
-            cache_key=self._record.id,
-        )
+        return Compactor(page, self._layouts, target, promotion, self.summarizer, self._blobs)

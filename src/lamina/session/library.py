@@ -4,16 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamina.assembly.boundary import consolidate
-from lamina.assembly.page import Page
 from lamina.errors import UsageError
 from lamina.notes.names import NoteNames
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.sources.attachments import Attachable, AttachmentReader
-from lamina.sources.changes import LibraryChange, bring_up_to_date, compare_library
-from lamina.values.entry import ForgetEntry, ItemEntry, PinEntry
+from lamina.sources.changes import (
+    LibraryChange,
+    bring_up_to_date,
+    compare_library,
+    lay_items,
+    write_item,
+)
+from lamina.values.entry import ForgetEntry, PinEntry
 from lamina.values.item import Item, ItemId, key_of
-from lamina.values.patch import Display, ItemLay, Patch, PatchOp
 from lamina.values.request import LeftOut
 
 
@@ -21,22 +25,20 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
     """Pins an item. False if it was pinned.
 
     Raises:
-        UsageError: it cannot be read, or is no single item.
+        UsageError: it cannot be read, or is not a single item.
     """
-    attachments = await reader.read(what, record.state)
-    if not attachments.attachments:
-        left_out = attachments.left_out
-        raise UsageError(
-            f"cannot pin: {left_out[0].detail if left_out else 'there is nothing to pin'}"
-        )
-    # What comes along with it does so every turn, and is worth what it is worth.
-    item = attachments.attachments[0].item
+    reading = await reader.read(what, record.state)
+    if not reading.attachments:
+        why = reading.left_out[0].detail if reading.left_out else "there is nothing to pin"
+        raise UsageError(f"cannot pin: {why}")
+    # What comes along with it does so every turn, with its own worth.
+    item = reading.attachments[0].item
     if item.kind in ("folder", "tag"):
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
     if item.id in record.state.pinned:
         return False
     page = record.page()
-    _keep_item(page, item)
+    write_item(page, item)
     page.write(PinEntry, item=item.id, version=item.version)
     await record.keep(page.written, page.state)
     return True
@@ -48,19 +50,14 @@ async def lay(
     """Lays items down; gives back what could not be had."""
     page = record.page()
     missing: list[LeftOut] = []
-    ops: list[PatchOp] = []
+    items: dict[tuple[ItemId, str], Item] = {}
     for what in attach:
-        attachments = await reader.read(what, record.state)
-        missing += attachments.left_out
-        for item in (attachment.item for attachment in attachments.attachments):
-            _keep_item(page, item)
-            standing = page.state.standing.get(item.id)
-            op = ItemLay(item=item.id, version=item.version)
-            if not (standing and standing.current == item.version) and op not in ops:
-                ops.append(op)
-    if ops:
-        title = f"{len(ops)} item{'s' * (len(ops) > 1)} laid down"
-        page.transform("session.lay", Patch(ops=tuple(ops), display=Display(title=title)))
+        reading = await reader.read(what, record.state)
+        missing += reading.left_out
+        for item in (attachment.item for attachment in reading.attachments):
+            write_item(page, item)
+            items[item.id, item.version] = item
+    lay_items(page, items.values(), "session.lay", "laid down")
     await record.keep(page.written, page.state)
     return tuple(missing)
 
@@ -107,7 +104,7 @@ async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
 async def _mark(
     record: Record, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
 ) -> bool:
-    """Writes an entry about each item that is meant. False if there is none."""
+    """Writes an entry for every item that `what` names. False if it names none."""
     items = _find_items(what, among)
     if not items:
         return False
@@ -118,16 +115,10 @@ async def _mark(
     return True
 
 
-def _keep_item(page: Page, item: Item) -> None:
-    if (item.id, item.version) not in page.state.items:
-        page.write(ItemEntry, item=item)
-
-
 def _find_items(what: str, among: Iterable[ItemId]) -> list[ItemId]:
-    """The items that are meant: by id, by path or name, or by the one name that fits."""
+    """The items of that id, path or name, else the one whose name fits."""
     items = list(among)
-    exact = [item for item in items if what in (item, key_of(item))]
-    if exact:
+    if exact := [item for item in items if what in (item, key_of(item))]:
         return exact
-    meant = NoteNames(map(key_of, items)).resolve(what).path
-    return [item for item in items if key_of(item) == meant]
+    path = NoteNames(map(key_of, items)).resolve(what).path
+    return [item for item in items if key_of(item) == path]

@@ -1,4 +1,4 @@
-"""Adding rules, references and tools to a session, and taking them out of it."""
+"""Adding rules, references and tools to a session, and removing them."""
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from lamina.assembly.inclusion import (
 from lamina.journal import State
 from lamina.record.record import Record
 from lamina.session.turns import Turns
-from lamina.values.entry import IncludeEntry, Membership
+from lamina.values.entry import IncludeEntry
 from lamina.values.item import Include, ItemId, kind_of
 
 
@@ -31,22 +31,17 @@ async def list_items(turns: Turns, state: State) -> tuple[SessionItem, ...]:
     """What applies to every turn, in the order in which it stands."""
     guides = (await turns.selector.guides()).guides
     tools = turns.toolset.tools
-    inclusion = sort_by_include(guides, state.members, "rule", "reference")
-    found = [
-        *(SessionItem(item=g.id, include="always") for g in sort_guides(inclusion.always)),
-        *(
-            SessionItem(item=tool.id, include="always")
-            for tool in sort_by_include(tools, state.members, "tool").always
-        ),
-    ]
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
-    known = {item.item for item in found}
-    found += [
-        SessionItem(item=item, include="manual", missing=item not in there)
-        for item, said in state.members.items()
-        if said == "manual" and item not in known
-    ]
-    return tuple(found)
+    always: tuple[Member, ...] = (
+        *sort_guides(sort_by_include(guides, state.members, "rule", "reference").always),
+        *sort_by_include(tools, state.members, "tool").always,
+    )
+    items = [SessionItem(item=member.id, include="always") for member in always]
+    standard = {item.item for item in items}
+    for item, membership in state.members.items():
+        if membership == "manual" and item not in standard:
+            items.append(SessionItem(item=item, include="manual", missing=item not in there))
+    return tuple(items)
 
 
 async def add(record: Record, turns: Turns, what: str) -> bool:
@@ -54,39 +49,33 @@ async def add(record: Record, turns: Turns, what: str) -> bool:
     item, include = await _find(turns, what)
     if is_included(item, include, record.state.members):
         return False
-    await _write(record, item, membership_added(include))
+    await record.write(IncludeEntry, item=item, membership=membership_added(include))
     return True
 
 
 async def remove(record: Record, turns: Turns, what: str) -> bool:
     """Takes an item out; False if it was not there."""
     members = record.state.members
-    wanted = read_member(what)
-    if members.get(wanted) == "removed":
+    item = read_member(what)
+    if members.get(item) == "removed":
         return False
-    if members.get(wanted) == "manual":
-        # Also one that its agent has no more.
-        await _write(record, wanted, "removed")
-        return True
-    item, include = await _find(turns, what)
-    there = is_included(item, include, members) or include == "agent"
-    if not there or members.get(item) == "removed":
-        return False
-    await _write(record, item, "removed")
+    # One that was added can leave even if its agent no longer has it.
+    if members.get(item) != "manual":
+        item, include = await _find(turns, what)
+        is_there = is_included(item, include, members) or include == "agent"
+        if not is_there or members.get(item) == "removed":
+            return False
+    await record.write(IncludeEntry, item=item, membership="removed")
     return True
 
 
 async def _find(turns: Turns, what: str) -> tuple[ItemId, Include]:
-    wanted = read_member(what)
-    if kind_of(wanted) == "tool" and not turns.toolset.tools and turns.list_tools:
+    name = read_member(what)
+    if kind_of(name) == "tool" and not turns.toolset.tools and turns.list_tools:
         turns.toolset = await turns.list_tools()
     guides = (await turns.selector.guides()).guides
     there: tuple[Member, ...] = (*guides, *turns.toolset.tools)
-    found = find_member(wanted, there)
-    if found is None:
-        raise missing_member_error(wanted, there)
-    return found, next(member.include for member in there if member.id == found)
-
-
-async def _write(record: Record, item: ItemId, membership: Membership) -> None:
-    await record.write(IncludeEntry, item=item, membership=membership)
+    item = find_member(name, there)
+    if item is None:
+        raise missing_member_error(name, there)
+    return item, next(member.include for member in there if member.id == item)

@@ -76,17 +76,15 @@ class Replies:
         record = self._record
         page = record.page()
         try:
-            await run_context_hooks(
-                self._hooks, "turn_end", page, target=request.target, message=answer
-            )
+            await run_context_hooks(self._hooks, "turn_end", page, request.target, answer)
             await record.keep(page.written, page.state)
             target = self._layouts.book.find(request.target)
             promotion = record.state.settings.promotion
             page = record.page()
-            compacted = await self._compactions.if_due(page, target, promotion, at_end=True)
-            if compacted and compacted.changed:
+            compaction = await self._compactions.if_due(page, target, promotion, at_end=True)
+            if compaction and compaction.changed:
                 await self._compactions.keep(page)
-            return compaction_warnings(compacted)
+            return compaction_warnings(compaction)
         except LaminaError as error:
             problem = {"where": "turn_end", "problem": mend_text(str(error))}
             await record.write(CustomEntry, kind=PROBLEM, data=problem)

@@ -75,7 +75,7 @@ class Session:
         self._web = web
         self._reader = AttachmentReader(workspace, store, web)
         self.hooks = hooks.copy() if hooks else Hooks()
-        self._turns = Turns(
+        self.turns = Turns(
             self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip
@@ -90,7 +90,7 @@ class Session:
 
     async def close(self) -> None:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             try:
                 await self._layouts.index(least=INDEX_BYTES)
             finally:
@@ -104,13 +104,8 @@ class Session:
     def id(self) -> str:
         return self._record.state.session.session
 
-    @property
-    def turns(self) -> Turns:
-        """The turns of this session, for runners."""
-        return self._turns
-
     def target(self, name: str | None = None) -> Target:
-        """Whom the session talks to, or what is known of another target.
+        """The target the session talks to, or another one by name.
 
         Raises:
             UnknownTarget: there is none of that name.
@@ -169,13 +164,13 @@ class Session:
             PrefixMoved: bytes already sent would move without a recorded reason.
             TurnState: tool calls of the turn before still wait for their results.
         """
-        return await self._turns.prepare(text, attach, target, tuple(tool_texts))
+        return await self.turns.prepare(text, attach, target, tuple(tool_texts))
 
     async def current_turn(self) -> Turn | None:
         """The turn that was left in the middle, as after a restart: one whose request was never
         answered (send `request()` again and commit), or one whose calls wait for their results
         (`resume` it). None if the last turn is complete."""
-        return await self._turns.current()
+        return await self.turns.current()
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -184,8 +179,8 @@ class Session:
         Raises:
             TurnState: a request is open.
         """
-        async with self._turns.lock:
-            return await self._turns.compactions.by_hand()
+        async with self.turns.lock:
+            return await self.turns.compactions.by_hand()
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
@@ -202,28 +197,28 @@ class Session:
     async def keep_result(self, result: ToolResult) -> None:
         """Writes down what a tool gave while other calls of its turn still wait: it is not run
         again, whatever happens. `resume` takes it up with the rest."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             await calls.keep_result(self._record, result)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
     ) -> None:
-        """Writes down what a person decided of a call; a `planned` one is of no answer."""
-        async with self._turns.lock:
+        """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
+        async with self.turns.lock:
             await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def give_up(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await calls.give_up(self._record, self.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
 
     async def items(self) -> tuple[SessionItem, ...]:
         """The rules, references and tools of the session: what its agent always includes, then what
-        was added by hand; what of it is missing is said to be."""
-        return await members.list_items(self._turns, self.state)
+        was added by hand; items that are missing are marked."""
+        return await members.list_items(self.turns, self.state)
 
     async def add(self, what: str) -> bool:
         """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`) to the
@@ -232,8 +227,8 @@ class Session:
         Raises:
             UsageError: there is none of that name.
         """
-        async with self._turns.lock:
-            return await members.add(self._record, self._turns, what)
+        async with self.turns.lock:
+            return await members.add(self._record, self.turns, what)
 
     async def remove(self, what: str) -> bool:
         """Takes a rule, a reference or a tool out of the session; it stays out, also of search,
@@ -242,8 +237,8 @@ class Session:
         Raises:
             UsageError: there is none of that name.
         """
-        async with self._turns.lock:
-            return await members.remove(self._record, self._turns, what)
+        async with self.turns.lock:
+            return await members.remove(self._record, self.turns, what)
 
     # -- what stays ------------------------------------------------------------------------------
 
@@ -253,40 +248,40 @@ class Session:
         Raises:
             UsageError: it cannot be read.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.pin(self._record, self._reader, what)
 
     async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.lay(self._record, self._reader, attach)
 
     async def look(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await self._reader.read(what, self.state, keep=False)
 
     async def check(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.check(self._record, self._reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.refresh(self._record, self._reader)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
         """Lets an item leave the library at the next boundary. False if none stands there."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.forget(self._record, what)
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
@@ -304,13 +299,13 @@ class Session:
         Raises:
             InvalidPatch: an op is wrong; nothing was changed.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             patch = Patch(ops=tuple(map(read_op, ops)), display=display)
             await self._record.write(TransformEntry, transformer=transformer, patch=patch)
 
     async def consolidate(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await library.rebuild(self._record, self._layouts, reason)
 
     async def change(self, **settings: Any) -> Settings:
@@ -320,34 +315,34 @@ class Session:
             InvalidSetting: a value is out of range.
             UsageError: there is no such setting.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await session_settings.change_settings(self._record, self._layouts, settings)
 
     # -- the tree --------------------------------------------------------------------------------
 
     async def navigate(self, entry: str, *, summary: str = "") -> tree.TreePosition:
         """Goes on at another entry; a question is left in front of, so that it can be asked anew.
-        `summary` tells the model what came of the branch that is left.
+        `summary` tells the model about the branch that is left behind.
 
         Raises:
             UnknownSession: there is no such entry.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await tree.navigate(self._record, entry, summary)
 
     async def label(self, entry: str, text: str) -> None:
         """Gives an entry a name; an empty one takes it away."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             await tree.label(self._record, entry, text)
 
     async def rename(self, name: str) -> None:
         """Gives the session a name that people are shown."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             await self._record.write(InfoEntry, name=name.strip())
 
     async def note(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             await self._record.write(CustomEntry, kind=kind, data=data)
 
     async def open_again(
@@ -365,7 +360,7 @@ class Session:
         Raises:
             UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             await session_settings.open_again(
                 self._record, self._layouts, given, ops,
                 settings=settings, options=options, always=always,
@@ -379,12 +374,12 @@ class Session:
             UnknownSession: there is no such entry.
             UsageError: there is a session of that id.
         """
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await self._copy(tree.path_until(self._record, at), session)
 
     async def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
-        async with self._turns.lock:
+        async with self.turns.lock:
             return await self._copy(self.entries, session)
 
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
@@ -392,8 +387,8 @@ class Session:
         copy = Session(
             await self._store.open(name), store=self._store, book=self._layouts.book,
             clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
-            summarizer=self._turns.compactions.summarizer, selector=self._turns.selector,
-            memory=self._turns.memory, searcher=self.searcher,
+            summarizer=self.turns.compactions.summarizer, selector=self.turns.selector,
+            memory=self.turns.memory, searcher=self.searcher,
         )  # fmt: skip
         copy.closing = list(self.closing)
         return copy

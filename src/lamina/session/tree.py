@@ -44,7 +44,6 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
     if isinstance(entry, MessageEntry) and entry.message.role == "user":
         text = entry.message.text
         entry = record.entries[entry.parent or ""]
-    left = record.state.leaf
     page = record.page(record.state_at(entry.id))
     if summary.strip() and awaits_results(page.state):
         raise UsageError(
@@ -52,7 +51,7 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
             f"go there without a summary, or to another entry"
         )
     if summary.strip():
-        page.write(BranchSummaryEntry, branch=left, summary=summary.strip())
+        page.write(BranchSummaryEntry, branch=record.state.leaf, summary=summary.strip())
     else:
         page.write(LeafEntry)
     await record.keep(page.written, page.state)
@@ -83,16 +82,12 @@ def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:
 
 
 async def label(record: Record, target: str, text: str) -> None:
-    entry = record.find(target)
-    await record.write(LabelEntry, target=entry.id, label=text.strip())
+    await record.write(LabelEntry, target=record.find(target).id, label=text.strip())
 
 
 def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
-    """Every label that stands, by the entry it is on."""
-    labels: dict[str, str] = {}
-    for entry in entries:
-        if isinstance(entry, LabelEntry):
-            labels[entry.target] = entry.label
+    """Every label in force, by the entry it is on."""
+    labels = {entry.target: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {target: text for target, text in labels.items() if text}
 
 
@@ -110,7 +105,7 @@ def name_of(entries: Sequence[Entry]) -> str:
 
 
 async def free_id(store: JournalStore, session: str) -> str:
-    """An id for a copy of a session that no session has."""
+    """An id for a copy of a session that is not taken."""
     number = 2
     while await store.has(f"{session}-{number}"):
         number += 1
@@ -131,11 +126,11 @@ async def copy_entries(
     session = session or await free_id(store, header.session)
     if await store.has(session):
         raise UsageError(f"there is a session {session!r} already; choose another id")
-    copied = replace(header, session=session, forked_from=header.session, at=at)
-    opened = await store.create(copied)
+    header = replace(header, session=session, forked_from=header.session, at=at)
+    journal = await store.create(header)
     try:
         if rest:
-            await opened.append(rest)
+            await journal.append(rest)
     finally:
-        await opened.close()
+        await journal.close()
     return session

@@ -1,7 +1,8 @@
 """A turn in the hands of someone with a client of their own: request, send, commit, resume."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -9,6 +10,7 @@ from lamina.codec import mend_text
 from lamina.errors import TurnStateError, UsageError
 from lamina.layers import measure_layers
 from lamina.ports import Wire
+from lamina.session.replies import CommitOutcome
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolCall, ToolResult
@@ -17,10 +19,15 @@ from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
-if TYPE_CHECKING:
-    from lamina.session.turns import Turns
-
 Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
+
+
+class TurnKeeper(Protocol):
+    """The session's side of a turn: it alone writes to the journal."""
+
+    async def commit(self, turn: "Turn", reply: Reply, *, end: bool) -> CommitOutcome: ...
+    async def resume(self, turn: "Turn", results: Sequence[ToolResult]) -> "Turn": ...
+    async def retry_smaller(self, turn: "Turn") -> "Turn": ...
 
 
 class Turn:
@@ -29,31 +36,28 @@ class Turn:
     def __init__(
         self,
         *,
-        turns: "Turns",
+        keeper: TurnKeeper,
         entry: RequestEntry,
         wire: Wire,
         wire_request: WireRequest,
         attachments: tuple[Attachment, ...],
-        reply: Reply | None = None,
-        verdict: CacheVerdict | None = None,
         message: Message | None = None,
-        warnings: tuple[str, ...] = (),
     ) -> None:
-        self._turns = turns
-        self._entry = entry
+        self.entry = entry
+        self.attachments = attachments
+        self.message = message
+        self.verdict: CacheVerdict | None = None
+        self._keeper = keeper
         self._wire = wire
         self._wire_request = wire_request
-        self._attachments = attachments
-        self._reply = reply
-        self._message = message
-        self.verdict = verdict
-        self._warnings = warnings
+        self._reply: Reply | None = None
+        self._warnings: tuple[str, ...] = ()
 
     # -- what is about to be sent ----------------------------------------------------------------
 
     @property
     def id(self) -> str:
-        return self._entry.id
+        return self.entry.id
 
     @property
     def prompt(self) -> Prompt:
@@ -62,7 +66,7 @@ class Turn:
     @property
     def context(self) -> RequestContext:
         """What the request was built from and why, and what was left out."""
-        return self._entry.context
+        return self.entry.context
 
     @property
     def layers(self) -> tuple[LayerSize, ...]:
@@ -86,25 +90,18 @@ class Turn:
     async def commit(self, reply: object, *, end: bool = True) -> "Turn":
         """Takes the provider's reply (the SDK's object or the body as a dict), appends answer and
         usage, and gives the answered turn. With `end=False` hooks and compaction of a turn's end
-        are left out: for an answer that somebody stopped.
+        are left out: for an answer that was stopped.
 
         Raises:
             ReplyError: the reply cannot be read; the turn stays open.
             TurnState: the turn is not open.
         """
-        decoded = reply if isinstance(reply, Reply) else self._wire.decode(reply)
-        kept = await self._turns.commit(self._entry, self.prompt, decoded, end=end)
-        return Turn(
-            turns=self._turns,
-            entry=self._entry,
-            wire=self._wire,
-            wire_request=self._wire_request,
-            attachments=self._attachments,
-            reply=decoded,
-            verdict=kept.verdict,
-            message=kept.message,
-            warnings=kept.warnings,
-        )
+        body = reply if isinstance(reply, Reply) else self._wire.decode(reply)
+        outcome = await self._keeper.commit(self, body, end=end)
+        turn = copy(self)
+        turn.message, turn.verdict = outcome.message, outcome.verdict
+        turn._reply, turn._warnings = body, outcome.warnings
+        return turn
 
     async def resume(self, results: Results) -> "Turn":
         """The next request of this turn, with the results of the calls it waits for.
@@ -118,8 +115,7 @@ class Turn:
         """
         if not self.pending:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
-        ordered = self._pair(results)
-        return await self._turns.resume(self._entry, ordered, self._attachments)
+        return await self._keeper.resume(self, self._pair(results))
 
     async def overflowed(self) -> "Turn":
         """The turn anew, smaller: for when the provider says that the request is too long. The
@@ -130,21 +126,17 @@ class Turn:
             TurnState: the turn is not open.
             WindowExceeded: compacting would not help, or was done before in this turn.
         """
-        return await self._turns.retry_smaller(self._entry, self._attachments)
+        return await self._keeper.retry_smaller(self)
 
     @property
     def answer(self) -> str:
         """The text of the answer; empty before `commit`."""
-        return self._message.text if self._message else ""
-
-    @property
-    def message(self) -> Message | None:
-        return self._message
+        return self.message.text if self.message else ""
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """Tool calls that wait for their results."""
-        return self._message.calls if self._message else ()
+        return self.message.calls if self.message else ()
 
     @property
     def usage(self) -> Usage | None:
@@ -152,7 +144,7 @@ class Turn:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know: of the request, of hooks that failed, of the turn's end."""
+        """What a person should know about the request, failed hooks and the end of the turn."""
         return self.context.warnings + self._warnings
 
     @property
@@ -165,22 +157,17 @@ class Turn:
         return self._reply is not None and not self._reply.complete
 
     def _pair(self, results: Results) -> list[ToolResult]:
-        given: dict[str, ToolResult] = {}
-        pairs = results.items() if isinstance(results, Mapping) else None
-        listed: Iterable[ToolResult | Mapping[str, Any]] = (
-            ({"call_id": call, "text": text} for call, text in pairs) if pairs else results  # type: ignore[assignment]
-        )
-        for each in listed:
-            result = each if isinstance(each, ToolResult) else _read_result(each)
-            given[result.call_id] = result
-        missing = [call.id for call in self.pending if call.id not in given]
-        unknown = sorted(set(given) - {call.id for call in self.pending})
-        if missing or unknown:
-            raise UsageError(
-                f"results do not match the pending calls: missing {missing!r}, unknown {unknown!r}"
-            )
+        if isinstance(results, Mapping):
+            results = [{"call_id": call, "text": text} for call, text in results.items()]
+        values = [v if isinstance(v, ToolResult) else _read_result(v) for v in results]
+        by_call = {result.call_id: result for result in values}
+        missing = [call.id for call in self.pending if call.id not in by_call]
+        strangers = sorted(by_call.keys() - {call.id for call in self.pending})
+        if missing or strangers:
+            problem = f"missing {missing!r}, unknown {strangers!r}"
+            raise UsageError(f"results do not match the pending calls: {problem}")
         return [
-            replace(given[call.id], name=call.name, text=mend_text(given[call.id].text))
+            replace(by_call[call.id], name=call.name, text=mend_text(by_call[call.id].text))
             for call in self.pending
         ]
 

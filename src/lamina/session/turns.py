@@ -42,7 +42,7 @@ from lamina.values.settings import Promotion, Target
 from lamina.values.tool import Toolset
 from lamina.values.wire import Reply, WireRequest
 
-# What a question goes without, tried again or not.
+# Reasons for which an item stays out when a question is sent again.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
 DROPPED = "lamina.dropped"
 
@@ -63,7 +63,8 @@ class Turns:
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
-        self._layouts = layouts
+        # How requests are laid out, also for runners that need to know their size.
+        self.layouts = layouts
         self._reader = reader
         self._store = store
         self._hooks = hooks
@@ -73,21 +74,16 @@ class Turns:
         self.memory = memory
         # What could be called when the last question was asked.
         self.toolset = Toolset()
-        # Whoever runs tools says how to ask for them, also before anything is asked.
+        # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
-        self._untold = [f"journal: {damage}" for damage in record.damage]
+        self._news = [f"journal: {damage}" for damage in record.damage]
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.last_sent is not None
 
-    @property
-    def layouts(self) -> Layouts:
-        """How requests are laid out, for those who have to know their size."""
-        return self._layouts
-
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
-        """Everything that applies to the next turn, for a runner that looks at it before it asks;
-        `prepare` takes it, so that nothing is read twice."""
+        """Everything that applies to the next turn, for runners that look at it first; `prepare`
+        takes it, so that nothing is read twice."""
         async with self.lock:
             return await self._reader.read_all(attach, self._record.state)
 
@@ -103,13 +99,13 @@ class Turns:
         attachments: Attachments | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are. `attachments` is what was read
-        of `attach`, for those who looked at it first."""
+        can be called now; without one the tools stay as they are. `attachments` is what
+        `read_attachments` gave for `attach`, if it was called first."""
         require_text(text, "the message")
         async with self.lock:
             record = self._record
-            page = record.page() if record.is_settled else page_for_question(record, self._layouts)
-            chosen = self._layouts.choose(target, page.state.settings)
+            page = record.page() if record.is_settled else page_for_question(record, self.layouts)
+            model = self.layouts.choose(target, page.state.settings)
             message, warnings = await self._hook_question(page, text)
             question = message.text
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
@@ -118,10 +114,10 @@ class Turns:
             self.toolset = toolset or self.toolset
             choices = None
             if self._has_choices(page.state, toolset):
-                choices = TurnChoices(self.selector, self._layouts, page, chosen, question)
+                choices = TurnChoices(self.selector, self.layouts, page, model, question)
             tools = await choices.tools(toolset) if choices else NO_TOOLS
             if starting:
-                await self._run_hooks("before_agent_start", page, chosen.name, message)
+                await self._run_hooks("before_agent_start", page, model.name, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
             if attachments is None:
@@ -131,55 +127,47 @@ class Turns:
                 warnings += await change_warnings(page.state, self._reader, attachments)
             if choices:
                 attachments = await choices.guides(attachments, tools)
-            return await self._ask(
-                page, chosen, message, attachments, tool_texts, (*self._untold, *warnings),
-                tools=tools,
-            )  # fmt: skip
+            warnings = (*self._news, *warnings)
+            return await self._ask(page, model, message, attachments, tools, tool_texts, warnings)
 
     def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
         """Whether there is anything to choose: tools, rules of an agent, or what weighs more."""
         if toolset is not None or self.selector.guides_turns:
             return True
-        offered = state.last_sent.context.tools if state.last_sent else ()
-        return bool(offered) or state.settings.relevance_priority
+        tools = state.last_sent.context.tools if state.last_sent else ()
+        return bool(tools) or state.settings.relevance_priority
 
     async def _ask(
         self,
         page: Page,
         target: Target,
         message: Message,
-        found: Attachments,
-        tool_texts: tuple[ToolText, ...] = (),
+        attached: Attachments,
+        tools: ChosenTools,
+        tool_texts: tuple[ToolText, ...],
         warnings: tuple[str, ...] = (),
-        *,
-        tools: ChosenTools = NO_TOOLS,
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
         promotion = page.state.settings.promotion
-        question = message.text
         page, draft = await self._draft(
-            page, target, promotion, message,
-            texts=[question, *[text.text for text in tool_texts]],
-            items=[attachment.item for attachment in found.attachments],
-            warnings=(*warnings, *found.warnings),
-            before=before,
+            page, target, promotion, message, tools, (*warnings, *attached.warnings), before,
+            texts=[message.text, *[text.text for text in tool_texts]],
+            items=[attachment.item for attachment in attached.attachments],
         )  # fmt: skip
         draft = replace(
             draft,
-            text=question,
-            attachments=in_wire_order(found.attachments),
-            left_out=found.left_out,
-            tools=tools.tools,
-            allowed_tools=tools.allowed,
+            text=message.text,
+            attachments=in_wire_order(attached.attachments),
+            left_out=attached.left_out,
             tool_texts=tool_texts,
         )
-        assembler = self._layouts.assembler_for(target, promotion)
-        plan = plan_turn(page, draft, assembler, self._layouts.last_sent(page.state, assembler))
+        assembler = self.layouts.assembler_for(target, promotion)
+        plan = plan_turn(page, draft, assembler, self.layouts.last_sent(page.state, assembler))
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
-        self._untold.clear()
+        self._news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     async def _draft(
@@ -188,65 +176,55 @@ class Turns:
         target: Target,
         promotion: Promotion,
         message: Message,
+        tools: ChosenTools,
+        warnings: tuple[str, ...],
+        before: CompactionOutcome | None,
         *,
         texts: Sequence[str],
         items: Sequence[Item] = (),
-        warnings: tuple[str, ...],
-        before: CompactionOutcome | None,
     ) -> tuple[Page, Draft]:
         """What hooks and compaction make of a request before it is planned."""
         earlier = page.state.cuts
         await self._run_hooks("before_request", page, target.name, message)
-        compacted = before
+        compaction = before
         if before is None and self.compactions.summarizer is not None:
-            compacted = await self.compactions.if_due(page, target, promotion, texts, items)
-            if compacted and compacted.changed:
+            compaction = await self.compactions.if_due(page, target, promotion, texts, items)
+            if compaction and compaction.changed:
                 page = await self.compactions.keep(page)
         ephemera = NOTHING_ADDED
         if self._hooks.context_hooks:
-            ephemera = await run_ephemeral_hooks(
-                self._hooks, page, target=target.name, message=message
-            )
+            ephemera = await run_ephemeral_hooks(self._hooks, page, target.name, message)
         draft = Draft(
             target=target,
-            room=self._layouts.room(target, page.state),
+            room=self.layouts.room(target, page.state),
+            tools=tools.tools,
+            allowed_tools=tools.allowed,
             ephemera=ephemera,
             warnings=warnings,
             retry=before is not None,
         )
-        if compacted or earlier:
-            draft = report_compaction(draft, compacted, earlier)
+        if compaction or earlier:
+            draft = report_compaction(draft, compaction, earlier)
         return page, draft
 
-    async def commit(
-        self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool = True
-    ) -> CommitOutcome:
+    async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
         """Appends an answer and what it cost."""
         async with self.lock:
-            return await self._replies.commit(request, prompt, reply, end=end)
+            return await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
 
-    async def resume(
-        self,
-        request: RequestEntry,
-        results: Sequence[ToolResult],
-        attachments: tuple[Attachment, ...],
-    ) -> Turn:
+    async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
         """The turn's next request, with the results of its calls."""
         async with self.lock:
-            unanswered = self._record.state.open_request
-            page = (
-                page_beside(self._record, self._layouts, unanswered)
-                if unanswered
-                else self._record.page()
-            )
+            record, request = self._record, self._record.state.open_request
+            page = page_beside(record, self.layouts, request) if request else record.page()
             state = page.state
-            if state.last_sent is None or state.last_sent.id != request.id:
+            if state.last_sent is None or state.last_sent.id != turn.id:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
             message = Message(role="tool", blocks=tuple(results), id=page.next_id())
             message, warnings = await self._hook_message(message, state)
-            return await self._answer_calls(page, request, message, attachments, warnings)
+            return await self._answer_calls(page, turn.entry, message, turn.attachments, warnings)
 
     async def _answer_calls(
         self,
@@ -260,21 +238,18 @@ class Turns:
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        target = self._layouts.book.find(request.target)
+        target = self.layouts.book.find(request.target)
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        texts = [result.text for result in results]
         page, draft = await self._draft(
-            page, target, promotion, message, texts=texts, warnings=warnings, before=before
-        )
-        draft = replace(
-            draft, tools=request.context.tools, allowed_tools=request.context.allowed_tools
-        )
-        assembler = self._layouts.assembler_for(target, promotion)
+            page, target, promotion, message, _tools_of(request), warnings, before,
+            texts=[result.text for result in results],
+        )  # fmt: skip
+        assembler = self.layouts.assembler_for(target, promotion)
         plan = plan_results(
             page, draft, results, assembler,
-            self._layouts.last_sent(page.state, assembler), attachments,
+            self.layouts.last_sent(page.state, assembler), attachments,
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
@@ -288,52 +263,47 @@ class Turns:
             request = state.open_request or (state.last_sent if waiting else None)
             if request is None:
                 return None
-            target = self._layouts.book.find(request.target)
-            prompt = self._layouts.rebuild(request)
+            target = self.layouts.book.find(request.target)
+            prompt = self.layouts.rebuild(request)
             if state.open_request is not None and not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
-            kept = read_attachments(request.context, state.items)
+            attachments = read_attachments(request.context, state.items)
             answer = state.envelope.cached[-1] if state.open_request is None else None
-            return await self._turn_of(request, prompt, target, kept, answer)
+            return await self._turn_of(request, prompt, target, attachments, answer)
 
-    async def retry_smaller(
-        self, request: RequestEntry, attachments: tuple[Attachment, ...]
-    ) -> Turn:
+    async def retry_smaller(self, turn: Turn) -> Turn:
         """The turn anew after a compaction: the provider said that the request is too long."""
         async with self.lock:
-            state = self._record.state
+            state, request = self._record.state, turn.entry
             self._record.require_open(request)
-            target = self._layouts.book.find(request.target)
-            room = self._layouts.room(target, state)
-            prompt = self._layouts.rebuild(request)
+            target = self.layouts.book.find(request.target)
+            limit = self.layouts.room(target, state).limit
+            sizes = sizes_of(self.layouts.rebuild(request))
+            problem = "the provider refused the request as too long"
             if state.retried:
-                problem = "the provider refused the request as too long after a compaction, too"
-                raise WindowExceeded(
-                    f"{problem}; shorten the message", sizes_of(prompt), room.limit
-                )
-            page = page_beside(self._record, self._layouts, request)
-            compacted = await self.compactions.now(page, target, request.promotion, "overflow")
-            if not compacted.changed:
-                problem = f"the provider refused the request as too long, and {compacted.reason}"
-                raise WindowExceeded(problem, sizes_of(prompt), room.limit)
+                problem += " after a compaction, too; shorten the message"
+                raise WindowExceeded(problem, sizes, limit)
+            page = page_beside(self._record, self.layouts, request)
+            compaction = await self.compactions.now(page, target, request.promotion, "overflow")
+            if not compaction.changed:
+                raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
             message = self._record.message_of(request)
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
-                called = page.state.last_sent
-                assert called is not None
+                caller = page.state.last_sent
+                assert caller is not None
                 return await self._answer_calls(
-                    page, called, message, attachments, left_out=without, before=compacted
+                    page, caller, message, turn.attachments, left_out=without, before=compaction
                 )
             question = Message(role="user", blocks=(Text(message.text),))
-            found = await self._reader.read_all(attachments, page.state)
-            found = replace(found, left_out=(*found.left_out, *without))
-            tools = ChosenTools(tools=request.context.tools, allowed=request.context.allowed_tools)
+            attachments = await self._reader.read_all(turn.attachments, page.state)
+            attachments = replace(attachments, left_out=(*attachments.left_out, *without))
             return await self._ask(
-                page, target, question, found, state.envelope.tool_texts,
-                tools=tools, before=compacted,
+                page, target, question, attachments, _tools_of(request), state.envelope.tool_texts,
+                before=compaction,
             )  # fmt: skip
 
     # -- inside ----------------------------------------------------------------------------------
@@ -342,7 +312,7 @@ class Turns:
         self, reason: HookReason, page: Page, target: str, message: Message
     ) -> None:
         if self._hooks.context_hooks:
-            await run_context_hooks(self._hooks, reason, page, target=target, message=message)
+            await run_context_hooks(self._hooks, reason, page, target, message)
 
     async def _hook_message(
         self, message: Message, state: State
@@ -366,7 +336,7 @@ class Turns:
         request: RequestEntry,
         prompt: Prompt,
         target: Target,
-        kept: tuple[Attachment, ...],
+        attachments: tuple[Attachment, ...],
         message: Message | None = None,
     ) -> Turn:
         state = self._record.state
@@ -382,13 +352,18 @@ class Turns:
             held=left_in_cache(request, self._record.entries.get(request.base or "")),
             explicit_cache=state.settings.explicit_cache,
         )
-        wire = self._layouts.book.wire(target)
+        wire = self.layouts.book.wire(target)
         return Turn(
-            turns=self, entry=request, wire=wire, wire_request=wire_request,
-            attachments=kept, message=message,
+            keeper=self, entry=request, wire=wire, wire_request=wire_request,
+            attachments=attachments, message=message,
         )  # fmt: skip
 
     async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
         if not (state or self._record.state).pictured:
             return {}
         return {digest: await self._store.get_blob(digest) for digest in pictures_in(prompt)}
+
+
+def _tools_of(request: RequestEntry) -> ChosenTools:
+    context = request.context
+    return ChosenTools(tools=context.tools, allowed=context.allowed_tools)

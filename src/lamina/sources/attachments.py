@@ -1,6 +1,6 @@
-"""From what a caller names to items: what is attached, what is pinned, what is always included.
+"""From what a caller names to items: attached, pinned and always included ones.
 
-Laws: what cannot be had is reported, and the rest goes on; nothing of another workspace is taken.
+Laws: what cannot be had is reported, and the rest goes on; nothing comes from another workspace.
 Secrets are replaced here, so that the model and the journal get the same bytes.
 """
 
@@ -37,21 +37,22 @@ from lamina.values.settings import Settings
 from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 Attachable = str | Item | AttachmentSpec | Attachment
-# Kinds that are read again for every turn they are pinned in.
-_READ_AGAIN = ("note", "file", "pdf", "image", "selection", "folder", "tag", "query")
+# Kinds that a workspace can read again, by path or by id.
+_BY_PATH = ("note", "file", "pdf", "image")
+_BY_ID = ("selection", "folder", "tag", "query")
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 NO_WEB = "pages are fetched only if the setting `web` allows it"
 
 
 class Attachments(Struct, frozen=True, kw_only=True):
-    """What applies to a turn, what of it cannot be had, and what a person should know of it."""
+    """What applies to a turn, what of it cannot be had, and what a person should know about it."""
 
-    attachments: tuple[Attachment, ...]
+    attachments: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-NOTHING = Attachments(attachments=())
+NOTHING = Attachments()
 
 
 class AttachmentReader:
@@ -72,62 +73,61 @@ class AttachmentReader:
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")
         if not (attach or state.pinned or state.always):
             return NOTHING
-        found: dict[ItemId, Attachment] = {}
-        brought: dict[ItemId, Attachment] = {}
+        by_id: dict[ItemId, Attachment] = {}
+        companions: dict[ItemId, Attachment] = {}
         left_out: list[LeftOut] = []
         warnings: list[str] = []
-        for each in attach:
-            had = await self.read(each, state)
-            left_out += had.left_out
-            warnings += had.warnings
-            for attachment in had.attachments:
+        for what in attach:
+            reading = await self.read(what, state)
+            left_out += reading.left_out
+            warnings += reading.warnings
+            for attachment in reading.attachments:
+                item_id = attachment.item.id
                 # Attaching again replaces the value and keeps its place; what only came along with
                 # something else does not.
                 if attachment.origin in BROUGHT:
-                    known = brought.get(attachment.item.id)
-                    brought[attachment.item.id] = _worth_more(known, attachment)
+                    companions[item_id] = _worth_more(companions.get(item_id), attachment)
                 else:
-                    known = found.get(attachment.item.id)
-                    found[attachment.item.id] = _still_active(known, attachment)
-        found |= {item: attachment for item, attachment in brought.items() if item not in found}
-        warnings += await self._add_pinned(found, state)
+                    by_id[item_id] = _still_active(by_id.get(item_id), attachment)
+        for item_id, companion in companions.items():
+            by_id.setdefault(item_id, companion)
+        warnings += await self._add_pinned(by_id, state)
         for key in state.always:
             if key in state.items:
                 item = state.items[key]
-                found.setdefault(item.id, Attachment(item=item, include="always"))
-        missing = [omission for omission in left_out if omission.what not in found]
+                by_id.setdefault(item.id, Attachment(item=item, include="always"))
+        missing = [omission for omission in left_out if omission.what not in by_id]
         return Attachments(
-            attachments=tuple(found.values()),
+            attachments=tuple(by_id.values()),
             left_out=tuple(dict.fromkeys(missing)),
             warnings=tuple(dict.fromkeys(warnings)),
         )
 
     async def read(self, what: Attachable, state: State, *, keep: bool = True) -> Attachments:
-        """One attachment with what comes along with it, or why it cannot be had. Whoever only looks
-        does not `keep` the bytes of its pictures.
+        """One attachment with what comes along with it, or why it cannot be had. `keep` stores the
+        bytes of its pictures.
 
         Raises:
-            InvalidText: an item that was given holds text that cannot be sent.
+            InvalidText: an item that was passed in holds text that cannot be sent.
         """
         if isinstance(what, Attachment):
             return await self._take_attachment(what, state.settings)
-        wanted = what if isinstance(what, AttachmentSpec) else AttachmentSpec(what=what)
-        if isinstance(wanted.what, Item):
-            gathered = self._take(wanted.what)
+        spec = what if isinstance(what, AttachmentSpec) else AttachmentSpec(what=what)
+        if isinstance(spec.what, Item):
+            bundle = self._take(spec.what)
         else:
-            gathered = await self._gather(wanted.what, wanted.shape, state)
+            bundle = await self._gather(spec.what, spec.shape, state)
         attachments: list[Attachment] = []
-        warnings = list(gathered.warnings)
-        for reading in gathered.readings:
-            item, told = await self._keep(reading, state.settings, keep=keep)
-            warnings += told
-            first = not attachments
+        warnings = list(bundle.warnings)
+        for reading in bundle.readings:
+            item, item_warnings = await self._keep(reading, state.settings, keep=keep)
+            warnings += item_warnings
             attachments.append(
                 Attachment(
                     item=item,
-                    priority=wanted.priority,
-                    essential=wanted.essential,
-                    shape=wanted.shape if first else "attached",
+                    priority=spec.priority,
+                    essential=spec.essential,
+                    shape="attached" if attachments else spec.shape,
                     origin=reading.origin,
                     source=reading.source,
                 )
@@ -135,49 +135,51 @@ class AttachmentReader:
         secrets = state.settings.secrets
         return Attachments(
             attachments=tuple(attachments),
-            left_out=tuple(_screened(omission, secrets) for omission in gathered.left_out),
+            left_out=tuple(_screened(omission, secrets) for omission in bundle.left_out),
             warnings=tuple(without_secrets(warning, secrets) for warning in warnings),
         )
 
-    async def _take_attachment(self, given: Attachment, settings: Settings) -> Attachments:
-        """What comes with its worth already; an item is not let in by another form of it."""
-        taken = self._take(given.item)
-        if not taken.readings or is_guidance(given.item.id) or given.item.kind == "tool":
-            kept = (given,) if taken.readings else ()
-            return Attachments(attachments=kept, left_out=taken.left_out)
-        item, warnings = await self._keep(taken.readings[0], settings)
-        return Attachments(attachments=(replace(given, item=item),), warnings=tuple(warnings))
+    async def _take_attachment(self, attachment: Attachment, settings: Settings) -> Attachments:
+        """An attachment that has its worth already; its item gets in no more easily for that."""
+        item = attachment.item
+        bundle = self._take(item)
+        if not bundle.readings:
+            return Attachments(left_out=bundle.left_out)
+        if is_guidance(item.id) or item.kind == "tool":
+            return Attachments(attachments=(attachment,))
+        item, warnings = await self._keep(bundle.readings[0], settings)
+        return Attachments(attachments=(replace(attachment, item=item),), warnings=tuple(warnings))
 
     def _take(self, item: Item) -> GatheredItems:
-        """An item that was given, if it is not another workspace's."""
+        """An item that was passed in, unless it belongs to another workspace."""
         require_text(item.content, item.id)
         own = self._workspace.id if isinstance(self._workspace, BundleSource) else ""
         if item.workspace and own and item.workspace != own:
             detail = f"{label_of(item.id)} is of another workspace ({item.workspace})"
-            return GatheredItems(left_out=(LeftOut(what=item.id, reason="refused", detail=detail),))
-        return GatheredItems(readings=(LoadedItem(item=item),))
+            return _bundle(LeftOut(what=item.id, reason="refused", detail=detail))
+        return _bundle(LoadedItem(item=item))
 
     async def _gather(self, reference: str, shape: Shape, state: State) -> GatheredItems:
-        meant = read_reference(reference)
-        if meant.kind == "url":
-            return await self._fetch(meant.name, state.settings)
-        gathered = await self._gather_here(reference, shape, state.settings)
-        if gathered.readings or not isinstance(self._workspace, BundleSource):
-            return gathered
+        ref = read_reference(reference)
+        if ref.kind == "url":
+            return await self._fetch(ref.name, state.settings)
+        bundle = await self._gather_here(reference, shape, state.settings)
+        if bundle.readings or not isinstance(self._workspace, BundleSource):
+            return bundle
         # It may have been moved since it was last shown.
-        if all(omission.reason != "missing" for omission in gathered.left_out):
-            return gathered
-        notes = (key_of(each) for each in state.standing if kind_of(each) == "note")
-        path = NoteNames(notes).resolve(meant.name).path
+        if all(omission.reason != "missing" for omission in bundle.left_out):
+            return bundle
+        notes = (key_of(item) for item in state.standing if kind_of(item) == "note")
+        path = NoteNames(notes).resolve(ref.name).path
         if path is None:
-            return gathered
+            return bundle
         last = state.items.get((note_id(path), state.standing[note_id(path)].versions[-1]))
         place = await self._workspace.find_moved(last) if last else None
         if place is None:
-            return gathered
-        moved = await self._gather_here(place, shape, state.settings)
-        told = f"{meant.name} is not there any more; {place} is taken for it"
-        return replace(moved, warnings=(told, *moved.warnings))
+            return bundle
+        bundle = await self._gather_here(place, shape, state.settings)
+        warning = f"{ref.name} is not there any more; {place} is taken for it"
+        return replace(bundle, warnings=(warning, *bundle.warnings))
 
     async def _gather_here(self, reference: str, shape: Shape, settings: Settings) -> GatheredItems:
         if isinstance(self._workspace, BundleSource):
@@ -191,47 +193,40 @@ class AttachmentReader:
             return await self._workspace.gather(
                 reference, shape, embed_depth=settings.embed_depth, fetch_picture=fetch_picture
             )
-        reading = await self._workspace.read(reference, shape)
-        if isinstance(reading, LeftOut):
-            return GatheredItems(left_out=(reading,))
-        return GatheredItems(readings=(reading,))
+        return _bundle(await self._workspace.read(reference, shape))
 
     async def _fetch(self, url: str, settings: Settings) -> GatheredItems:
-        if self._web is None:
-            refused = LeftOut(what=url_id(url), reason="refused", detail=NO_WEB)
-            return GatheredItems(left_out=(_without_user(refused),))
-        page = await self._web.page(url, _rules(settings))
-        if isinstance(page, LeftOut):
-            return GatheredItems(left_out=(_without_user(page),))
-        return GatheredItems(readings=(page,))
+        page: LoadedItem | LeftOut = LeftOut(what=url_id(url), reason="refused", detail=NO_WEB)
+        if self._web is not None:
+            page = await self._web.page(url, _rules(settings))
+        return _bundle(_without_user(page) if isinstance(page, LeftOut) else page)
 
-    async def _add_pinned(self, found: dict[ItemId, Attachment], state: State) -> list[str]:
-        """Adds what is pinned; gives what a person should know of it."""
+    async def _add_pinned(self, by_id: dict[ItemId, Attachment], state: State) -> list[str]:
+        """Adds what is pinned; returns warnings about it."""
         warnings: list[str] = []
-        for pinned, version in state.pinned.items():
-            if pinned in found:
-                found[pinned] = replace(found[pinned], essential=True)
-            elif (pinned, version) not in state.items:
-                warnings.append(f"pinned {pinned}: its content is lost")
+        for pin, version in state.pinned.items():
+            if pin in by_id:
+                by_id[pin] = replace(by_id[pin], essential=True)
+            elif (pin, version) not in state.items:
+                warnings.append(f"pinned {pin}: its content is lost")
             else:
-                item, told = await self._read_pinned(state.items[pinned, version], state)
-                warnings += told
-                found[item.id] = Attachment(item=item, essential=True)
+                item, item_warnings = await self._read_pinned(state.items[pin, version], state)
+                warnings += item_warnings
+                by_id[item.id] = Attachment(item=item, essential=True)
         return warnings
 
     async def _read_pinned(self, last: Item, state: State) -> tuple[Item, Sequence[str]]:
         """A pinned item as it is now, or as it last was if it can no longer be read."""
-        if last.kind not in _READ_AGAIN:
+        if not reference_to(last):
             return last, ()
-        reference = last.key if last.kind in _READ_AGAIN[:4] else last.id
-        gathered = await self._gather(reference, "attached", state)
-        if not gathered.readings:
-            why = gathered.left_out[0].detail if gathered.left_out else "it is not there"
+        bundle = await self._gather(reference_to(last), "attached", state)
+        if not bundle.readings:
+            why = bundle.left_out[0].detail if bundle.left_out else "it is not there"
             return last, (f"pinned {last.key}: {why}; its last version is used",)
-        item, warnings = await self._keep(gathered.readings[0], state.settings)
+        item, warnings = await self._keep(bundle.readings[0], state.settings)
         if item.kind != last.kind:
             return last, ()
-        return item, (*gathered.warnings, *warnings)
+        return item, (*bundle.warnings, *warnings)
 
     async def _keep(
         self, reading: LoadedItem, settings: Settings, *, keep: bool = True
@@ -245,30 +240,43 @@ class AttachmentReader:
         return item, (*reading.warnings, *warnings)
 
 
-def _worth_more(known: Attachment | None, other: Attachment) -> Attachment:
-    """What two bring is worth the more of both."""
-    if known is None:
+def reference_to(item: Item) -> str:
+    """How a workspace is asked for an item again; empty for items of other origin."""
+    if item.kind in _BY_PATH:
+        return item.key
+    return item.id if item.kind in _BY_ID else ""
+
+
+def _bundle(reading: LoadedItem | LeftOut) -> GatheredItems:
+    if isinstance(reading, LeftOut):
+        return GatheredItems(left_out=(reading,))
+    return GatheredItems(readings=(reading,))
+
+
+def _worth_more(before: Attachment | None, other: Attachment) -> Attachment:
+    """What two things bring along has the higher worth of both."""
+    if before is None:
         return other
-    essential = known.essential or other.essential
-    return replace(known, priority=min(known.priority, other.priority), essential=essential)
+    essential = before.essential or other.essential
+    return replace(before, priority=min(before.priority, other.priority), essential=essential)
 
 
-def _still_active(known: Attachment | None, other: Attachment) -> Attachment:
-    """What is attached again; a note that is open stays so, and keeps its pictures."""
-    if known is None or known.shape != "active" or other.shape != "attached":
+def _still_active(before: Attachment | None, other: Attachment) -> Attachment:
+    """What is attached again; a note that is open stays open, and keeps its pictures."""
+    if before is None or before.shape != "active" or other.shape != "attached":
         return other
-    return replace(other, item=known.item, shape="active")
+    return replace(other, item=before.item, shape="active")
 
 
-def _screened(left: LeftOut, secrets: Secrets) -> LeftOut:
+def _screened(omission: LeftOut, secrets: Secrets) -> LeftOut:
     """Why something is left out; what a note embeds or asks for may be a secret, too."""
-    what, detail = (without_secrets(each, secrets) for each in (left.what, left.detail))
-    return left if detail == left.detail else replace(left, what=what, detail=detail)
+    what, detail = (without_secrets(text, secrets) for text in (omission.what, omission.detail))
+    return omission if detail == omission.detail else replace(omission, what=what, detail=detail)
 
 
 def _without_user(page: LeftOut) -> LeftOut:
-    """Why there is no page, and of which; without a password that its address may hold."""
-    what, detail = (_USER.sub("", each) for each in (page.what, page.detail))
+    """Why a page is missing, without a password that its address may hold."""
+    what, detail = (_USER.sub("", text) for text in (page.what, page.detail))
     label = label_of(ItemId(what))
     return replace(page, what=what, detail=detail if label in detail else f"{label}: {detail}")
 

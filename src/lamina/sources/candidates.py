@@ -1,15 +1,17 @@
 """What can be chosen for a question, as it is searched, and what went before the question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 
 from lamina.journal import State
+from lamina.ports import Corpus
 from lamina.values.agent import Guide
 from lamina.values.item import Attachment, ItemId, key_of, kind_of
-from lamina.values.message import ToolResult
+from lamina.values.message import Message, ToolResult
 from lamina.values.selection import Document
 from lamina.values.tool import OfferedTool
 
-# How many questions before this one are looked at.
+# How many earlier questions count.
 RECENT_TURNS = 2
 # Kinds whose key is, or begins with, a path.
 _PATHS = ("note", "file", "selection", "pdf", "image", "folder")
@@ -26,44 +28,42 @@ def tool_document(tool: OfferedTool) -> Document:
     from lamina.selection.chunks import chunk_tool
 
     server, _, name = key_of(tool.id).partition("/")
-    definition = tool.definition
-    parameters = tuple(definition.parameters.get("properties", {}))
     chunks = chunk_tool(
         name,
-        definition.description,
+        tool.definition.description,
         server=server,
         server_description=tool.about,
-        parameters=parameters,
+        parameters=tuple(tool.definition.parameters.get("properties", {})),
     )
     return Document(tool.id, chunks)
 
 
+def corpus_warnings(corpus: Corpus) -> list[str]:
+    """What went wrong with an index when it was loaded and searched."""
+    warnings = [f"not embedded: {failure}" for failure in corpus.failed]
+    return warnings + [f"index: {warning}" for warning in corpus.warnings]
+
+
 def recent_questions(state: State) -> tuple[str, ...]:
     """The questions before this one, the latest first."""
-    cached = state.envelope.cached
-    found: list[str] = []
-    for at in range(len(cached) - 1, -1, -1):
-        if len(found) == RECENT_TURNS:
-            break
-        if cached[at].role == "user":
-            found.append(cached[at].text)
-    return tuple(found)
+    questions = (message.text for message in _latest_first(state) if message.role == "user")
+    return tuple(islice(questions, RECENT_TURNS))
 
 
 def recent_results(state: State) -> tuple[tuple[str, str], ...]:
     """What tools gave since the last question, with their names."""
+    messages = takewhile(lambda message: message.role != "user", _latest_first(state))
+    blocks = (block for message in messages for block in message.blocks)
+    return tuple(
+        (block.name, block.text)
+        for block in blocks
+        if isinstance(block, ToolResult) and not block.is_error
+    )
+
+
+def _latest_first(state: State) -> Iterator[Message]:
     cached = state.envelope.cached
-    found: list[tuple[str, str]] = []
-    for at in range(len(cached) - 1, -1, -1):
-        message = cached[at]
-        if message.role == "user":
-            break
-        found += [
-            (block.name, block.text)
-            for block in message.blocks
-            if isinstance(block, ToolResult) and not block.is_error
-        ]
-    return tuple(found)
+    return (cached[at] for at in range(len(cached) - 1, -1, -1))
 
 
 def matching_guides(
@@ -89,12 +89,9 @@ def _path_of(item: ItemId) -> str:
 
 
 def vanished_guides(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:
-    """Guides that the last request had from the agent, and that the agent has no more."""
-    last = state.last_sent
-    if last is None:
-        return []
+    """Guides that the last request had from the agent, and that the agent no longer has."""
     return [
         item.item
-        for item in last.context.items
+        for item in (state.last_sent.context.items if state.last_sent else ())
         if item.level is not None and item.item not in there and item.item not in state.members
     ]

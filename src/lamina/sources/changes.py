@@ -10,115 +10,111 @@ from msgspec import Struct
 
 from lamina.assembly.page import Page
 from lamina.journal import State
-from lamina.sources.attachments import AttachmentReader, Attachments
+from lamina.sources.attachments import AttachmentReader, Attachments, reference_to
 from lamina.text import label_of
 from lamina.values.entry import ForgetEntry, ItemEntry
-from lamina.values.item import Attachment, AttachmentSpec, Item, ItemId
+from lamina.values.item import AttachmentSpec, Item, ItemId, Shape
 from lamina.values.patch import Display, ItemLay, Patch
 
-# What is read from a workspace, by its path or by its id.
-_BY_PATH = ("note", "file", "pdf", "image")
-_BY_ID = ("selection", "folder", "tag", "query")
+ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
 
 
 class LibraryChange(Struct, frozen=True, kw_only=True):
     """An item that stands and is not as it was. `now` is its path if it was moved."""
 
     item: ItemId
-    change: Literal["edited", "deleted", "moved", "unreadable"]
+    change: ChangeKind
     detail: str
     now: str = ""
 
 
 class ItemComparison(Struct, frozen=True, kw_only=True):
+    """What changed about an item, and the item as it is now, if it is anywhere."""
+
     change: LibraryChange
-    attachment: Attachment | None = None
+    now: Item | None
 
 
 async def compare_library(
     state: State, reader: AttachmentReader, *, but: Iterable[ItemId] = (), keep: bool = False
 ) -> tuple[ItemComparison, ...]:
-    """The items that stand and are not as the workspace has them now; `but` are not looked at. For
-    those who bring them up to date, the bytes of pictures are kept."""
-    found = []
-    left = set(but) | set(state.forgotten)
+    """The items that stand and are not as the workspace has them now, except `but`. `keep` stores
+    the bytes of their pictures, for bringing them up to date."""
+    comparisons = []
+    ignored_items = set(but) | set(state.forgotten)
     for item_id, standing in state.standing.items():
-        key = (item_id, standing.current)
-        if item_id in left or key not in state.items:
+        item = state.items.get((item_id, standing.current))
+        if item is None or item_id in ignored_items or not reference_to(item):
             continue
-        item = state.items[key]
-        if item.kind in _BY_PATH or item.kind in _BY_ID:
-            compared = await _compare(item, state, reader, keep)
-            if compared is not None:
-                found.append(compared)
-    return tuple(found)
+        if comparison := await _compare(item, state, reader, keep):
+            comparisons.append(comparison)
+    return tuple(comparisons)
 
 
 async def _compare(
     item: Item, state: State, reader: AttachmentReader, keep: bool
 ) -> ItemComparison | None:
     label = label_of(item.id)
-    had = await reader.read(
-        AttachmentSpec(
-            what=item.key if item.kind in _BY_PATH else item.id,
-            # Its pictures are part of its version, and only an active note has them.
-            shape="active" if item.pictures and item.kind == "note" else "attached",
-        ),
-        state,
-        keep=keep,
-    )
-    now = had.attachments[0] if had.attachments else None
-    reason = had.left_out[0].reason if had.left_out else "missing"
-    if now is None and reason != "missing":
-        detail = had.left_out[0].detail
-        return ItemComparison(
-            change=LibraryChange(item=item.id, change="unreadable", detail=detail)
-        )
+    change: ChangeKind = "unreadable"
+    # Its pictures are part of its version, and only an active note has them.
+    shape: Shape = "active" if item.pictures and item.kind == "note" else "attached"
+    spec = AttachmentSpec(what=reference_to(item), shape=shape)
+    reading = await reader.read(spec, state, keep=keep)
+    now = reading.attachments[0].item if reading.attachments else None
+    if now is None and reading.left_out and reading.left_out[0].reason != "missing":
+        detail = reading.left_out[0].detail
     # What stands under its own id was there before: it only has the same name.
-    if now is None or (now.item.id != item.id and now.item.id in state.standing):
-        detail = f"{label} was deleted since it was shown"
-        return ItemComparison(change=LibraryChange(item=item.id, change="deleted", detail=detail))
-    if now.item.id != item.id:
-        detail = f"{label} was moved to {label_of(now.item.id)} since it was shown"
-        change = LibraryChange(item=item.id, change="moved", detail=detail, now=now.item.key)
-        return ItemComparison(change=change, attachment=now)
-    if now.item.version != item.version:
-        detail = f"{label} was edited since it was shown"
-        change = LibraryChange(item=item.id, change="edited", detail=detail)
-        return ItemComparison(change=change, attachment=now)
-    return None
+    elif now is None or (now.id != item.id and now.id in state.standing):
+        change, detail, now = "deleted", f"{label} was deleted since it was shown", None
+    elif now.id != item.id:
+        change = "moved"
+        detail = f"{label} was moved to {label_of(now.id)} since it was shown"
+    elif now.version != item.version:
+        change, detail = "edited", f"{label} was edited since it was shown"
+    else:
+        return None
+    path = now.key if now and change == "moved" else ""
+    library_change = LibraryChange(item=item.id, change=change, detail=detail, now=path)
+    return ItemComparison(change=library_change, now=now)
 
 
 async def change_warnings(
-    state: State, reader: AttachmentReader, found: Attachments
+    state: State, reader: AttachmentReader, attached: Attachments
 ) -> tuple[str, ...]:
     """What stands and was changed while the session was closed. What applies to this turn is sent
     anew by the turn itself."""
-    taken = [attachment.item.id for attachment in found.attachments]
-    taken += [ItemId(omission.what) for omission in found.left_out]
-    compared = await compare_library(state, reader, but=taken)
-    hint = "attach it again, or refresh the session, to show it as it is"
-    return tuple(
-        comparison.change.detail
-        if comparison.change.change == "deleted"
-        else f"{comparison.change.detail}; {hint}"
-        for comparison in compared
-    )
+    own = [attachment.item.id for attachment in attached.attachments]
+    own += [ItemId(omission.what) for omission in attached.left_out]
+    changes = [comparison.change for comparison in await compare_library(state, reader, but=own)]
+    hint = "; attach it again, or refresh the session, to show it as it is"
+    return tuple(change.detail + hint * (change.change != "deleted") for change in changes)
 
 
-def bring_up_to_date(page: Page, compared: Sequence[ItemComparison]) -> None:
+def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
     """Lays present versions down, and forgets what is gone."""
-    ops = []
-    for comparison in compared:
-        if comparison.attachment is not None:
-            item = comparison.attachment.item
-            if (item.id, item.version) not in page.state.items:
-                page.write(ItemEntry, item=item)
-            standing = page.state.standing.get(item.id)
-            if not (standing and standing.current == item.version):
-                ops.append(ItemLay(item=item.id, version=item.version))
+    items = []
+    for comparison in comparisons:
+        if comparison.now is not None:
+            write_item(page, comparison.now)
+            items.append(comparison.now)
         if comparison.change.change in ("deleted", "moved"):
             page.write(ForgetEntry, item=comparison.change.item)
+    lay_items(page, items, "lamina.refresh", "brought up to date")
+
+
+def write_item(page: Page, item: Item) -> None:
+    """Writes an item down, unless the journal holds this version of it."""
+    if (item.id, item.version) not in page.state.items:
+        page.write(ItemEntry, item=item)
+
+
+def lay_items(page: Page, items: Iterable[Item], transformer: str, deed: str) -> None:
+    """Lays down the items that do not stand in their present version."""
+    ops = []
+    for item in items:
+        standing = page.state.standing.get(item.id)
+        if not (standing and standing.current == item.version):
+            ops.append(ItemLay(item=item.id, version=item.version))
     if ops:
-        title = f"{len(ops)} item{'s' * (len(ops) > 1)} brought up to date"
-        page.transform("lamina.refresh", Patch(ops=tuple(ops), display=Display(title=title)))
+        title = f"{len(ops)} item{'s' * (len(ops) > 1)} {deed}"
+        page.transform(transformer, Patch(ops=tuple(ops), display=Display(title=title)))

@@ -27,7 +27,7 @@ from lamina.values.tool import OfferedTool, Toolset
 
 
 class ChosenTools(Struct, frozen=True, kw_only=True):
-    """The tools of a turn: those of the list, those described in its message, what was left."""
+    """The tools of a turn: those of the list, those described in its message, those left out."""
 
     tools: tuple[ContextTool, ...] = ()
     allowed: tuple[str, ...] | None = None
@@ -52,19 +52,19 @@ class TurnChoices:
         self._question = question
 
     async def tools(self, toolset: Toolset | None) -> ChosenTools:
-        """Changes the list of tools if it has to, and says why each of them is there."""
+        """Changes the list of tools if it has to, and says why every tool is there."""
         page, state = self._page, self._page.state
         if toolset is None:
-            kept = state.last_sent.context.tools if state.last_sent else ()
-            if not kept:
+            tools = state.last_sent.context.tools if state.last_sent else ()
+            if not tools:
                 return NO_TOOLS
             names = {tool.name for tool in state.envelope.tools}
-            return ChosenTools(tools=tuple(tool for tool in kept if tool.name in names))
+            return ChosenTools(tools=tuple(tool for tool in tools if tool.name in names))
         inclusion = sort_by_include(toolset.tools, state.members, "tool")
-        chosen = await self._selector.choose_tools(state, self._question, inclusion)
-        chosen, too_large = self._with_room(chosen, inclusion)
+        choice = await self._selector.choose_tools(state, self._question, inclusion)
+        choice, too_large = self._with_room(choice, inclusion)
         boundary = find_boundary(state, self._target, page.at)
-        plan = plan_tools(state, self._target, inclusion, chosen.items, boundary)
+        plan = plan_tools(state, self._target, inclusion, choice.items, boundary)
         if plan.definitions is not None:
             op = ToolsReplace(tools=plan.definitions, reason=plan.reason)
             page.transform(plan.transformer, Patch(ops=(op,), display=Display(title=plan.reason)))
@@ -75,35 +75,32 @@ class TurnChoices:
             LeftOut(what=item, reason="missing", detail=f"the tool {key_of(item)!r} is not there")
             for item in inclusion.missing
         ]
-        offered = {tool.item for tool in plan.tools}
-        lower = [runner_up(item) for item in chosen.next_best if item.item not in offered]
+        items = {tool.item for tool in plan.tools}
+        lower = [runner_up(item) for item in choice.next_best if item.item not in items]
         return ChosenTools(
             tools=plan.tools,
             allowed=plan.allowed,
             described=plan.described,
             left_out=(*missing, *too_large, *lower),
-            warnings=(*chosen.warnings, *plan.warnings),
+            warnings=(*choice.warnings, *plan.warnings),
         )
 
     def _with_room(
-        self, chosen: SearchChoice, inclusion: Inclusion[OfferedTool]
+        self, choice: SearchChoice, inclusion: Inclusion[OfferedTool]
     ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-        """What was chosen, less the tools that would take too much of the room that is left."""
-        state = self._page.state
-        listed = {tool.name for tool in state.envelope.tools}
-        wanted = {item.item for item in chosen.items}
+        """The choice without the tools that would take too much of the room that is left."""
+        names = {tool.name for tool in self._page.state.envelope.tools}
+        items = {item.item for item in choice.items}
+        tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
         costs = {
             tool.id: self._cost(describe_tool(tool))
-            for tool in (
-                *inclusion.present,
-                *(tool for tool in inclusion.agent if tool.id in wanted),
-            )
-            if tool.definition.name not in listed
+            for tool in tools
+            if tool.definition.name not in names
         }
-        if not any(costs.get(item.item) for item in chosen.items):
-            return chosen, ()
-        left = self._room_left() - sum(costs.get(tool.id, 0) for tool in inclusion.present)
-        return take_while_room(chosen, left, lambda item: costs.get(item.item, 0))
+        if not any(costs.get(item) for item in items):
+            return choice, ()
+        room = self._room_left() - sum(costs.get(tool.id, 0) for tool in inclusion.present)
+        return take_while_room(choice, room, lambda item: costs.get(item.item, 0))
 
     def _room_left(self) -> int:
         """What the window still holds beside what stands and the question."""
@@ -121,44 +118,39 @@ class TurnChoices:
     def _assembler(self) -> Assembler:
         return self._layouts.assembler_for(self._target, self._page.state.settings.promotion)
 
-    async def guides(self, found: Attachments, tools: ChosenTools) -> Attachments:
+    async def guides(self, attached: Attachments, tools: ChosenTools) -> Attachments:
         """What is attached, with the rules, references and descriptions of tools that apply."""
         page, selector = self._page, self._selector
         settings = page.state.settings
         if not (selector.guides_turns or settings.relevance_priority) and tools is NO_TOOLS:
-            return found
+            return attached
         guides = await selector.guides()
-        unknown = self._add_mentioned(
-            guides, {attachment.item.id for attachment in found.attachments}
-        )
-        state = page.state
-        weighed, told = await selector.weigh(self._question, found.attachments, state)
-        left = 0
+        missing = self._add_mentioned(guides, {a.item.id for a in attached.attachments})
+        own, warnings = await selector.weigh(self._question, attached.attachments, page.state)
+        room = 0
         if guides.guides:
-            beside = (*weighed, *tools.described)
-            left = self._room_left() - sum(self._cost(attachment.item) for attachment in beside)
-        guidance = await selector.guide(state, self._question, weighed, guides, self._cost, left)
+            room = self._room_left() - sum(self._cost(a.item) for a in (*own, *tools.described))
+        guidance = await selector.guide(page.state, self._question, own, guides, self._cost, room)
         return Attachments(
-            attachments=(*weighed, *guidance.attachments, *tools.described),
-            left_out=(*found.left_out, *unknown, *guidance.left_out, *tools.left_out),
-            warnings=(*found.warnings, *told, *guidance.warnings, *tools.warnings),
+            attachments=(*own, *guidance.attachments, *tools.described),
+            left_out=(*attached.left_out, *missing, *guidance.left_out, *tools.left_out),
+            warnings=(*attached.warnings, *warnings, *guidance.warnings, *tools.warnings),
         )
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
-        """Adds what the question names to the session; gives back what is not there to add."""
+        """Adds what the question names to the session; returns what is not there to add."""
         page = self._page
         include = {guide.id: guide.include for guide in guides.guides}
-        unknown: list[LeftOut] = []
+        missing: list[LeftOut] = []
         for item in self._selector.mentions(self._question, guides):
             if item in attached:
                 continue
             if item not in include:
                 if page.state.members.get(item) != "manual":
                     detail = str(missing_member_error(item, guides.guides))
-                    unknown.append(LeftOut(what=item, reason="missing", detail=detail))
+                    missing.append(LeftOut(what=item, reason="missing", detail=detail))
             elif not is_included(item, include[item], page.state.members):
-                said = membership_added(include[item])
-                page.write(IncludeEntry, item=item, membership=said)
-                # A person said it: it holds, however often the request has to be tried.
+                page.write(IncludeEntry, item=item, membership=membership_added(include[item]))
+                # A person wrote it: it holds, however often the request has to be tried.
                 page.began_at = page.state.leaf
-        return unknown
+        return missing

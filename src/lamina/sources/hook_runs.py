@@ -4,6 +4,7 @@ import contextlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import copy_context
+from itertools import count
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -34,20 +35,17 @@ T = TypeVar("T")
 
 
 async def run_context_hooks(
-    hooks: Hooks, reason: HookReason, page: Page, *, target: str, message: Message | None
+    hooks: Hooks, reason: HookReason, page: Page, target: str, message: Message
 ) -> None:
     """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
-    before it changed; a patch that would change nothing is none.
+    before it changed; a patch that changes nothing is dropped.
 
     Raises:
-        HookError: a hook failed, was too slow, or returned something that is no patch.
+        HookError: a hook failed, was too slow, or returned something that is not a patch.
         InvalidPatch: an op is wrong, or does not belong here.
     """
-    asked = hooks.for_context(reason)
-    if not asked:
-        return
     trial = page.copy()
-    for hook in asked:
+    for hook in hooks.for_context(reason):
         event = _event(reason, trial, trial.state.envelope, target, message)
         patch = await _patch_of(hook, event)
         if patch is None:
@@ -65,48 +63,43 @@ async def run_context_hooks(
     page.take(trial)
 
 
-async def run_ephemeral_hooks(
-    hooks: Hooks, page: Page, *, target: str, message: Message
-) -> Ephemera:
-    """What hooks add to one request only. They work on a copy that is not kept.
+async def run_ephemeral_hooks(hooks: Hooks, page: Page, target: str, message: Message) -> Ephemera:
+    """What hooks add to one request only; they work on a copy that is thrown away.
 
     Raises:
         HookError, InvalidPatch: as above.
     """
     envelope = page.state.envelope
-    added = NOTHING_ADDED
+    ephemera = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
-        local = replace(envelope, uncached=envelope.uncached + added.messages)
+        local = replace(envelope, uncached=envelope.uncached + ephemera.messages)
         patch = await _patch_of(hook, _event("ephemeral", page, local, target, message))
-        said: list[Message] = []
+        new: list[Message] = []
         for op in patch.ops if patch else ():
             with _naming(hook):
-                said += _sendable(op)
-        if not patch or not said:
+                new += _sendable(op)
+        if not patch or not new:
             continue
-        first = len(added.messages)
-        named = (replace(message, id=f"ephemeral:{n}") for n, message in enumerate(said, first))
-        added = Ephemera(
-            messages=(*added.messages, *named),
-            hooks=(*added.hooks, hook.name),
-            displays=(*added.displays, *([patch.display] if patch.display else [])),
+        numbers = count(len(ephemera.messages))
+        new = [replace(message, id=f"ephemeral:{next(numbers)}") for message in new]
+        ephemera = Ephemera(
+            messages=(*ephemera.messages, *new),
+            hooks=(*ephemera.hooks, hook.name),
+            displays=(*ephemera.displays, *([patch.display] if patch.display else [])),
         )
-    return added
+    return ephemera
 
 
 async def run_message_hooks(
     hooks: Hooks, session: str, message: Message, envelope: Envelope
 ) -> tuple[Message, tuple[str, ...]]:
-    """The message as hooks want it kept, and what went wrong with them.
+    """The message as hooks changed it, and what went wrong with them.
 
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
     """
-    asked = hooks.for_messages()
-    if not asked:
-        return message, ()
     warnings: list[str] = []
-    for hook in asked:
+    for hook in tuple(hooks.message_hooks):
         event = MessageEvent(session=session, message=message, envelope=envelope)
         try:
             message = _read_message(hook, await _call(hook, event), message)
@@ -118,7 +111,7 @@ async def run_message_hooks(
 
 
 async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
-    """What the hook returned. Generators are played out here, within its time."""
+    """What the hook returned. Generators are exhausted here, within its time limit."""
     with anyio.move_on_after(hook.timeout) as scope:
         try:
             if inspect.iscoroutinefunction(hook.handler):
@@ -130,7 +123,7 @@ async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
         except Exception as error:
             if not scope.cancel_called:
                 raise HookError(hook.name, f"{type(error).__name__}: {error}") from error
-    # Also if it took the cancellation for something else: what comes too late is not used.
+    # Also if the hook swallowed the cancellation: a late result is not used.
     if scope.cancel_called:
         raise HookError(hook.name, f"took longer than its {hook.timeout:g} s")
     return result
@@ -139,7 +132,7 @@ async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
 async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
     """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
     else, nor keep the process from ending."""
-    token, done = current_token(), anyio.Event()
+    token, finish = current_token(), anyio.Event()
     outcome: list[Any] = []
 
     def work() -> None:
@@ -150,11 +143,11 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any
             outcome.append((None, error))
         # Nobody waits any more if the loop is gone.
         with contextlib.suppress(anyio.RunFinishedError):
-            anyio.from_thread.run_sync(done.set, token=token)
+            anyio.from_thread.run_sync(finish.set, token=token)
 
     # As in any thread that an application starts from here, its context comes along.
     Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
-    await done.wait()
+    await finish.wait()
     result, error = outcome[0]
     if error is not None:
         raise error
@@ -162,7 +155,7 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any
 
 
 def _event(
-    reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message | None
+    reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message
 ) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
     tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
@@ -176,25 +169,22 @@ def _event(
 
 
 async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
-    """What a hook returned as a patch; None if it changes nothing. Everything is read anew, so
-    that it is of the right types and nobody else holds it."""
+    """What a hook returned as a patch; None if it changes nothing. Everything is converted anew,
+    so that its types are right and the hook holds no reference to it."""
     result = await _call(hook, event)
     if result is None:
         return None
-    display = None
-    listed: Any
-    if isinstance(result, Patch):
-        display, listed = result.display, result.ops
-    else:
-        listed = [result] if isinstance(result, PatchOp | Mapping) else result
-    if isinstance(listed, str | bytes | type) or not isinstance(listed, Iterable):
+    display, values = (result.display, result.ops) if isinstance(result, Patch) else (None, result)
+    if isinstance(result, PatchOp | Mapping):
+        values = [result]
+    if isinstance(values, str | bytes | type) or not isinstance(values, Iterable):
         raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
     ops: list[PatchOp] = []
-    for each in listed:
-        if not isinstance(each, PatchOp | Mapping):
-            raise HookError(hook.name, f"returned {each!r}, which is no patch operation")
+    for value in values:
+        if not isinstance(value, PatchOp | Mapping):
+            raise HookError(hook.name, f"returned {value!r}, which is no patch operation")
         with _naming(hook):
-            ops.append(read_op(each))
+            ops.append(read_op(value))
     if not ops:
         return None
     try:
@@ -206,10 +196,10 @@ async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
 
 
 def read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
-    """An op from outside, of which only the annotations say that it holds what it should.
+    """An op from outside, checked: its annotations alone prove nothing.
 
     Raises:
-        InvalidPatch: it does not.
+        InvalidPatch: it does not hold what it should.
     """
     if isinstance(op, Mapping):
         return parse_op(op)
@@ -225,7 +215,7 @@ def _copy(value: Any, kind: type[T]) -> T:
 
 @contextlib.contextmanager
 def _naming(hook: Hook) -> Iterator[None]:
-    """Says whose op it was that is wrong."""
+    """Adds the hook's name to errors about its ops."""
     try:
         yield
     except InvalidPatch as error:
@@ -236,16 +226,12 @@ def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
     """Calls whose results are about to come stay last, and no others are put there."""
     if _waiting(before) != _waiting(after):
         problem = "calls that wait for their results stay last, and no others can be put there"
-        moved = next(
-            (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply)),
-            patch.ops[0],
-        )
-        raise InvalidPatch(op_name(moved), problem)
+        ops = (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply))
+        raise InvalidPatch(op_name(next(ops, patch.ops[0])), problem)
 
 
 def _waiting(envelope: Envelope) -> list[str]:
-    cached = envelope.cached
-    return [call.id for call in cached[-1].calls] if len(cached) else []
+    return [call.id for call in envelope.cached[-1].calls] if len(envelope.cached) else []
 
 
 def _sendable(op: PatchOp) -> list[Message]:
@@ -268,28 +254,28 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
     if not isinstance(result, Message):
         raise HookError(hook.name, f"returned {result!r}, which is no message")
     try:
-        changed = replace(_copy(result, Message), id=message.id)
-        canonical_bytes(changed)
+        revision = replace(_copy(result, Message), id=message.id)
+        canonical_bytes(revision)
     except (InvalidText, TypeError, AttributeError, msgspec.MsgspecError) as error:
         raise HookError(hook.name, f"returned what is no message: {error}") from error
-    if changed.role != message.role:
+    if revision.role != message.role:
         raise HookError(hook.name, f"a message of role {message.role!r} keeps it")
-    if problem := _problem_with(changed, message):
+    if problem := _problem_with(revision, message):
         raise HookError(hook.name, problem)
-    return changed
+    return revision
 
 
-def _problem_with(changed: Message, message: Message) -> str:
+def _problem_with(revision: Message, message: Message) -> str:
     """Why a message cannot be kept as a hook changed it."""
-    allowed = _BLOCKS[message.role]
-    if odd := next((block for block in changed.blocks if not isinstance(block, allowed)), None):
+    kinds = _BLOCKS[message.role]
+    if odd := next((block for block in revision.blocks if not isinstance(block, kinds)), None):
         return f"a message of role {message.role!r} holds no {type(odd).__name__}"
-    if _results(changed) != _results(message):
+    if _results(revision) != _results(message):
         return "results keep their calls and names"
-    ids = [call.id for call in changed.calls]
+    ids = [call.id for call in revision.calls]
     if len(set(ids)) != len(ids):
         return "two calls have one id"
-    if not changed.text.strip() and not changed.calls and message.text.strip():
+    if not revision.text.strip() and not revision.calls and message.text.strip():
         return "emptied the message; a user's can be dropped"
     return ""
 

@@ -5,7 +5,7 @@ context hook that fails stops the request, a message hook that fails is reported
 stays as it was. A hook that is too slow has failed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from msgspec import Struct
@@ -13,14 +13,11 @@ from msgspec import Struct
 from lamina.errors import UsageError
 from lamina.values.envelope import Envelope
 from lamina.values.message import Message
-from lamina.values.patch import Patch, PatchOp
 
 HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
 REASONS: tuple[HookReason, ...] = ("before_agent_start", "before_request", "ephemeral", "turn_end")
 TIMEOUT_S = 10.0
 
-# What a context hook may return; ops as dicts are as a journal holds them.
-HookResult = None | Patch | PatchOp | Iterable[PatchOp | Mapping[str, Any]]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -29,7 +26,7 @@ class Drop(Struct, frozen=True):
 
 
 class ContextEvent(Struct, frozen=True, kw_only=True):
-    """What a context hook is given. `message` is the message about to be sent (a question or tool
+    """What a context hook gets. `message` is the message about to be sent (a question or tool
     results), or the answer that ended the turn; it is not in the envelope's messages before it is
     sent."""
 
@@ -41,7 +38,7 @@ class ContextEvent(Struct, frozen=True, kw_only=True):
 
 
 class MessageEvent(Struct, frozen=True, kw_only=True):
-    """What a message hook is given: a message that is complete and not kept yet."""
+    """What a message hook gets: a message that is complete and not yet written."""
 
     session: str
     message: Message
@@ -58,8 +55,8 @@ class Hook(Struct, frozen=True, kw_only=True):
 
 
 class Hooks:
-    """Handlers in the order of their registration. Sessions get a copy of what they are given, so
-    that registering on one does not reach the others."""
+    """Handlers in order of registration. A session copies the hooks it is given, so that
+    registering on one session does not reach another."""
 
     def __init__(self, *, timeout: float = TIMEOUT_S) -> None:
         self.timeout = timeout
@@ -67,26 +64,17 @@ class Hooks:
         self.message_hooks: list[Hook] = []
 
     def copy(self) -> "Hooks":
-        hooks = Hooks(timeout=self.timeout)
-        hooks.context_hooks, hooks.message_hooks = (
-            list(self.context_hooks),
-            list(self.message_hooks),
-        )
-        return hooks
+        return Hooks().joined(self)
 
     def joined(self, other: "Hooks") -> "Hooks":
         """These hooks, then those of `other`."""
-        hooks = self.copy()
-        hooks.timeout = other.timeout
-        hooks.context_hooks += other.context_hooks
-        hooks.message_hooks += other.message_hooks
+        hooks = Hooks(timeout=other.timeout)
+        hooks.context_hooks += self.context_hooks + other.context_hooks
+        hooks.message_hooks += self.message_hooks + other.message_hooks
         return hooks
 
     def for_context(self, reason: HookReason) -> tuple[Hook, ...]:
         return tuple(hook for hook in self.context_hooks if hook.reason == reason)
-
-    def for_messages(self) -> tuple[Hook, ...]:
-        return tuple(self.message_hooks)
 
     @overload
     def context(self, handler: Handler) -> Handler: ...
@@ -109,15 +97,11 @@ class Hooks:
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on the context: before every request, for one request only
         (`ephemeral`), once when a runner takes up a question (`before_agent_start`), or once after
-        the final answer (`turn_end`). It returns patch operations."""
+        the final answer (`turn_end`). It returns None, a patch, or one or more patch operations,
+        which may be dicts as a journal holds them."""
         if reason not in REASONS:
             raise UsageError(f"a context hook has one of the reasons {REASONS}, not {reason!r}")
-
-        def register(handler: Handler) -> Handler:
-            self.context_hooks.append(self._hook(handler, name, timeout, reason))
-            return handler
-
-        return register(handler) if handler is not None else register
+        return self._register(self.context_hooks, handler, name, timeout, reason)
 
     @overload
     def message(self, handler: Handler) -> Handler: ...
@@ -134,30 +118,32 @@ class Hooks:
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on finalised messages. It returns the message to keep instead, None to
         leave it, or `Drop()` for a user's message that is not to be sent."""
+        return self._register(self.message_hooks, handler, name, timeout)
 
-        def register(handler: Handler) -> Handler:
-            self.message_hooks.append(self._hook(handler, name, timeout))
-            return handler
-
-        return register(handler) if handler is not None else register
-
-    def _hook(
+    def _register(
         self,
-        handler: Callable[..., Any],
+        hooks: list[Hook],
+        handler: Handler | None,
         name: str | None,
         timeout: float | None,
         reason: HookReason | None = None,
-    ) -> Hook:
-        if not callable(handler):
-            raise UsageError(f"a hook is a function, not {handler!r}; name its reason by keyword")
-        limit = self.timeout if timeout is None else timeout
-        if not limit > 0:
-            raise UsageError(f"a hook's time limit is in seconds above 0, not {limit!r}")
-        return Hook(name=name or _name_of(handler), handler=handler, timeout=limit, reason=reason)
+    ) -> Handler | Callable[[Handler], Handler]:
+        def register(handler: Handler) -> Handler:
+            if not callable(handler):
+                problem = f"a hook is a function, not {handler!r}; name its reason by keyword"
+                raise UsageError(problem)
+            limit = self.timeout if timeout is None else timeout
+            if not limit > 0:
+                raise UsageError(f"a hook's time limit is in seconds above 0, not {limit!r}")
+            label = name or _name_of(handler)
+            hooks.append(Hook(name=label, handler=handler, timeout=limit, reason=reason))
+            return handler
+
+        return register(handler) if handler is not None else register
 
 
 def _name_of(handler: Callable[..., Any]) -> str:
     """A name that says where a hook comes from, the same in every process."""
     function = getattr(handler, "func", handler)  # a partial is named by what it calls
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    owner = function if hasattr(function, "__qualname__") else type(function)
+    return f"{owner.__module__}.{owner.__qualname__}"

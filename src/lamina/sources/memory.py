@@ -14,20 +14,20 @@ MEMORY_PART = "user_memory"
 
 
 async def update_memory(page: Page, memory: MemorySource) -> tuple[str, ...]:
-    """Writes down what is remembered, if it is not what stands; gives what a person should know."""
+    """Writes down what is remembered, if it is not what stands; returns warnings."""
     try:
         text = (await memory.read()).strip()
     except LaminaError as error:
         return (f"memory: {error}; what was remembered before still holds",)
-    wanted = render_memory(text)
+    part = render_memory(text)
     standing = {part.name: part.text for part in page.state.envelope.system}.get(MEMORY_PART, "")
-    if wanted == standing:
+    if part == standing:
         return ()
-    reason = f"{memory.name} changed" if standing else f"{memory.name} was taken up"
-    op: SystemPartSet | SystemPartRemove = SystemPartSet(
-        name=MEMORY_PART, text=wanted, reason=reason
-    )
-    if not wanted:
+    op: SystemPartSet | SystemPartRemove
+    if part:
+        reason = f"{memory.name} {'changed' if standing else 'was taken up'}"
+        op = SystemPartSet(name=MEMORY_PART, text=part, reason=reason)
+    else:
         reason = f"{memory.name} is empty now"
         op = SystemPartRemove(name=MEMORY_PART, reason=reason)
     page.transform("lamina.memory", Patch(ops=(op,), display=Display(title=reason)))

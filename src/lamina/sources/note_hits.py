@@ -25,9 +25,8 @@ class Stretch(Struct, frozen=True, kw_only=True):
 
     @property
     def score(self) -> float | None:
-        return max(
-            (passage.score for passage in self.chosen if passage.score is not None), default=None
-        )
+        scores = (passage.score for passage in self.chosen)
+        return max((score for score in scores if score is not None), default=None)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -37,20 +36,20 @@ class Stretch(Struct, frozen=True, kw_only=True):
 def take_distinct(
     chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, str]"
 ) -> "list[ChosenPassage]":
-    """What was chosen and could be read, each text once: notes that quote one another would fill a
-    search with one passage."""
-    said: dict[str, ChosenPassage] = {}
+    """The chosen passages that could be read, one for every text: notes that quote one another
+    would fill a search with one passage."""
+    by_text: dict[str, ChosenPassage] = {}
     for passage in chosen:
         if passage in texts:
-            said.setdefault(" ".join(texts[passage].split()), passage)
-    return list(said.values())
+            by_text.setdefault(" ".join(texts[passage].split()), passage)
+    return list(by_text.values())
 
 
 def join_neighbours(
     chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
 ) -> tuple[Stretch, ...]:
-    """What was chosen, with passages that follow one another under one heading as one stretch. It
-    stands where the best of them stood."""
+    """Passages that follow one another under one heading become one stretch, which stands where
+    the best of them stood."""
     runs: list[list[ChosenPassage]] = []
     for passage in sorted(chosen, key=lambda passage: (passage.document, passage.place)):
         last = runs[-1][-1] if runs else None
@@ -72,8 +71,8 @@ def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> boo
 def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, str]") -> Hit:
     first = last = stretch.passages[0]
     text = texts[stretch.chosen[0]]
-    for passage, each in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
-        text += _between(last, passage) + texts[each]
+    for passage, choice in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
+        text += _between(last, passage) + texts[choice]
         last = passage
     note = stretch.note
     return Hit(
@@ -98,19 +97,19 @@ def _between(before: Passage, after: Passage) -> str:
     return "\n" * (after.start - before.end)
 
 
-def merge_found(founds: Sequence[NoteSearchResult]) -> NoteSearchResult:
-    """What several searches came to as one: the best of each, then the second best of each, and so
-    on; what more than one found stands once."""
-    if len(founds) == 1:
-        return founds[0]
+def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
+    """Several results as one: the best hits, then the second best, and so on; a hit of more than
+    one search stands once."""
+    if len(results) == 1:
+        return results[0]
     hits: dict[tuple[str, int, int, str], Hit] = {}
-    for row in zip_longest(*(found.hits for found in founds)):
+    for row in zip_longest(*(result.hits for result in results)):
         for hit in row:
             if hit is not None:
                 hits.setdefault((hit.path, hit.start, hit.end, hit.text), hit)
     return NoteSearchResult(
         hits=tuple(hits.values()),
-        searched=max((found.searched for found in founds), default=0),
-        warnings=tuple(dict.fromkeys(told for found in founds for told in found.warnings)),
-        late=max((found.late for found in founds), default=0),
+        searched=max((result.searched for result in results), default=0),
+        warnings=tuple(dict.fromkeys(line for result in results for line in result.warnings)),
+        late=max((result.late for result in results), default=0),
     )

@@ -1,8 +1,8 @@
 """Searching the notes of a workspace: a question in, passages with their texts out.
 
 Laws: what is found is shown as its note holds it now; one that changed meanwhile is searched again.
-Passages that follow one another under one heading are one hit. What goes wrong in a search is said
-with what it found, and never stops a question.
+Passages that follow one another under one heading are one hit. What goes wrong in a search is
+reported with its hits, and never stops a question.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.ports import Corpus, Index, NoteSource, Progress
+from lamina.sources.candidates import corpus_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import note_id
 from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope
@@ -26,12 +27,12 @@ TOP = 8
 PER_NOTE = 3
 FLOOR = SearchSettings().floor
 EVERYWHERE = Scope()
-# How many times as many are looked at first: some say the same.
+# How many times as many are looked at first, since some repeat others.
 AHEAD = 3
 # How long a search waits for passages to be embedded; the first one of a large folder would take
 # minutes.
 PATIENCE = 10.0
-# Of files that could not be read, so many are named.
+# How many unreadable files are named.
 NAMED = 3
 
 
@@ -49,10 +50,10 @@ class WorkspaceSearch:
         self._shelf = _Shelf(Catalogue())
         # One search at a time: the second finds what the first one made.
         self._lock = anyio.Lock()
-        # What was said once is not news with every search.
-        self._said: set[str] = set()
-        self._told_late = False
-        # Told how far it is with reading notes, and with making what is searched of them.
+        # What was reported once is not news with every search.
+        self._reports: set[str] = set()
+        self._reported_late = False
+        # Called as notes are read, and as they are indexed.
         self.reading: Progress | None = None
         self.indexing: Progress | None = None
 
@@ -66,72 +67,72 @@ class WorkspaceSearch:
         floor: float = FLOOR,
         recent: Sequence[str] = (),
     ) -> NoteSearchResult:
-        """What the notes in `scope` say of a question, the best first: up to `top` passages, not
+        """What the notes in `scope` say about a question, the best first: up to `top` passages, not
         more than `per_note` of one note, none at or below the `floor`. `recent` are the questions
         before this one, the latest first; they count if it leans on them and finds nothing itself.
         """
-        wanted = _Wanted(
+        search = _NoteSearch(
             question=question, scope=scope, top=top, per_note=per_note, floor=floor, recent=recent
         )
         try:
             async with self._lock:
-                found = await self._search(wanted)
+                result = await self._search(search)
                 # A note changed between being listed and being read: once more, as it is now.
-                return found or await self._search(wanted, last=True) or NoteSearchResult()
+                return result or await self._search(search, last=True) or NoteSearchResult()
         # Whatever goes wrong in a search, a question can be asked without its finds.
         except Exception as error:  # noqa: BLE001
-            said = f"{type(error).__name__}: {error}"
-            return NoteSearchResult(warnings=(f"the notes were not searched: {said}",))
+            problem = f"the notes were not searched: {type(error).__name__}: {error}"
+            return NoteSearchResult(warnings=(problem,))
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
-        """Makes what searches need, now, or for so many seconds; says how many notes there are and
-        how much is left to do, and finds nothing."""
+        """Makes what searches need, for at most `patience` seconds; says how many notes there are
+        and how much is left to do, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
-            warnings = self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
-            warnings += self._news_of(corpus)
-            return NoteSearchResult(
-                searched=len(shelf.catalogue.notes), warnings=warnings, late=corpus.late
-            )
+            warnings = self._source_news(shelf) + self._corpus_news(corpus)
+            count = len(shelf.catalogue.notes)
+            return NoteSearchResult(searched=count, warnings=warnings, late=corpus.late)
 
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _search(self, wanted: "_Wanted", *, last: bool = False) -> NoteSearchResult | None:
+    async def _search(
+        self, search: "_NoteSearch", *, last: bool = False
+    ) -> NoteSearchResult | None:
         """What was found; None if a note changed meanwhile and this is not the `last` try."""
         from lamina.selection.passages import choose_passages
         from lamina.selection.question import split_question
 
         shelf = await self._take_up()
         notes = shelf.catalogue.notes
-        warnings = self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
-        allowed, searched = _mask(notes, wanted.scope)
-        if not searched:
-            told = f"no note is {_say_scope(wanted.scope)}" if notes else "there are no notes here"
-            return NoteSearchResult(warnings=(*warnings, f"{told}, so nothing was searched"))
-        query = split_question(wanted.question, recent=wanted.recent)
+        warnings = self._source_news(shelf)
+        mask, count = _mask(notes, search.scope)
+        if not count:
+            why = (
+                f"no note is {_describe_scope(search.scope)}"
+                if notes
+                else "there are no notes here"
+            )
+            return NoteSearchResult(warnings=(*warnings, f"{why}, so nothing was searched"))
+        query = split_question(search.question, recent=search.recent)
         if not query.parts:
-            return NoteSearchResult(searched=searched, warnings=warnings)
-        among = _digests_in(notes, allowed)
-        corpus = await self._load(shelf, self.patience, among)
+            return NoteSearchResult(searched=count, warnings=warnings)
+        corpus = await self._load(shelf, self.patience, _digests_in(notes, mask))
         scores = await corpus.score([part.text for part in query.parts])
-        chosen = choose_passages(
-            shelf.documents, scores, query,
-            top=wanted.top * AHEAD, per_document=wanted.per_note, floor=wanted.floor,
-            allowed=allowed,
+        passages = choose_passages(
+            shelf.documents, scores, query, allowed=mask,
+            top=search.top * AHEAD, per_document=search.per_note, floor=search.floor,
         )  # fmt: skip
-        texts = await self._read(chosen, notes)
-        changed = dict.fromkeys(
-            notes[passage.document].path for passage in chosen if passage not in texts
-        )
-        if changed and not last:
+        texts = await self._read(passages, notes)
+        stale = dict.fromkeys(notes[p.document].path for p in passages if p not in texts)
+        if stale and not last:
             return None
-        kept = take_distinct(chosen, texts)[: wanted.top]
-        hits = tuple(make_hit(neighbour, texts) for neighbour in join_neighbours(kept, notes))
-        warnings += self._news_of(corpus)
-        if changed:
-            warnings += (f"changed while it was searched, and left out: {', '.join(changed)}",)
-        return NoteSearchResult(hits=hits, searched=searched, warnings=warnings, late=corpus.late)
+        best = take_distinct(passages, texts)[: search.top]
+        hits = tuple(make_hit(stretch, texts) for stretch in join_neighbours(best, notes))
+        warnings += self._corpus_news(corpus)
+        if stale:
+            warnings += (f"changed while it was searched, and left out: {', '.join(stale)}",)
+        return NoteSearchResult(hits=hits, searched=count, warnings=warnings, late=corpus.late)
 
     async def _take_up(self) -> "_Shelf":
         catalogue = await self._source.catalogue(self.reading)
@@ -157,33 +158,34 @@ class WorkspaceSearch:
         return {digest: text for digest, text in pairs if text is not None}
 
     async def _read(
-        self, chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
+        self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
     ) -> "dict[ChosenPassage, str]":
-        """The texts of passages, but for those of notes that are not as they were."""
-        places = [
-            (note := notes[passage.document], note.passages[passage.place]) for passage in chosen
-        ]
-        wanted = [(note.path, passage) for note, passage in places]
-        texts = await self._source.texts(wanted) if wanted else ()
-        pairs = zip(chosen, texts, strict=True)
+        """The texts of passages, without those of notes that changed."""
+        found_in = [(notes[passage.document], passage.place) for passage in passages]
+        places = [(note.path, note.passages[place]) for note, place in found_in]
+        texts = await self._source.texts(places) if places else ()
+        pairs = zip(passages, texts, strict=True)
         return {passage: text for passage, text in pairs if text is not None}
 
-    def _news(self, said: Iterable[str]) -> tuple[str, ...]:
-        fresh = tuple(fromkey for fromkey in dict.fromkeys(said) if fromkey not in self._said)
-        self._said.update(fresh)
-        return fresh
+    def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
+        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(news)
+        return news
 
-    def _news_of(self, corpus: Corpus) -> tuple[str, ...]:
-        """What a corpus says of itself. That it is not done is said once, and not again with every
-        number."""
-        told = corpus_warnings(corpus)
-        if corpus.late and self._told_late:
-            told = told[1:]
-        self._told_late = self._told_late or bool(corpus.late)
-        return self._news(told)
+    def _source_news(self, shelf: "_Shelf") -> tuple[str, ...]:
+        return self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
+
+    def _corpus_news(self, corpus: Corpus) -> tuple[str, ...]:
+        """Warnings about a corpus. That it is not complete is reported once, and not again with
+        every number."""
+        reports = [*_describe_gaps(corpus), *corpus_warnings(corpus)]
+        if corpus.late and self._reported_late:
+            reports = reports[1:]
+        self._reported_late = self._reported_late or bool(corpus.late)
+        return self._news(reports)
 
 
-class _Wanted(Struct, frozen=True, kw_only=True):
+class _NoteSearch(Struct, frozen=True, kw_only=True):
     question: str
     scope: Scope
     top: int
@@ -198,24 +200,24 @@ class _Shelf:
 
     def __init__(self, catalogue: Catalogue, before: "_Shelf | None" = None) -> None:
         self.catalogue = catalogue
-        known: dict[str, tuple[Note, Document]] = before.known if before else {}
-        self.known: dict[str, tuple[Note, Document]] = {}
+        pairs: dict[str, tuple[Note, Document]] = before.pairs if before else {}
+        self.pairs: dict[str, tuple[Note, Document]] = {}
         self._fresh: list[Note] = []
         for note in catalogue.notes:
-            pair = known.get(note.path)
+            pair = pairs.get(note.path)
             if pair is None or not _same_passages(pair[0], note):
                 digests = tuple(passage.digest for passage in note.passages)
                 pair = (note, Document(note_id(note.path), digests=digests))
                 self._fresh.append(note)
-            self.known[note.path] = (note, pair[1])
-        self.documents = tuple(document for _, document in self.known.values())
+            self.pairs[note.path] = (note, pair[1])
+        self.documents = tuple(document for _, document in self.pairs.values())
         # Of the fresh notes first; of all once an index wants more.
         self._places: dict[bytes, tuple[str, Passage]] | None = None
         self._knows_all = False
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
-        """Where the texts of these digests are. Most often an index asks for those of notes that
-        are new, so that the rest need not be gone through."""
+        """Where the texts of these digests are. An index mostly asks for those of new notes, so
+        these are looked through first."""
         if self._places is None:
             self._places = _places_of(self._fresh)
         if not self._knows_all and any(digest not in self._places for digest in digests):
@@ -225,7 +227,7 @@ class _Shelf:
         return {digest: places[digest] for digest in digests if digest in places}
 
     def rest(self) -> None:
-        """Nothing is asked for any more: where texts are is worked out again if it is."""
+        """Forgets where texts are; it is worked out again when it is needed."""
         self._places, self._knows_all = None, False
         self._fresh = []
 
@@ -240,8 +242,8 @@ def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
 
 
 def is_in_scope(note: Note, scope: Scope) -> bool:
-    """Whether a note is searched: in a folder, under a tag, and changed in time, as far as any of
-    these is asked for."""
+    """Whether a note is searched: by folder, tag and time of change, as far as the scope sets
+    them."""
     if scope.since is not None and note.mtime < scope.since:
         return False
     if scope.until is not None and note.mtime >= scope.until:
@@ -253,13 +255,12 @@ def is_in_scope(note: Note, scope: Scope) -> bool:
     )
 
 
-def _say_scope(scope: Scope) -> str:
-    """Where is searched, in words."""
-    said = [f"in {' or '.join(scope.folders)}"] if scope.folders else []
-    said += [f"tagged {' or '.join(f'#{tag}' for tag in scope.tags)}"] if scope.tags else []
+def _describe_scope(scope: Scope) -> str:
+    parts = [f"in {' or '.join(scope.folders)}"] if scope.folders else []
+    parts += [f"tagged {' or '.join(f'#{tag}' for tag in scope.tags)}"] if scope.tags else []
     if scope.since is not None or scope.until is not None:
-        said.append("changed in that time")
-    return " and ".join(said)
+        parts.append("changed in that time")
+    return " and ".join(parts)
 
 
 def _mask(notes: Sequence[Note], scope: Scope) -> tuple["AllowedDocuments | None", int]:
@@ -272,27 +273,22 @@ def _mask(notes: Sequence[Note], scope: Scope) -> tuple["AllowedDocuments | None
     return mask, int(mask.sum())
 
 
-def _digests_in(
-    notes: Sequence[Note], allowed: "AllowedDocuments | None"
-) -> frozenset[bytes] | None:
-    """The passages of the notes that may be searched; None for all there are."""
-    if allowed is None:
+def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> frozenset[bytes] | None:
+    """The passages of the notes that may be searched; None for all of them."""
+    if mask is None:
         return None
-    pairs = zip(notes, allowed.tolist(), strict=True)
+    pairs = zip(notes, mask.tolist(), strict=True)
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
 
 
-def corpus_warnings(corpus: Corpus) -> list[str]:
-    """What a corpus says of itself, once it was searched."""
-    told = []
-    rest = "; `lamina notes index` does that, once"
+def _describe_gaps(corpus: Corpus) -> list[str]:
+    """What is searched by its words alone, if anything is."""
+    hint = "; `lamina notes index` does that, once" if corpus.late else ""
     if corpus.lexical:
-        why = f"{corpus.lexical}{rest if corpus.late else ''}"
-        told.append(f"notes are searched by their words alone: {why}")
-    elif corpus.late:
-        told.append(f"{corpus.late:,} passages are searched by their words, not embedded yet{rest}")
-    told += [f"not embedded: {each}" for each in corpus.failed]
-    return told + [f"index: {warning}" for warning in corpus.warnings]
+        return [f"notes are searched by their words alone: {corpus.lexical}{hint}"]
+    if corpus.late:
+        return [f"{corpus.late:,} passages are searched by their words, not embedded yet{hint}"]
+    return []
 
 
 def _unreadable(catalogue: Catalogue) -> list[str]:

@@ -1,7 +1,7 @@
-"""What stands in attached content and should not: secrets and characters that nobody sees.
+"""What should not be in attached content: secrets and invisible characters.
 
 Laws: a secret in an attachment is replaced before anything else sees it, unless settings say
-otherwise; what a person typed is never changed. Each finding is told once per version.
+otherwise; what a person typed is never changed. A finding is reported once per version.
 """
 
 from typing import Literal
@@ -20,43 +20,43 @@ class SecretScreen:
     """Looks through the items of one session."""
 
     def __init__(self) -> None:
-        # What a version came to: its text after it was looked through, and what was told of it.
-        self._seen: dict[tuple[str, str, Secrets], str] = {}
+        # The text of a version without its secrets; empty if it had none.
+        self._texts: dict[tuple[str, str, Secrets], str] = {}
 
     def item(self, item: Item, secrets: Secrets) -> tuple[Item, tuple[str, ...]]:
-        """The item without its secrets, and what a person should know of it."""
+        """The item without its secrets, and what a person should know about it."""
         key = (item.id, item.version, secrets)
         if item.title != (title := without_secrets(item.title, secrets)):
             item = replace(item, title=title)
-        if key in self._seen:
-            return self._with(item, self._seen[key]), ()
-        text, warnings = item.content, []
-        label = label_of(item.id)
-        if hidden := find_hidden(text):
-            warnings.append(f"{label}: {describe_hidden(hidden)}")
-        found = find_secrets(text) if secrets != "off" else ()
-        if found and secrets == "redact":
-            text = redact(text, found)
-            warnings.append(f"{label}: {describe_secrets(found)}, replaced before it is sent")
-        elif found:
-            warnings.append(f"{label}: {describe_secrets(found)}, sent as it stands")
-        self._seen[key] = text if text != item.content else ""
-        return self._with(item, self._seen[key]), tuple(warnings)
+        warnings = []
+        if key not in self._texts:
+            text, label = item.content, label_of(item.id)
+            if characters := find_hidden(text):
+                warnings.append(f"{label}: {describe_hidden(characters)}")
+            findings = find_secrets(text) if secrets != "off" else ()
+            if findings and secrets == "redact":
+                text = redact(text, findings)
+                warnings.append(
+                    f"{label}: {describe_secrets(findings)}, replaced before it is sent"
+                )
+            elif findings:
+                warnings.append(f"{label}: {describe_secrets(findings)}, sent as it stands")
+            self._texts[key] = text if text != item.content else ""
+        if self._texts[key]:
+            item = replace(item, content=self._texts[key], version="")
+        return item, tuple(warnings)
 
-    def _with(self, item: Item, text: str) -> Item:
-        return replace(item, content=text, version="") if text else item
 
-
-def without_secrets(told: str, secrets: Secrets) -> str:
-    """A title, or a line on an item; a note's own words may stand in it."""
-    return redact(told, find_secrets(told)) if secrets == "redact" and told else told
+def without_secrets(text: str, secrets: Secrets) -> str:
+    """A title, or a line about an item, either of which may quote it."""
+    return redact(text, find_secrets(text)) if secrets == "redact" and text else text
 
 
 def typed_secret_warnings(text: str, secrets: Secrets) -> tuple[str, ...]:
-    """What a person should know of what they typed, which is sent as it is."""
+    """What a person should know about what they typed, which is sent as it is."""
     warnings = []
-    if secrets != "off" and (found := find_secrets(text)):
-        warnings.append(f"the message: {describe_secrets(found)}, sent as it was typed")
-    if hidden := find_hidden(text):
-        warnings.append(f"the message: {describe_hidden(hidden)}")
+    if secrets != "off" and (findings := find_secrets(text)):
+        warnings.append(f"the message: {describe_secrets(findings)}, sent as it was typed")
+    if characters := find_hidden(text):
+        warnings.append(f"the message: {describe_hidden(characters)}")
     return tuple(warnings)

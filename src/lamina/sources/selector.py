@@ -1,10 +1,11 @@
 """What applies to a question besides what was attached to it: rules, references and tools.
 
 Laws: a search that fails costs its finds and nothing else: what the session holds is still sent.
-What is chosen, and what only just was not, is said with its score.
+What is chosen, and what only just was not, is reported with its score.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,8 +19,10 @@ from lamina.assembly.inclusion import (
 )
 from lamina.errors import LaminaError
 from lamina.journal import State
-from lamina.ports import Corpus, GuideSource, Index, Progress
+from lamina.ports import GuideSource, Index, Progress
+from lamina.sources.attachments import Attachments
 from lamina.sources.candidates import (
+    corpus_warnings,
     guide_document,
     matching_guides,
     recent_questions,
@@ -27,22 +30,22 @@ from lamina.sources.candidates import (
     tool_document,
     vanished_guides,
 )
-from lamina.sources.expansion import expand_chosen
+from lamina.sources.expansion import expand_chosen, expand_results
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
-from lamina.values.item import Attachment, Item, ItemId, key_of, kind_of
+from lamina.values.item import Attachment, Include, Item, ItemId, key_of, kind_of
 from lamina.values.request import LeftOut
 from lamina.values.selection import Document, SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
 # How many of the next best are reported.
 RUNNERS_UP = 3
-# Of what is wrong with an agent's files, so much is told with a request.
+# How many problems of an agent's files are named with a request.
 PROBLEMS_SHOWN = 5
-# Of the room that is left, what chosen items may take.
+# How much of the room that is left one chosen item may take.
 ROOM_SHARE = 0.5
-# What an attachment with this likeness to the question is worth stays; each tenth more or less
-# moves it by 0.6.
+# An attachment this much like the question keeps its priority; every tenth more or less moves it by
+# 0.6.
 PIVOT, SLOPE = 0.3, 6.0
 
 
@@ -54,17 +57,9 @@ class SearchChoice(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Guidance(Struct, frozen=True, kw_only=True):
-    """The rules and references of a turn."""
-
-    attachments: tuple[Attachment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
 class Selector:
-    """Chooses for the questions of one session. Without a source there are no rules and references
-    but those attached; without an index nothing is searched for."""
+    """Chooses for the questions of one session. Without a source only attached rules and references
+    apply; without an index nothing is searched for."""
 
     def __init__(
         self,
@@ -80,8 +75,8 @@ class Selector:
         self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
-        # What was said once is not news on every turn.
-        self._said: set[str] = set()
+        # What was reported once is not news on every turn.
+        self._reports: set[str] = set()
 
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says
@@ -97,8 +92,8 @@ class Selector:
         """The rules and references that a message adds by name; those that are not there, too."""
         if self._source is None:
             return ()
-        found = (find_member(mention, guides.guides) or mention for mention in find_mentions(text))
-        return tuple(dict.fromkeys(found))
+        items = (find_member(mention, guides.guides) or mention for mention in find_mentions(text))
+        return tuple(dict.fromkeys(items))
 
     async def guide(
         self,
@@ -108,50 +103,37 @@ class Selector:
         guides: Guides,
         room: Callable[[Item], int],
         room_left: int,
-    ) -> Guidance:
+    ) -> Attachments:
         """The rules and references that apply to a question. `room` says what an item adds to the
         request."""
         inclusion = sort_by_include(guides.guides, state.members, "rule", "reference")
-        taken = {attachment.item.id for attachment in attached}
-        by_id = {each.id: each for each in guides.guides}
-        found: dict[ItemId, Attachment] = {}
-        for each in sort_guides(inclusion.always):
-            found[each.id] = _attach(each, "always")
-        for each in inclusion.manual:
-            found[each.id] = _attach(each, "manual")
-        for each, path in matching_guides(guides.guides, state, attached):
-            found.setdefault(each.id, replace(_attach(each, "agent"), origin="glob", source=path))
-        searched = tuple(
-            each for each in inclusion.agent if each.id not in found and each.id not in taken
+        own = {attachment.item.id for attachment in attached}
+        by_id = {guide.id: guide for guide in guides.guides}
+        additions = {guide.id: _attach(guide, "always") for guide in sort_guides(inclusion.always)}
+        additions |= {guide.id: _attach(guide, "manual") for guide in inclusion.manual}
+        for guide, path in matching_guides(guides.guides, state, attached):
+            additions.setdefault(guide.id, _attach(guide, "agent", origin="glob", source=path))
+        there = own | additions.keys()
+        documents = [guide_document(guide) for guide in inclusion.agent if guide.id not in there]
+        candidates = {item for item in by_id if state.members.get(item) != "removed"}
+        choice = await self._search(
+            state, question, documents, state.settings.guide_search, candidates, there
         )
-        documents = [guide_document(each) for each in searched]
-        chosen = await self._search(
-            state, question, documents, state.settings.guide_search,
-            {item: each for item, each in by_id.items() if state.members.get(item) != "removed"},
-            {*found, *taken},
-        )  # fmt: skip
-        # What is in by somebody's word has its room first.
-        room_left -= sum(
-            room(attachment.item) for item, attachment in found.items() if item not in taken
+        # What a person or the agent put in has its room first.
+        room_left -= sum(room(a.item) for item, a in additions.items() if item not in own)
+        choice, too_large = take_while_room(
+            choice, room_left, lambda hit: room(by_id[hit.item].item())
         )
-        chosen, too_large = take_while_room(
-            chosen, room_left, lambda hit: room(by_id[hit.item].item())
-        )
-        for hit in chosen.items:
-            found[hit.item] = replace(
-                _attach(by_id[hit.item], "agent"),
-                score=hit.score,
-                origin=hit.origin,
-                source=hit.source,
+        for hit in choice.items:
+            additions[hit.item] = _attach(
+                by_id[hit.item], "agent", score=hit.score, origin=hit.origin, source=hit.source
             )
         missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
-        lower = map(runner_up, chosen.next_best)
-        return Guidance(
-            attachments=tuple(
-                attachment for item, attachment in found.items() if item not in taken
-            ),
+        lower = map(runner_up, choice.next_best)
+        return Attachments(
+            attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *lower),
-            warnings=self._news(describe_problems(guides.problems)) + chosen.warnings,
+            warnings=self._news(describe_problems(guides.problems)) + choice.warnings,
         )
 
     async def choose_tools(
@@ -160,39 +142,34 @@ class Selector:
         """The tools that fit a question, of those that are chosen by search."""
         if state.settings.tool_policy == "all" or not inclusion.agent:
             return SearchChoice()
-        by_id = {tool.id: tool for tool in (*inclusion.present, *inclusion.agent)}
         documents = [tool_document(tool) for tool in inclusion.agent]
         present = {tool.id for tool in inclusion.present}
+        candidates = present | {tool.id for tool in inclusion.agent}
         return await self._search(
-            state, question, documents, state.settings.tool_search, by_id, present
+            state, question, documents, state.settings.tool_search, candidates, present
         )
 
     async def weigh(
         self, question: str, attachments: Sequence[Attachment], state: State
     ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
-        """The attachments, each worth more or less by what it has to do with the question; and what
-        is in the way of that."""
+        """The attachments, worth more or less by how much they have to do with the question; and
+        what is in the way of that."""
         from lamina.selection.chunks import chunk_item
 
-        weighed = [
-            a for a in attachments
-            if not a.is_essential and a.item.id not in state.pinned and a.item.content.strip()
-        ]  # fmt: skip
-        if not state.settings.relevance_priority or not weighed:
-            return tuple(attachments), ()
         documents = [
             Document(a.item.id, chunk_item(label_of(a.item.id), a.item.title, a.item.content))
-            for a in weighed
+            for a in (attachments if state.settings.relevance_priority else ())
+            if not a.is_essential and a.item.id not in state.pinned and a.item.content.strip()
         ]
+        if not documents:
+            return tuple(attachments), ()
         try:
-            scores, told = await self._likeness(question, documents)
-        # What an attachment is worth stays as it was said.
+            scores, problem = await self._likeness(question, documents)
+        # An attachment then keeps the priority it came with.
         except Exception as error:  # noqa: BLE001
-            scores, told = {}, [f"{type(error).__name__}: {error}"]
-        moved = tuple(
-            _weighed(a, scores[a.item.id]) if a.item.id in scores else a for a in attachments
-        )
-        return moved, self._news(f"relevance moves no priority: {each}" for each in told)
+            scores, problem = {}, f"{type(error).__name__}: {error}"
+        warnings = self._news([f"relevance moves no priority: {problem}"] if problem else [])
+        return tuple(_weigh(a, scores.get(a.item.id)) for a in attachments), warnings
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -202,27 +179,35 @@ class Selector:
         question: str,
         documents: Sequence[Document],
         settings: SearchSettings,
-        known: Mapping[ItemId, Guide] | Mapping[ItemId, OfferedTool],
-        taken: set[ItemId],
+        candidates: set[ItemId],
+        there: set[ItemId],
     ) -> SearchChoice:
-        if not documents:
-            return SearchChoice()
-        chosen = SearchChoice()
-        if settings.search:
+        """What a search chooses, and the `candidates` that come along with it and are not `there`
+        already."""
+        choice = SearchChoice()
+        if documents and settings.search:
             if self._index is None:
-                told = f"{len(documents)} items are chosen by search, and there is no index"
-                return SearchChoice(warnings=self._news([told]))
+                problem = f"{len(documents)} items are chosen by search, and there is no index"
+                return SearchChoice(warnings=self._news([problem]))
             try:
-                chosen = await self._find(state, question, documents, settings)
+                choice = await self._find(self._index, state, question, documents, settings)
             # Whatever goes wrong in a search, a question can be asked without its finds.
             except Exception as error:  # noqa: BLE001
-                said = f"{type(error).__name__}: {error}"
-                told = f"search failed, so nothing was chosen by it: {said}"
-                return SearchChoice(warnings=(told,))
-        return self._relate(chosen, known, taken)
+                problem = f"{type(error).__name__}: {error}"
+                problem = f"search failed, so nothing was chosen by it: {problem}"
+                return SearchChoice(warnings=(problem,))
+        if not self._relations or not choice.items:
+            return choice
+        from lamina.selection.expansion import find_related
+
+        related_items = find_related(choice.items, self._relations, candidates, there)
+        names = {item.item for item in related_items}
+        next_best = tuple(item for item in choice.next_best if item.item not in names)
+        return replace(choice, items=choice.items + related_items, next_best=next_best)
 
     async def _find(
         self,
+        index: Index,
         state: State,
         question: str,
         documents: Sequence[Document],
@@ -232,104 +217,62 @@ class Selector:
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
 
-        assert self._index is not None
         query = split_question(question, recent=recent_questions(state))
         if not query.parts:
             return SearchChoice()
-        corpus = await self._index.load(documents, self.progress)
+        corpus = await index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
         fits = measure_fits(documents, scores, query)
-        chosen = choose_items(documents, scores, query, settings, fits=fits)
-        chosen += await expand_chosen(corpus, chosen, settings)
+        items = choose_items(documents, scores, query, settings, fits=fits)
+        items += await expand_chosen(corpus, items, settings)
         if state.settings.expand_results:
-            chosen += await self._expand_results(corpus, state, chosen, settings)
-        taken = {item.item for item in chosen}
-        most = len(taken) + RUNNERS_UP
-        ranked = rank_documents(documents, scores, query, settings, most=most, fits=fits)
-        next_best = tuple(item for item in ranked if item.item not in taken)[:RUNNERS_UP]
-        return SearchChoice(items=chosen, next_best=next_best, warnings=self._news(_told(corpus)))
-
-    async def _expand_results(
-        self,
-        corpus: Corpus,
-        state: State,
-        chosen: tuple[SelectedItem, ...],
-        settings: SearchSettings,
-    ) -> tuple[SelectedItem, ...]:
-        """What is like the results that tools gave in the last turn."""
-        from lamina.selection.expansion import expand_by_search, result_query
-
-        query = result_query(recent_results(state), settings)
-        if not query.parts:
-            return ()
-        scores = await corpus.score([part.text for part in query.parts])
-        return expand_by_search(corpus.documents, scores, query, chosen, settings, origin="result")
-
-    def _relate(
-        self,
-        chosen: SearchChoice,
-        known: Mapping[ItemId, Guide] | Mapping[ItemId, OfferedTool],
-        taken: set[ItemId],
-    ) -> SearchChoice:
-        """What is said to come along with what was chosen."""
-        from lamina.selection.expansion import find_related
-
-        if not self._relations:
-            return chosen
-        added = find_related(chosen.items, self._relations, known.keys(), taken)
-        names = {item.item for item in added}
-        return replace(
-            chosen,
-            items=chosen.items + added,
-            next_best=tuple(item for item in chosen.next_best if item.item not in names),
-        )
+            items += await expand_results(corpus, recent_results(state), items, settings)
+        names = {item.item for item in items}
+        most = len(names) + RUNNERS_UP
+        ranking = rank_documents(documents, scores, query, settings, most=most, fits=fits)
+        next_best = tuple(item for item in ranking if item.item not in names)[:RUNNERS_UP]
+        warnings = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
+        warnings += corpus_warnings(corpus)
+        return SearchChoice(items=items, next_best=next_best, warnings=self._news(warnings))
 
     async def _likeness(
         self, question: str, documents: Sequence[Document]
-    ) -> tuple[dict[ItemId, float], list[str]]:
-        """How alike each document is to a question, at its best; and why that cannot be said."""
+    ) -> tuple[dict[ItemId, float], str]:
+        """How alike every document is to a question, at its best; and why that is not known."""
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
 
         if self._index is None:
-            return {}, ["there is no index"]
+            return {}, "there is no index"
         query = split_question(question)
         if not query.parts:
-            return {}, []
+            return {}, ""
         every = SearchSettings(top_k=10**6, top_n=len(documents), floor=-1.0, include_score=1.0)
         corpus = await self._index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
-        found = choose_items(documents, scores, query, every)
-        likeness = {item.item: item.score for item in found if item.score is not None}
-        return likeness, [corpus.lexical] if corpus.lexical else []
+        items = choose_items(documents, scores, query, every)
+        likeness = {item.item: item.score for item in items if item.score is not None}
+        return likeness, corpus.lexical
 
-    def _news(self, said: Iterable[str]) -> tuple[str, ...]:
-        fresh = tuple(fromkey for fromkey in dict.fromkeys(said) if fromkey not in self._said)
-        self._said.update(fresh)
-        return fresh
-
-
-def _told(corpus: Corpus) -> list[str]:
-    """What a corpus says of itself, once it was searched."""
-    told = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
-    told += [f"not embedded: {each}" for each in corpus.failed]
-    return told + [f"index: {warning}" for warning in corpus.warnings]
+    def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
+        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(news)
+        return news
 
 
 def describe_problems(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong with an agent's files; of what is only odd, how much there is."""
+    """What is wrong with an agent's files; what is only odd is counted."""
     errors = [str(problem) for problem in problems if problem.level == "error"]
-    said = errors[:PROBLEMS_SHOWN]
-    left = len(problems) - len(said)
-    if left:
-        what = "problems" if len(errors) > len(said) else "oddities"
-        noun = what if left > 1 else {"problems": "problem", "oddities": "oddity"}[what]
-        said.append(f"{left} {noun} in the files of the agent; `lamina agent check` names them")
-    return said
+    lines = errors[:PROBLEMS_SHOWN]
+    if rest := len(problems) - len(lines):
+        one, many = ("problem", "problems") if len(errors) > len(lines) else ("oddity", "oddities")
+        noun = many if rest > 1 else one
+        lines.append(f"{rest} {noun} in the files of the agent; `lamina agent check` names them")
+    return lines
 
 
-def _attach(guide: Guide, include: str) -> Attachment:
-    return Attachment(item=guide.item(), include=include, level=guide.level)  # type: ignore[arg-type]
+def _attach(guide: Guide, include: Include, **provenance: Any) -> Attachment:
+    return Attachment(item=guide.item(), include=include, level=guide.level, **provenance)
 
 
 def _missing(item: ItemId) -> LeftOut:
@@ -338,38 +281,40 @@ def _missing(item: ItemId) -> LeftOut:
 
 
 def take_while_room(
-    chosen: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
+    choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
 ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-    """What was chosen, less what would take too much of the room that is left; smaller ones behind
-    it still may come."""
-    taken: list[SelectedItem] = []
+    """The choice without what would take too much of the room that is left; smaller items behind
+    it may still come."""
+    items: list[SelectedItem] = []
     too_large: list[LeftOut] = []
-    for item in chosen.items:
+    for item in choice.items:
         cost = cost_of(item)
         if cost and cost > room_left * ROOM_SHARE:
-            detail = f"{label_of(item.item)}{_scored(item)} was chosen, and {cost:,} tokens are"
-            detail = f"{detail} too many for the room left"
-            too_large.append(
-                LeftOut(what=item.item, reason="room_left", detail=detail, tokens=cost)
-            )
+            detail = f"{_scored_label(item)} was chosen, and {cost:,} tokens are too many"
+            detail += " for the room left"
+            what = item.item
+            too_large.append(LeftOut(what=what, reason="room_left", detail=detail, tokens=cost))
         else:
             room_left -= cost
-            taken.append(item)
-    return replace(chosen, items=tuple(taken)), tuple(too_large)
+            items.append(item)
+    return replace(choice, items=tuple(items)), tuple(too_large)
 
 
-def runner_up(each: SelectedItem) -> LeftOut:
-    """What only just was not chosen."""
-    detail = f"{label_of(each.item)}{_scored(each)}: others fit the question better"
-    return LeftOut(what=each.item, reason="ranked_lower", detail=detail)
+def runner_up(item: SelectedItem) -> LeftOut:
+    """An item that was only just not chosen."""
+    detail = f"{_scored_label(item)}: others fit the question better"
+    return LeftOut(what=item.item, reason="ranked_lower", detail=detail)
 
 
-def _scored(each: SelectedItem) -> str:
-    return f" ({each.score:.2f})" if each.score is not None else ""
+def _scored_label(item: SelectedItem) -> str:
+    score = f" ({item.score:.2f})" if item.score is not None else ""
+    return f"{label_of(item.item)}{score}"
 
 
-def _weighed(attachment: Attachment, score: float) -> Attachment:
-    moved = max(1, attachment.priority + round(SLOPE * (PIVOT - score)))
-    if moved == attachment.priority:
+def _weigh(attachment: Attachment, score: float | None) -> Attachment:
+    if score is None:
+        return attachment
+    priority = max(1, attachment.priority + round(SLOPE * (PIVOT - score)))
+    if priority == attachment.priority:
         return replace(attachment, score=score)
-    return replace(attachment, score=score, priority=moved, priority_before=attachment.priority)
+    return replace(attachment, score=score, priority=priority, priority_before=attachment.priority)
