@@ -165,7 +165,7 @@ class _Importer:
     def _write(self, message: Message, at: float | None, extra: Object, **fields: Any) -> None:
         self.builder.put(
             self.builder.last, MessageEntry, at=at, line=self.line, raw=extra, message=message,
-            extra={SOURCE: extra} if extra else {}, **fields,
+            rest=extra, **fields,
         )  # fmt: skip
 
 

@@ -150,10 +150,9 @@ class _Importer:
         line: int,
         **fields: Any,
     ) -> tuple[int, str]:
-        extra = {SOURCE: message.rest} if message.rest else {}
         place = self.builder.put(
             place, MessageEntry, at=at, line=line, raw=message.rest, message=message.message,
-            extra=extra, **fields,
+            rest=message.rest, **fields,
         )  # fmt: skip
         new_node = len(self.places)
         self.places.append(place)

@@ -27,7 +27,7 @@ _HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool
            "code_interpreter_call", "ghost_snapshot")  # fmt: skip
 ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
 
-ResponseItemKind = Literal["answer", "output", "said", "other"]
+ResponseItemKind = Literal["answer", "output", "user", "other"]
 
 
 def response_item_kind(item: Object) -> ResponseItemKind:
@@ -38,7 +38,7 @@ def response_item_kind(item: Object) -> ResponseItemKind:
     if kind == "reasoning" or kind in _CALLS or kind in _HOSTED:
         return "answer"
     if kind == "message":
-        return "answer" if item.get("role") == "assistant" else "said"
+        return "answer" if item.get("role") == "assistant" else "user"
     return "other"
 
 
@@ -137,7 +137,7 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
         close()
         if kind == "output":
             messages.append(read_output(item, builder, line))
-        elif kind == "said":
+        elif kind == "user":
             messages.append(read_user_message(item, builder, line))
         else:
             builder.report(line, "unknown_block", "an item of a list that is not known; as data")
