@@ -1,9 +1,9 @@
-"""Entries of ours from those of a foreign session, one by one.
+"""Builds our entries from those of a foreign session, one by one.
 
 Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
 reported. Ids count up in the order of writing, and a message has the id of its entry. On every
 path calls and results are paired (see `call_pairs`): an entry that would break that gets what it
-lacks in front of it. What a foreign request carried for itself only is gone when the next turn
+lacks in front of it. What a foreign request carried only for itself is gone when the next turn
 begins, and at the end no turn is under way.
 """
 

@@ -65,10 +65,9 @@ def chat_of(path: Iterable[Entry]) -> MarkdownChat:
     chat = _head_of(entries)
     messages = _messages_of(entries)
     if chat.epoch is None:
-        began = next(
-            (message.at for message in (*messages, *entries) if message.at is not None), 0.0
-        )
-        chat = replace(chat, epoch=round(began * 1000))
+        times = (record.at for record in (*messages, *entries))
+        start = next((at for at in times if at is not None), 0.0)
+        chat = replace(chat, epoch=round(start * 1000))
     return replace(chat, messages=tuple(messages))
 
 
