@@ -135,6 +135,6 @@ def sort_keys(value: Any) -> Any:
         case dict():
             return {key: sort_keys(value[key]) for key in sorted(value)}
         case list() | tuple():
-            return [sort_keys(each) for each in value]
+            return [sort_keys(inner) for inner in value]
         case _:
             return value
