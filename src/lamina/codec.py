@@ -100,7 +100,7 @@ def parse_op(fields: Mapping[str, Any]) -> PatchOp:
     `invalidate_cache_reason`.
 
     Raises:
-        InvalidPatch: there is no such op, or it does not look like that.
+        InvalidPatch: there is no such op, or its fields do not fit it.
     """
     values = dict(fields)
     if "op" not in values:

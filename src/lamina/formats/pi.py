@@ -118,7 +118,7 @@ class _Importer:
             return None, None
         value = self.values[record.number]
         parent = value.get("parentId")
-        # What is no id names no entry: its parent is missing, and that is reported.
+        # Anything but a text names no entry: the parent is missing, which is reported.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
     def _add(self, line: JsonLine, is_cut: bool) -> str:
@@ -132,7 +132,7 @@ class _Importer:
         entry = _PiEntry(builder=builder, place=place, value=value, line=number)
         parts = reader(entry) if reader else None
         if parts is None:
-            # Readers that know better have said so; what has no reader is only data.
+            # Readers report what they cannot read; what has no reader is only data.
             if reader is None:
                 builder.report(number, "unknown_type", f"an entry of type {kind!r}; kept as data")
             parts = CustomEntry, {"kind": f"pi.{kind}", "data": line.value}

@@ -173,7 +173,7 @@ class SessionBuilder:
         self, records: Sequence[LineRecord], ids: IdPair[LineRecord],
         add: Callable[[JsonLine, bool], str],
     ) -> ImportedSession:  # fmt: skip
-        """The session of records that may stand before their parents. `add` is told whether a
+        """The session of records that may stand before their parents. `add` learns whether a
         cycle was cut at its line. The session goes on at the last record of the file."""
         places: dict[int, str] = {}
         for record, is_cut in order_by_parent(records, ids):

@@ -179,9 +179,7 @@ def _decode(kind: str, runs: list[tuple[int, str]]) -> str:
     if kind == "tags":
         message = "".join(_from_tags(run) for _, run in runs)
     elif kind == "selectors":
-        message = b"".join(map(_from_selectors, (run for _, run in runs))).decode(
-            "utf-8", "replace"
-        )
+        message = b"".join(_from_selectors(run) for _, run in runs).decode("utf-8", "replace")
         if sum(map(str.isprintable, message)) * 2 < len(message) or "\ufffd" in message:
             return ""
     else:

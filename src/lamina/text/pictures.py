@@ -47,8 +47,7 @@ _MAX_DEPTH = 8
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _AFTER_SUFFIX = re.compile(
-    rf"(?<=\.)({'|'.join(suffix[1:] for suffix in PICTURE_SUFFIXES)})[?#].*+",
-    re.IGNORECASE | re.DOTALL,
+    rf"(?<=\.)({'|'.join(name[1:] for name in PICTURE_SUFFIXES)})[?#].*+", re.IGNORECASE | re.DOTALL
 )
 _URL = re.compile(r"//|[a-z][a-z0-9+.-]{1,30}+://", re.IGNORECASE)
 

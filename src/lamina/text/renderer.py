@@ -53,7 +53,7 @@ _TAGS = tuple(sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]})) 
     "embedded_note", "project_system_prompt", "project_context", "saved_memories",
 )  # fmt: skip
 # All of these are looked for in folded text. Possessive (`*+`), so that hostile runs of white space
-# cost linear time. Who writes too many slashes, or the wrong ones, may still be understood.
+# cost linear time. Too many slashes, or the wrong ones, may still be understood.
 _SLASH = r"/\\\u2044\u2215\u29f8"
 _CLOSES = rf"\s*+[{_SLASH}]"
 _CLOSES_CONTENT = rf"{_CLOSES}[\s{_SLASH}]*+content\b"

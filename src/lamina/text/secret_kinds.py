@@ -202,8 +202,8 @@ _SLACK_HOOK = r"hooks\.slack\.com/[a-z]{8,9}/(?P<value>T\w{6,14}/[\w/]{24,90})"
 _TWILIO = rf"(?:(?i:auth_?token)|AC{_HEX}{{32}}){_SIGN}(?P<value>{_HEX}{{32}})(?!\w)"
 _AWS_SECRET = "(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"
 
-# In order: where two overlap, the first is believed. AWS's documented example key is no secret, as
-# is nothing that says it is an example.
+# In order: where two overlap, the first is believed. AWS's documented example key is not a
+# secret, and neither is anything that says it is an example.
 SECRET_KINDS: tuple[SecretKind, ...] = (
     SecretKind(name="private key", hints=("private key",), find=_private_keys),
     _tokens("AWS access key", "A[KSB]IA|ACCA", "[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),

@@ -17,7 +17,7 @@ DENIED = "Tool call denied"
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool that can be called. `definition.name` is the name the model is told; `id` is the
+    """A tool that can be called. `definition.name` is the name the model knows; `id` is the
     tool's own identity, whatever it is called; `digest` is of the definition, so that another
     description is another digest."""
 
@@ -27,9 +27,9 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     permission: Permission = "required"
     # Whether it is part of every request, of none unless it is asked for, or searched for.
     include: Include = "always"
-    # What a person is told it is, as `server · tool`.
+    # What people see, as `server · tool`.
     label: str = ""
-    # What its server says of itself: it helps to find the tool, and is no part of its definition.
+    # What its server says of itself: it helps to find the tool, and is not part of its definition.
     about: str = ""
 
 

@@ -136,7 +136,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
 
 
 def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
-    """What came of another branch, told as the model is told it."""
+    """The outcome of another branch, in the words that the model reads."""
     return ChatMessage(
         role="user",
         text=f"{BRANCH_NOTICE}\n\n{entry.summary}",
