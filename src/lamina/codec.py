@@ -96,50 +96,49 @@ def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
 
 
 def parse_op(fields: Mapping[str, Any]) -> PatchOp:
-    """A patch operation as plain data. `scope` may be said, and must fit; the reason may be called
+    """A patch operation as plain data. `scope` may be given, and must fit; the reason may be called
     `invalidate_cache_reason`.
 
     Raises:
-        InvalidPatch: there is no such op, or it does not look like that.
+        InvalidPatch: there is no such op, or its fields do not fit it.
     """
-    given = dict(fields)
-    if "op" not in given:
-        raise InvalidPatch("?", f"an op says which it is: {given!r} has no 'op'")
-    name = str(given["op"])
-    kind = _OPS.get(name) if name == given["op"] else None
+    values = dict(fields)
+    if "op" not in values:
+        raise InvalidPatch("?", f"an op says which it is: {values!r} has no 'op'")
+    name = str(values["op"])
+    kind = _OPS.get(name) if name == values["op"] else None
     if kind is None:
         raise InvalidPatch(name, f"there is no such op; known are {', '.join(sorted(_OPS))}")
     own = _SCOPES.get(kind, "cached")
-    scope = given.pop("scope", None)
+    scope = values.pop("scope", None)
     if scope not in (None, own):
-        said = f"has the scope {own!r}" if own else "has no scope"
-        raise InvalidPatch(name, f"{said}, not {scope!r}")
-    if "invalidate_cache_reason" in given:
-        reason = given.pop("invalidate_cache_reason")
+        problem = f"has the scope {own!r}" if own else "has no scope"
+        raise InvalidPatch(name, f"{problem}, not {scope!r}")
+    if "invalidate_cache_reason" in values:
+        reason = values.pop("invalidate_cache_reason")
         if "reason" not in kind.__struct_fields__:
-            raise InvalidPatch(
-                name, "moves nothing that is cached, and takes no 'invalidate_cache_reason'"
-            )
-        if given.setdefault("reason", reason) != reason:
+            problem = "moves nothing that is cached, and takes no 'invalidate_cache_reason'"
+            raise InvalidPatch(name, problem)
+        if values.setdefault("reason", reason) != reason:
             raise InvalidPatch(name, "has two reasons that differ")
-    unknown = sorted(map(str, set(given) - {"op", *kind.__struct_fields__}))
-    if unknown:
-        raise InvalidPatch(name, f"has no field {', '.join(map(repr, unknown))}")
+    odd_names = sorted(map(str, set(values) - {"op", *kind.__struct_fields__}))
+    if odd_names:
+        raise InvalidPatch(name, f"has no field {', '.join(map(repr, odd_names))}")
     try:
-        op: PatchOp = msgspec.convert(given, kind)
+        op: PatchOp = msgspec.convert(values, kind)
     except (msgspec.ValidationError, InvalidSetting, TypeError) as error:
         raise InvalidPatch(name, str(error)) from error
-    if lost := _unread(given, op):
-        raise InvalidPatch(name, f"has no field {lost}")
+    if field := _unread(values, op):
+        raise InvalidPatch(name, f"has no field {field}")
     return op
 
 
 def _unread(data: object, value: object) -> str:
     """A field of plain data that the value made of it has no place for, if there is one."""
     if isinstance(data, Mapping) and isinstance(value, msgspec.Struct):
-        known = set(value.__struct_fields__) & set(data)
-        odd = sorted(map(str, set(data) - known - {value.__struct_config__.tag_field}))
-        inside = (_unread(data[name], getattr(value, name)) for name in sorted(known))
+        names = set(value.__struct_fields__) & set(data)
+        odd = sorted(map(str, set(data) - names - {value.__struct_config__.tag_field}))
+        inside = (_unread(data[name], getattr(value, name)) for name in sorted(names))
         return repr(odd[0]) if odd else next(filter(None, inside), "")
     if isinstance(data, list | tuple) and isinstance(value, list | tuple):
         return next(filter(None, map(_unread, data, value)), "")

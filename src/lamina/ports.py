@@ -133,7 +133,7 @@ class SummaryJob(Protocol):
 
 
 class Summarizer(Protocol):
-    """Says in few words what a part of a conversation came to, as a model would."""
+    """Sums up a part of a conversation in few words, as a model would."""
 
     async def summarize(self, job: SummaryJob) -> object:
         """The summary as text, or the provider's reply that holds it."""
@@ -352,7 +352,7 @@ class Corpus(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What went wrong with keeping what is known; each is said once, and nothing is lost."""
+        """What went wrong with keeping what is known, each reported once; nothing is lost."""
         ...
 
     async def score(self, parts: Sequence[str]) -> "Scores":

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-# A model is told so many problems at once, and so much of each.
+# How many problems a model reads at once, and how many characters of each.
 _MOST = 3
 _LONGEST = 300
 # Below these stands data, in which a `$ref` is only a word.

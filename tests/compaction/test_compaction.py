@@ -9,14 +9,9 @@ from inline_snapshot import snapshot
 from tests.compaction.talk import answer, anything, calls, exchanges, parted, results, user
 from tests.strategies import count_words, texts, thorough
 
-from lamina.compaction import (
-    NOTICE,
-    choose_cut,
-    choose_head,
-    extract_summary,
-    find_cuts,
-    last_turns_start,
-)
+from lamina.compaction.cuts import choose_cut, choose_head, find_cuts, last_turns_start
+from lamina.compaction.extractive_summary import extract_summary
+from lamina.compaction.summary_sheet import NOTICE
 from lamina.values.message import Block, Message, Text, ToolCall
 
 

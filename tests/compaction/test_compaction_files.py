@@ -9,7 +9,7 @@ from tests.compaction.talk import answer, result, step, user
 from tests.strategies import json_values, texts, thorough
 
 from lamina.codec import canonical_bytes
-from lamina.compaction import TouchedFiles, merge_files, touched_files
+from lamina.compaction.files import TouchedFiles, merge_files, touched_files
 from lamina.values.item import ItemId, note_id, selection_id
 from lamina.values.message import Message, ToolCall
 

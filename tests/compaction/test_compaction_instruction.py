@@ -4,15 +4,10 @@ from inline_snapshot import snapshot
 from tests.compaction.talk import PORT, PORT_SIZES, answer, summary, user
 from tests.strategies import count_words
 
-from lamina.compaction import (
-    NOTICE,
-    CompactionPlan,
-    TouchedFiles,
-    finish_summary,
-    is_usable_summary,
-    plan_compaction,
-    summary_instruction,
-)
+from lamina.compaction.files import TouchedFiles
+from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
+from lamina.compaction.plan import CompactionPlan, plan_compaction
+from lamina.compaction.summary_sheet import NOTICE
 
 
 def test_the_instruction_for_a_cut_turn_asks_for_a_part_of_its_own() -> None:

@@ -19,12 +19,12 @@ from tests.compaction.talk import (
 )
 from tests.strategies import assembler, envelope_of, thorough
 
-from lamina.compaction import (
+from lamina.compaction.cuts import find_cuts
+from lamina.compaction.extractive_summary import extract_plan_summary
+from lamina.compaction.files import TouchedFiles
+from lamina.compaction.plan import (
     CompactionPlan,
     NoCompaction,
-    TouchedFiles,
-    extract_plan_summary,
-    find_cuts,
     is_compaction_due,
     keep_limit,
     plan_compaction,

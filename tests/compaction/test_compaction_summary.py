@@ -20,13 +20,10 @@ from tests.compaction.talk import (
 )
 from tests.strategies import count_words, texts, thorough
 
-from lamina.compaction import (
-    NOTICE,
-    CompactionPlan,
-    TouchedFiles,
-    extract_plan_summary,
-    plan_compaction,
-)
+from lamina.compaction.extractive_summary import extract_plan_summary
+from lamina.compaction.files import TouchedFiles
+from lamina.compaction.plan import CompactionPlan, plan_compaction
+from lamina.compaction.summary_sheet import NOTICE
 from lamina.values.item import Picture
 from lamina.values.message import Image, Message
 

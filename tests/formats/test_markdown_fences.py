@@ -7,7 +7,8 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from tests.strategies import thorough
 
-from lamina.formats.markdown import ChatMessage, MarkdownChat, parse_chat, render_chat
+from lamina.formats.markdown.chat import ChatMessage, MarkdownChat
+from lamina.formats.markdown.chat_file import parse_chat, render_chat
 from lamina.values.message import ToolCall
 
 LINES = (

@@ -4,16 +4,14 @@ from datetime import timedelta, timezone
 
 from msgspec.structs import replace
 
-from lamina.formats.markdown import (
+from lamina.formats.markdown.chat import (
     ChatContext,
     ChatMessage,
     ChatReference,
     MarkdownChat,
     ToolMessage,
-    file_name,
-    parse_chat,
-    render_chat,
 )
+from lamina.formats.markdown.chat_file import file_name, parse_chat, render_chat
 from lamina.values.item import ItemId, note_id
 from lamina.values.message import ToolCall, ToolResult
 

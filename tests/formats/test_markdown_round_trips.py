@@ -8,18 +8,17 @@ from hypothesis import strategies as st
 from tests.strategies import json_values, modest, thorough, values_of
 
 from lamina.errors import UsageError
-from lamina.formats.markdown import (
+from lamina.formats.markdown.chat import (
     ChatContext,
     ChatMessage,
     ChatReference,
     MarkdownChat,
+    ToolMessage,
     blocks_of,
-    file_name,
-    import_chat,
-    parse_chat,
-    render_chat,
+    fields_of_blocks,
 )
-from lamina.formats.markdown.chat import ToolMessage, fields_of_blocks
+from lamina.formats.markdown.chat_file import file_name, parse_chat, render_chat
+from lamina.formats.markdown.importer import import_chat
 from lamina.journal import replay
 from lamina.values.item import ItemId
 from lamina.values.message import AbsentAttachment, Block, ToolCall, ToolResult

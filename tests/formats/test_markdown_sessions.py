@@ -8,13 +8,9 @@ from tests.fakes.sessions import World, all_text, labels, rule, run, talk, user_
 from tests.strategies import modest, sessions
 
 import lamina
-from lamina.formats.markdown import (
-    chat_of,
-    export_chat,
-    import_chat,
-    parse_chat,
-    render_chat,
-)
+from lamina.formats.markdown.chat_file import parse_chat, render_chat
+from lamina.formats.markdown.exporter import chat_of, export_chat
+from lamina.formats.markdown.importer import import_chat
 from lamina.journal import path_to, replay
 from lamina.session.session import Session
 from lamina.values.entry import (

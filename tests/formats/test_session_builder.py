@@ -1,5 +1,7 @@
 """The builder, the order of entries, and the pairing of calls and results."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.reader import is_paired, whats
@@ -9,7 +11,14 @@ from lamina.formats.call_pairs import pair_calls
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.session_builder import SessionBuilder
 from lamina.journal import path_to, replay
-from lamina.values.entry import CustomEntry, LeafEntry, LeaveEntry, MessageEntry, TransformEntry
+from lamina.values.entry import (
+    CustomEntry,
+    EntryBase,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    TransformEntry,
+)
 from lamina.values.message import Message, Text, ToolCall, ToolResult
 from lamina.values.patch import OptionsSet, Patch, SystemPartSet
 
@@ -22,10 +31,17 @@ def builder() -> SessionBuilder:
     return SessionBuilder(session="s", source="test", at=1.0)
 
 
+def add(
+    build: SessionBuilder, own: str, parent: str | None, kind: type[EntryBase], **fields: Any
+) -> str:
+    place = build.find_parent(own, parent, fields.get("line"))
+    return build.put(place, kind, foreign_id=own, **fields)
+
+
 def test_ids_count_up_and_a_message_has_the_id_of_its_entry() -> None:
     build = builder()
     for number in range(20):
-        build.add(f"f{number}", f"f{number - 1}" if number else None, MessageEntry, at=2.0,
+        add(build, f"f{number}", f"f{number - 1}" if number else None, MessageEntry, at=2.0,
                   message=message("x"))  # fmt: skip
     session = build.finish()
     assert [entry.id for entry in session.entries][-2:] == ["000014", "000015"]
@@ -36,9 +52,9 @@ def test_ids_count_up_and_a_message_has_the_id_of_its_entry() -> None:
 
 def test_branches_share_what_stands_before_them() -> None:
     build = builder()
-    build.add("a", None, MessageEntry, at=None, message=message("a"))
-    build.add("b", "a", MessageEntry, at=None, message=message("b"))
-    build.add("c", "a", MessageEntry, at=None, message=message("c"))
+    add(build, "a", None, MessageEntry, at=None, message=message("a"))
+    add(build, "b", "a", MessageEntry, at=None, message=message("b"))
+    add(build, "c", "a", MessageEntry, at=None, message=message("c"))
     session = build.finish(build.find("b"))
     entries = {entry.id: entry for entry in session.entries}
     assert isinstance(session.entries[-1], LeaveEntry)
@@ -49,7 +65,7 @@ def test_branches_share_what_stands_before_them() -> None:
 
 def test_a_leaf_that_is_not_the_last_entry_is_named_by_one() -> None:
     build = builder()
-    build.add("a", None, MessageEntry, at=None, message=message("a"))
+    add(build, "a", None, MessageEntry, at=None, message=message("a"))
     session = build.finish(build.root)
     last = session.entries[-1]
     assert isinstance(last, LeafEntry)
@@ -58,7 +74,7 @@ def test_a_leaf_that_is_not_the_last_entry_is_named_by_one() -> None:
 
 def test_no_turn_is_under_way_at_the_end() -> None:
     build = builder()
-    build.add("a", None, MessageEntry, at=None, message=message("a"))
+    add(build, "a", None, MessageEntry, at=None, message=message("a"))
     state = replay(build.finish().entries)
     assert state.turn_start is None
     assert len(state.envelope.cached) == 1
@@ -67,10 +83,10 @@ def test_no_turn_is_under_way_at_the_end() -> None:
 def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
     build = builder()
     bad_patch = Patch(ops=(SystemPartSet(name="library", text="x", reason="r"),))
-    build.add("p", None, TransformEntry, at=None, line=3, raw={"was": 1}, transformer="t",
+    add(build, "p", None, TransformEntry, at=None, line=3, raw={"was": 1}, transformer="t",
               patch=bad_patch)  # fmt: skip
     wrong = Patch(ops=(OptionsSet(temperature=-1.0),))
-    build.add("q", "p", TransformEntry, at=None, line=4, raw={"was": 2}, transformer="t",
+    add(build, "q", "p", TransformEntry, at=None, line=4, raw={"was": 2}, transformer="t",
               patch=wrong)  # fmt: skip
     session = build.finish()
     assert [(p.line, p.what) for p in session.problems] == [(3, "refused"), (4, "refused")]
@@ -82,9 +98,9 @@ def test_an_entry_that_does_not_fold_is_kept_as_data() -> None:
 
 def test_what_is_put_in_line_stands_between_a_parent_and_its_later_children() -> None:
     build = builder()
-    first = build.add("a", None, MessageEntry, at=None, message=message("a"))
+    first = add(build, "a", None, MessageEntry, at=None, message=message("a"))
     note = build.keep_data("note", 1)
-    second = build.add("b", "a", MessageEntry, at=None, message=message("b"))
+    second = add(build, "b", "a", MessageEntry, at=None, message=message("b"))
     assert build.path(second) == [second, note, first, build.root]
     assert whats(build.finish()) == []
 

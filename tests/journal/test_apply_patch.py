@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.compaction.talk import answer, anything, calls, exchanges, parted, results, user
 from tests.strategies import envelope_of, patch_ops, patches, thorough
 
-from lamina.compaction import find_cuts
+from lamina.compaction.cuts import find_cuts
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY_ID, apply_patch
 from lamina.values.collections import Chain

@@ -13,7 +13,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.formats.markdown import export_chat
+from lamina.formats.markdown.exporter import export_chat
 from lamina.wiring.importer import import_data
 
 TARGET = "openai:gpt-4o"

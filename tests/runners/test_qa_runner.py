@@ -13,7 +13,7 @@ from tests.runners.scenes import Scene
 from tests.sources.note_scenes import NOTES, QaScene
 
 from lamina.errors import ProviderError, RequestTooLong, UsageError, WindowExceeded
-from lamina.formats.markdown import export_chat
+from lamina.formats.markdown.exporter import export_chat
 from lamina.runners.citations import SEARCHED, cite, list_sources, render_hits
 from lamina.runners.composer import COMPOSER
 from lamina.text.citations import NO_DOCUMENTS

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.selection.lexicon import LENGTH_SHARE, SATURATION, Lexicon, gather_postings
-from lamina.selection.packed_terms import TERMS_VERSION, pack_terms
+from lamina.selection.lexicon import LENGTH_SHARE, NO_POSTINGS, SATURATION, Lexicon
+from lamina.selection.packed_terms import TERMS_VERSION, pack_texts
 from lamina.selection.terms import find_terms
 
 WORDS = st.lists(st.sampled_from(["read", "file", "stock", "price", "mail"]), max_size=12)
@@ -18,7 +18,7 @@ TEXTS = WORDS.map(" ".join)
 
 
 def lexicon(*texts: str) -> Lexicon:
-    return Lexicon(gather_postings([pack_terms(text) for text in texts]))
+    return Lexicon(NO_POSTINGS.extended(pack_texts(texts)))
 
 
 def expected(texts: list[str], query: str) -> list[float]:
@@ -43,7 +43,7 @@ def test_scores_are_those_of_the_formula(texts: list[str], query: str) -> None:
 
 
 def test_what_is_packed_does_not_change_while_its_version_stays() -> None:
-    assert (TERMS_VERSION, pack_terms("Read a file, read_file").hex()) == snapshot(
+    assert (TERMS_VERSION, pack_texts(["Read a file, read_file"])[0].hex()) == snapshot(
         (1, "33f4d5120110369f8c026741579802")
     )
 

@@ -10,7 +10,7 @@ from tests.formats.samples import PNG, SAMPLES
 import lamina
 from lamina.audit.verification import verify
 from lamina.errors import JournalError, UsageError
-from lamina.formats.markdown import export_chat
+from lamina.formats.markdown.exporter import export_chat
 from lamina.providers.model_book import load_book
 from lamina.stores.jsonl import JsonlStore
 from lamina.wiring.importer import ImportReport, import_data

@@ -17,7 +17,7 @@ from lamina.assembly.history import (
 )
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange
-from lamina.compaction import TouchedFiles
+from lamina.compaction.files import TouchedFiles
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of

@@ -8,16 +8,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lamina.assembly.truncation import shorten_text
-from lamina.compaction import (
-    NOTICE,
-    TouchedFiles,
-    choose_cut,
-    extract_summary,
-    find_cuts,
-    last_turns_start,
-    merge_files,
-    touched_files,
-)
+from lamina.compaction.cuts import choose_cut, find_cuts, last_turns_start
+from lamina.compaction.extractive_summary import extract_summary
+from lamina.compaction.files import TouchedFiles, merge_files, touched_files
+from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.values.message import Message

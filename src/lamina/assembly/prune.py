@@ -11,7 +11,7 @@ from lamina.assembly.budget import Budget, PruneCandidate, drop_until
 from lamina.assembly.history import files_gone, report_history, splits_turn, summarise
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
-from lamina.compaction import choose_cut, choose_head, last_turns_start
+from lamina.compaction.cuts import choose_cut, choose_head, last_turns_start
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import Assembler
 from lamina.values.item import Attachment, ItemId

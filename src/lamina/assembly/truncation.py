@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.compaction import find_cuts
+from lamina.compaction.cuts import find_cuts
 from lamina.values.message import Message, ToolResult
 from lamina.values.patch import ResultsReplace
 from lamina.values.request import LeftOut

@@ -62,7 +62,7 @@ def choose_head(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: Sequence[int] = ()
 ) -> int:
     """How many leading messages stay if at most `keep` tokens of them do. `known` is where earlier
-    cuts ended the head: it ends there again as long as that fits and is no waste of room. A longer
+    cuts ended the head: it ends there again as long as that fits and wastes no room. A longer
     head keeps its bytes too, with the summaries in it."""
     prefix = [0]
     for size in sizes:

@@ -1,4 +1,4 @@
-"""What is said of messages that go, without a model.
+"""A summary of messages that go, without a model.
 
 Laws: a summary is extractive, the same for the same messages, and never over its limit. It says
 only what stands in the messages: where nothing was found, it says that and not that there is
@@ -64,7 +64,7 @@ EARLIER = "An earlier summary, of what went before:"
 # The most of a summary that a quoted question, the earlier summary and a list of files may take.
 QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
 MOST_LINES = 8
-# Lines that are worth keeping word for word. Whoever writes in another way is quoted less.
+# Lines that are worth keeping word for word. Other ways of writing are quoted less.
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|never|always|do not|don't|prefer|avoid|make sure)\b", re.I
 )

@@ -13,7 +13,7 @@ from lamina.compaction.summary_sheet import NOTICE, SECTIONS
 from lamina.text import one_line
 
 MOST_FILES = 100
-# Characters of the question that a model is told again.
+# Characters of the question that are repeated to the model.
 QUOTED = 4_000
 READ, MODIFIED = SECTIONS["read"], SECTIONS["modified"]
 

@@ -44,7 +44,7 @@ def summary_limit(settings: Settings, window: int) -> int:
 
 
 def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
-    """Whether a request of so many tokens asks for compaction; never if that is off."""
+    """Whether a request of this size calls for compaction; never if that is off."""
     return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
 
 

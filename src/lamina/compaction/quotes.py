@@ -50,7 +50,7 @@ def quote(text: str, *, flat: bool = False) -> str:
 
 
 def quote_within(text: str, limit: int, count: Count, *, flat: bool = False) -> str:
-    """`text` quoted in at most `limit` tokens: its middle goes if need be, and is said to. Empty
+    """`text` quoted in at most `limit` tokens: its middle goes if need be, which is marked. Empty
     if nothing of it fits."""
     quotation = quote(text, flat=flat)
     size = count(quotation)

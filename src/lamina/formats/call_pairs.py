@@ -1,13 +1,15 @@
 """Calls and their results.
 
-Law: behind a message that calls tools stand the results of its calls and nothing else, until all
-are there. Vendors refuse every other order. What breaks the law in a foreign file is mended so
-that the model still sees it: a result without its call becomes a text of the user's, and a call
+Law: a message that calls tools is followed by the results of its calls, and by nothing else until
+all are there; vendors refuse any other order. What breaks the law in a foreign file is mended so
+that the model still sees it: a result without its call becomes a text of the user, and a call
 without its result gets one that says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from lamina.values.message import Block, Message, Text, ToolResult
 
@@ -40,17 +42,13 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
 def split_results(
     results: Iterable[ToolResult], waiting: Mapping[str, str]
 ) -> tuple[list[ToolResult], list[ToolResult]]:
-    """Results of calls that wait for them, with the names of the tools, and those of none."""
+    """Results that a call waits for, with the names of the tools, and those that none does."""
     fitting: dict[str, ToolResult] = {}
     orphans: list[ToolResult] = []
     for result in results:
         if result.call_id in waiting and result.call_id not in fitting:
-            fitting[result.call_id] = ToolResult(
-                call_id=result.call_id,
-                name=result.name or waiting[result.call_id],
-                text=result.text,
-                is_error=result.is_error,
-            )
+            name = result.name or waiting[result.call_id]
+            fitting[result.call_id] = replace(result, name=name)
         else:
             orphans.append(result)
     return list(fitting.values()), orphans

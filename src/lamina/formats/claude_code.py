@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from lamina.formats.call_pairs import waiting_calls
 from lamina.formats.content import (
-    MessageContent,
     content_beyond_text,
     join_texts,
     messages_of,
@@ -22,7 +21,7 @@ from lamina.formats.content import (
     target_of,
 )
 from lamina.formats.imported_session import ImportedSession
-from lamina.formats.json_fields import Object, object_in, parse_moment, text_in, without
+from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.json_lines import JsonLine, JsonLinesFile, UnreadLine, first_moment
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.session_builder import SessionBuilder
@@ -137,8 +136,7 @@ class _Importer:
     def add(self, group: _Group, is_cut: bool) -> None:
         builder = self.builder
         if group.unread_line is not None:
-            number, data = group.unread_line.number, group.unread_line.data
-            self.main = builder.keep_data("unreadable", data, line=number, parent=self.main)
+            self.main = builder.keep_unread_line(group.unread_line, self.main)
             return
         line = group.lines[0]
         aside = line.value.get("isSidechain") is True
@@ -171,7 +169,7 @@ class _Importer:
             return self._user_message(line, parent)
         name = f"{SOURCE}.{text_in(value, 'subtype') or kind}"
         place = builder.put(
-            parent, CustomEntry, at=_at(line), line=line.number, raw=value, foreign_id=own,
+            parent, CustomEntry, at=line.at, line=line.number, raw=value, foreign_id=own,
             kind=name, data=value,
         )  # fmt: skip
         if value.get("subtype") == "compact_boundary":
@@ -180,7 +178,7 @@ class _Importer:
         return place
 
     def report_boundaries(self) -> None:
-        """Tells of compactions without a summary: the history before them stays."""
+        """Reports compactions without a summary: the history before them stays."""
         for line, _ in self.boundaries.values():
             self.builder.report(line, "missing_summary", "a compaction that has no summary")
 
@@ -189,34 +187,28 @@ class _Importer:
         value = line.value
         name = text_in(value, "summary", "customTitle", "aiTitle")
         if value.get("type") in ("summary", "custom-title", "ai-title") and name:
-            extra = {SOURCE: without(value, "summary", "customTitle", "aiTitle")}
+            rest = without(value, "summary", "customTitle", "aiTitle")
             return self.builder.put(
-                self.builder.tail(nearest), InfoEntry, at=_at(line), line=line.number, raw=value,
-                inline=True, name=name, extra=extra,
+                self.builder.tail(nearest), InfoEntry, at=line.at, line=line.number, raw=value,
+                inline=True, name=name, rest=rest,
             )  # fmt: skip
         return self.builder.keep_data(
-            str(value.get("type")), value, at=_at(line), line=line.number, parent=nearest
+            str(value.get("type")), value, at=line.at, line=line.number, parent=nearest
         )
 
     def _compaction(self, line: JsonLine, parent: str) -> str:
         builder, value = self.builder, line.value
-        content = object_in(value, "message").get("content")
-        summary = join_texts(content)
-        message_rest = without(
-            object_in(value, "message"), "role", "content"
-        ) | content_beyond_text(content)
+        message = object_in(value, "message")
+        content = message.get("content")
+        rest = self._rest(value) | without(message, "role", "content")
         _, trigger = self.boundaries.pop(parent, (0, ""))
-        op = CompactionApply(
-            first_kept=len(builder.state(parent).envelope.cached),
-            summary=summary,
-            reason=f"compacted in Claude Code ({trigger})"
-            if trigger
-            else "compacted in Claude Code",
-        )
+        reason = f"compacted in Claude Code{f' ({trigger})' if trigger else ''}"
+        end = len(builder.state(parent).envelope.cached)
+        op = CompactionApply(first_kept=end, summary=join_texts(content), reason=reason)
         return builder.put(
-            parent, TransformEntry, at=_at(line), line=line.number, raw=value,
+            parent, TransformEntry, at=line.at, line=line.number, raw=value,
             foreign_id=_uuid(value), transformer=f"{SOURCE}.compaction", patch=Patch(ops=(op,)),
-            extra={SOURCE: self._rest(value) | message_rest},
+            rest=rest | content_beyond_text(content),
         )  # fmt: skip
 
     def _user_message(self, line: JsonLine, parent: str) -> str:
@@ -228,13 +220,14 @@ class _Importer:
         messages = messages_of("user", content)
         inline = False
         if content.results:
-            parent, inline = self._behind_results(value, parent, content)
+            calls = {result.call_id for result in content.results}
+            parent, inline = self._behind_results(value, parent, calls)
         place = parent
         for index, message in enumerate(messages):
             last = index == len(messages) - 1
             place = builder.put(
-                place, MessageEntry, at=_at(line), line=line.number, raw=value, message=message,
-                foreign_id=_uuid(value) if last else None, extra={} if index else {SOURCE: rest},
+                place, MessageEntry, at=line.at, line=line.number, raw=value, message=message,
+                foreign_id=_uuid(value) if last else None, rest=None if index else rest,
                 inline=inline and not index,
             )  # fmt: skip
         return place
@@ -251,13 +244,10 @@ class _Importer:
             rest["sessionId"] = value["sessionId"]
         return rest
 
-    def _behind_results(
-        self, value: Object, parent: str, content: MessageContent
-    ) -> tuple[str, bool]:
-        """Where results go. Those of one answer are siblings in the file; they stand in one line
-        here, unless one is a second try, which is a branch."""
+    def _behind_results(self, value: Object, parent: str, calls: set[str]) -> tuple[str, bool]:
+        """Where results of `calls` go. Those of one answer are siblings in the file; they stand in
+        one line here, unless one is a second try, which is a branch."""
         builder = self.builder
-        calls = {result.call_id for result in content.results}
         answer = builder.find(_parent(value)) or parent
         for place in (parent, answer):
             if calls & set(waiting_calls(builder.state(place).envelope.cached)):
@@ -294,16 +284,12 @@ class _Importer:
             builder.report(line.number, "unknown_block", "a tool result inside an answer; as data")
         model = text_in(last, "model")
         target = "" if model.startswith("<") else target_of("anthropic", model)
-        place = builder.use_model(parent, target, at=_at(line), line=line.number)
+        place = builder.use_model(parent, target, at=line.at, line=line.number)
         return builder.put(
-            place, MessageEntry, at=_at(line), line=line.number, raw=line.value,
-            foreign_id=_uuid(line.value), extra={SOURCE: rest}, usage=read_usage(usage),
+            place, MessageEntry, at=line.at, line=line.number, raw=line.value,
+            foreign_id=_uuid(line.value), rest=rest, usage=read_usage(usage),
             message=Message(role="assistant", blocks=content.blocks), model=target,
         )  # fmt: skip
-
-
-def _at(line: JsonLine) -> float | None:
-    return parse_moment(line.value.get("timestamp"))
 
 
 def _shell(value: Object) -> Object:

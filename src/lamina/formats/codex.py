@@ -31,7 +31,7 @@ SOURCE = "codex"
 _KINDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _REASON = "compacted in Codex"
 
-StepKind = Literal["answer", "output", "said", "turn", "compacted", "other", "unread"]
+StepKind = Literal["answer", "output", "user", "turn", "compacted", "other", "unread"]
 
 
 class _Step(Struct, frozen=True, kw_only=True):
@@ -181,7 +181,7 @@ class _Importer:
         match kind:
             case "output":
                 self._write(record, read_output(_item(record), builder, record.number))
-            case "said":
+            case "user":
                 self._write(record, read_user_message(_item(record), builder, record.number))
             case "turn":
                 self._turn(record)
@@ -206,37 +206,28 @@ class _Importer:
         rest = _around(line)
         if foreign.rest:
             rest["items"] = foreign.rest
-        extra = {SOURCE: rest} if rest else {}
-        return self._write_entry(line, MessageEntry, message=foreign.message, extra=extra, **fields)
+        return self._write_entry(line, MessageEntry, message=foreign.message, rest=rest, **fields)
 
     def _write_entry(self, line: JsonLine, kind: type[EntryBase], **fields: Any) -> str:
-        return self.builder.put(
-            self.builder.last, kind, at=parse_moment(line.value.get("timestamp")), line=line.number,
-            raw=line.value, **fields,
-        )  # fmt: skip
+        last = self.builder.last
+        return self.builder.put(last, kind, at=line.at, line=line.number, raw=line.value, **fields)
 
     def _keep(self, line: JsonLine) -> str:
         item = _item(line)
         name = text_in(item, "type") or str(line.value.get("type"))
         if line.value.get("type") not in ("event_msg", "session_meta"):
             self.builder.report(line.number, "unknown_type", f"{name!r} is not known; as data")
-        at = parse_moment(line.value.get("timestamp"))
-        return self.builder.keep_data(name, line.value, at=at, line=line.number)
+        return self.builder.keep_data(name, line.value, at=line.at, line=line.number)
 
     def _turn(self, line: JsonLine) -> None:
-        payload = _item(line)
+        builder, payload = self.builder, _item(line)
         if self.turn is not None and self.turn[0] == payload and not _around(line):
-            self.builder.map_line(line.number, self.turn[1])
+            builder.map_line(line.number, self.turn[1])
             return
-        self.turn = payload, self._keep_turn(line, payload)
-
-    def _keep_turn(self, line: JsonLine, payload: Object) -> str:
-        at = parse_moment(line.value.get("timestamp"))
         self.model = target_of(self.provider, text_in(payload, "model")) or self.model
-        builder = self.builder
-        builder.use_model(builder.last, self.model, at=at, line=line.number)
+        builder.use_model(builder.last, self.model, at=line.at, line=line.number)
         data = {**payload, **_around(line)}
-        return builder.keep_data("turn_context", data, at=at, line=line.number)
+        self.turn = payload, builder.keep_data("turn_context", data, at=line.at, line=line.number)
 
     def _write_compaction(self, line: JsonLine) -> None:
         builder, payload = self.builder, _item(line)
@@ -260,11 +251,8 @@ class _Importer:
             rest.pop("message")
         elif all(_is_plain(item) for item in history):
             del rest["replacement_history"]
-        extra: dict[str, Any] = {SOURCE: rest} if rest else {}
-        self._write_entry(
-            line, TransformEntry, transformer=f"{SOURCE}.compaction", patch=Patch(ops=(op,)),
-            extra=extra,
-        )  # fmt: skip
+        name, patch = f"{SOURCE}.compaction", Patch(ops=(op,))
+        self._write_entry(line, TransformEntry, transformer=name, patch=patch, rest=rest)
 
 
 def _is_plain(item: Any) -> bool:

@@ -1,7 +1,7 @@
 """Contents of messages, as pi, Anthropic and OpenAI write them, to blocks.
 
-Laws: one reader for all, as no word means two things. What it does not know, of a block or as a
-whole block, is in `rest` by the block's place, and a whole block is reported too.
+Laws: one reader serves all three, as no word means two things in them. What it does not know, a
+field or a whole block, is in `rest` by the block's index; a whole block is also reported.
 """
 
 import json
@@ -29,7 +29,7 @@ _PROVIDERS = {"google": "gemini", "gemini": "gemini", "anthropic": "anthropic", 
 
 
 class ForeignMessage(Struct, frozen=True, kw_only=True):
-    """A message, and what stood beside it that has no place of ours; None if nothing did."""
+    """A message, and what came with it that has no place of ours (None if nothing did)."""
 
     message: Message
     rest: Any = None
@@ -56,10 +56,7 @@ def read_content(
         if isinstance(part, str):
             blocks.append(Text(part))
             continue
-        block: Block | None = None
-        leftover: Any = part
-        if isinstance(part, dict):
-            block, leftover = _read_part(part, index, builder, line, provider)
+        block, leftover = _read_part(part, index, builder, line, provider)
         if block is None:
             kind = part.get("type") if isinstance(part, dict) else type(part).__name__
             builder.report(line, "unknown_block", f"block {index} is {kind!r}; kept as data")
@@ -73,10 +70,10 @@ def read_content(
 
 
 def _read_part(
-    part: Object, index: int, builder: SessionBuilder, line: int | None, provider: str
+    part: Any, index: int, builder: SessionBuilder, line: int | None, provider: str
 ) -> tuple[Block | None, Any]:
-    """The block of a part and what of the part is not in it."""
-    kind = part.get("type")
+    """The block of a part, and what of the part is not in it."""
+    kind = part.get("type") if isinstance(part, dict) else None
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return Text(part["text"]), without(part, "type", "text")
     match kind:
@@ -85,8 +82,7 @@ def _read_part(
         case "thinking":
             signature = text_in(part, "signature", "thinkingSignature")
             block = Thinking(text=text_in(part, "thinking"), signature=signature, provider=provider)
-            rest = without(part, "type", "thinking", "signature", "thinkingSignature")
-            return block, rest
+            return block, without(part, "type", "thinking", "signature", "thinkingSignature")
         case "redacted_thinking":
             block = Thinking(redacted=text_in(part, "data"), provider=provider)
             return block, without(part, "type", "data")
@@ -100,12 +96,7 @@ def _read_part(
             names = ("type", "id", "name", "arguments", "input", "thoughtSignature")
             return call, without(part, *names)
         case "tool_result":
-            result = ToolResult(
-                call_id=text_in(part, "tool_use_id"),
-                name="",
-                text=result_text(part.get("content"), builder, line),
-                is_error=part.get("is_error") is True,
-            )
+            result = read_result(part, "tool_use_id", "", "is_error", builder, line)
             rest = without(part, "type", "tool_use_id", "content", "is_error")
             return result, rest | content_beyond_text(part.get("content"))
         case "image" | "image_url" | "input_image":
@@ -148,8 +139,17 @@ def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image 
     return builder.add_picture(body, header[len("data:") :].partition(";")[0], line)
 
 
+def read_result(
+    value: Object, call: str, name: str, error: str, builder: SessionBuilder, line: int | None
+) -> ToolResult:
+    """A result whose content is in `content`; the other arguments are the names of its fields."""
+    text, is_error = result_text(value.get("content"), builder, line), value.get(error) is True
+    call_id = text_in(value, call)
+    return ToolResult(call_id=call_id, name=text_in(value, name), text=text, is_error=is_error)
+
+
 def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
-    """What a tool said. An image that it returned is kept as bytes and told in words."""
+    """What a tool returned. An image is kept as bytes, and words stand for it."""
     if isinstance(content, str):
         return content
     inner = read_content(content, builder, line)
@@ -161,7 +161,7 @@ def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
             builder.report(line, "image", "a tool's image is kept as a blob, not in the result")
             picture = block.picture
             texts.append(f"[image {picture.media_type}, sha256 {picture.digest}, not shown]")
-    # Parts that are not known are what the tool said all the same.
+    # Unknown parts are part of the result all the same.
     texts += [_dump(part) for part in inner.rest.values() if isinstance(part, dict)
               and part.get("type") not in (None, *_TEXTS, "image")]  # fmt: skip
     return "\n".join(texts)
@@ -200,9 +200,7 @@ def _dump(value: Any) -> str:
 
 def messages_of(role: str, content: MessageContent) -> list[Message]:
     """One or two messages: results come first, as the calls before them wait for those."""
-    messages = []
-    if content.results:
-        messages.append(Message(role="tool", blocks=content.results))
+    messages = [Message(role="tool", blocks=content.results)] if content.results else []
     if content.blocks or not content.results:
         is_answer = role == "assistant"
         messages.append(Message(role="assistant" if is_answer else "user", blocks=content.blocks))
@@ -240,19 +238,19 @@ def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def provider_of(name: str) -> str:
-    """Our name of a provider; that of one that we do not know is its own."""
+    """Our name for a provider; one we do not know keeps its own."""
     return _PROVIDERS.get(name, name)
 
 
 def target_of(provider: str, model: str) -> str:
-    """`provider:model` as we call it; whoever is not known is spoken to as OpenAI-compatible."""
+    """`provider:model` as we call it; an unknown provider counts as OpenAI-compatible."""
     if not model.strip():
         return ""
     return f"{_PROVIDERS.get(provider, 'compatible')}:{model}"
 
 
 def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
-    """Definitions of tools, and those that are not understood or named twice."""
+    """Definitions of tools, and those that cannot be read or are named twice."""
     definitions: dict[str, ToolDefinition] = {}
     others: list[Any] = []
     for tool in tools if isinstance(tools, list) else [tools] if tools else []:

@@ -9,8 +9,7 @@ from typing import Any
 from lamina.formats.content import read_content, result_text, target_of, write_arguments
 from lamina.formats.imported_session import ImportedSession
 from lamina.formats.json_fields import Object, list_in, object_in, parse_moment, text_in, without
-from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, UnreadLine, first_moment
-from lamina.formats.parent_order import order_by_parent
+from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, first_moment
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import CustomEntry, EntryBase, MessageEntry, ModelEntry
 from lamina.values.message import Block, Message, ToolCall, ToolResult
@@ -40,17 +39,14 @@ def import_copilot_cli(file: JsonLinesFile, session: str) -> ImportedSession:
     )
     if start and (own := text_in(start.value, "id")):
         builder.add_alias(own, builder.root)
-    target = target_of("", text_in(data, "selectedModel", "model"))
-    if target:
+    if target := target_of("", text_in(data, "selectedModel", "model")):
         builder.put(builder.root, ModelEntry, at=None, inline=True, target=target)
     records = [record for record in file.records if record is not start]
-    places: dict[int, str] = {}
-    for record, is_cut in order_by_parent(records, _ids):
-        if isinstance(record, UnreadLine):
-            places[record.number] = builder.keep_unread_line(record)
-        else:
-            places[record.number] = _add(builder, record, is_cut)
-    return builder.finish(places[records[-1].number] if records else None)
+
+    def add(line: JsonLine, is_cut: bool) -> str:
+        return _add(builder, line, is_cut)
+
+    return builder.add_in_order(records, _ids, add)
 
 
 def _header_extra(value: Object, data: Object) -> Object:
@@ -79,10 +75,8 @@ def _add(builder: SessionBuilder, line: JsonLine, is_cut: bool) -> str:
     if kind is CustomEntry or isinstance(value.get("data"), dict):
         rest.pop("data", None)
     return builder.put(
-        place, kind, at=parse_moment(value.get("timestamp")), line=number, raw=value,
-        foreign_id=own,
-        extra={SOURCE: rest} if rest else {}, **fields,
-    )  # fmt: skip
+        place, kind, at=line.at, line=number, raw=value, foreign_id=own, rest=rest, **fields
+    )
 
 
 def _read_event(
@@ -101,8 +95,7 @@ def _read_event(
         case "tool.execution_complete" if text_in(data, "toolCallId"):
             return MessageEntry, _result(builder, data, line)
         case "session.model_change" if text_in(data, "newModel"):
-            target = target_of("", data["newModel"])
-            if target:
+            if target := target_of("", data["newModel"]):
                 return ModelEntry, {"target": target, "rest": data}
         case _:
             pass
@@ -112,42 +105,38 @@ def _read_event(
 def _answer(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
     content = read_content(data.get("content"), builder, line)
     blocks: list[Block] = list(content.blocks)
-    unread_calls: list[Any] = []
-    for index, request in enumerate(list_in(data, "toolRequests")):
-        if not isinstance(request, dict) or not text_in(request, "name"):
-            unread_calls.append(request)
-            continue
-        call = text_in(request, "toolCallId") or builder.mint_call(index)
-        arguments = write_arguments(request.get("arguments"))
-        blocks.append(ToolCall(id=call, name=request["name"], arguments=arguments))
+    requests = list_in(data, "toolRequests")
+    unread_calls = [request for request in requests if not _is_call(request)]
+    for index, request in enumerate(requests):
+        if _is_call(request):
+            call = text_in(request, "toolCallId") or builder.mint_call(index)
+            arguments = write_arguments(request.get("arguments"))
+            blocks.append(ToolCall(id=call, name=request["name"], arguments=arguments))
     rest = without(data, "content", "toolRequests")
-    if beside := [request for request in list_in(data, "toolRequests") if _says_more(request)]:
-        rest["toolRequests"] = beside
     if unread_calls:
-        builder.report(
-            line, "unknown_block", f"{len(unread_calls)} calls that cannot be read; as data"
-        )
-        rest["toolRequests"] = unread_calls
+        detail = f"{len(unread_calls)} calls that cannot be read; as data"
+        builder.report(line, "unknown_block", detail)
+    if beside := unread_calls or [request for request in requests if _says_more(request)]:
+        rest["toolRequests"] = beside
     if content.rest or content.results:
         rest["content"] = data.get("content")
     return {"message": Message(role="assistant", blocks=tuple(blocks)), "rest": rest}
 
 
-def _says_more(request: Any) -> bool:
-    """Whether a call says more than what a call of ours can hold."""
-    return bool(isinstance(request, dict)
-                and without(request, "toolCallId", "name", "arguments"))  # fmt: skip
+def _is_call(request: Any) -> bool:
+    return isinstance(request, dict) and bool(text_in(request, "name"))
+
+
+def _says_more(request: Object) -> bool:
+    """Whether a call says more than a call of ours can hold."""
+    return bool(without(request, "toolCallId", "name", "arguments"))
 
 
 def _result(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
-    is_error = data.get("success") is False
     output = data.get("result", data.get("error"))
-    text = output.get("content", output.get("message")) if isinstance(output, dict) else output
-    result = ToolResult(
-        call_id=data["toolCallId"],
-        name=text_in(data, "toolName"),
-        text=result_text(text, builder, line),
-        is_error=is_error,
-    )
+    content = output.get("content", output.get("message")) if isinstance(output, dict) else output
+    text, is_error = result_text(content, builder, line), data.get("success") is False
+    name = text_in(data, "toolName")
+    result = ToolResult(call_id=data["toolCallId"], name=name, text=text, is_error=is_error)
     rest = without(data, "toolCallId", "toolName", "success")
     return {"message": Message(role="tool", blocks=(result,)), "rest": rest}

@@ -1,7 +1,7 @@
 """Which format a file has, and its session.
 
-Law: the content decides, not the name. Each object of the file votes for the formats it could be
-of; the format with most votes reads the whole file.
+Law: the content decides, not the name. Each object of the file votes for the formats it could
+belong to; the format with the most votes reads the whole file.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
     """The session in a file of another system, as entries of a session with the id `session`.
 
     Raises:
-        UsageError: the content is of no format that is known; `name` is what the error calls it.
+        UsageError: the content has no known format; `name` is what the error calls the file.
     """
     file = _read_file(data)
     objects = [line.value for line in file.lines[:_VOTERS]]

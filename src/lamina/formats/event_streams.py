@@ -1,7 +1,7 @@
 """Answers that were logged as a stream of server-sent events, put together again.
 
-Law: the result has the form that the same API answers with at once; a stream that was cut gives as
-much as came. Events that cannot be read are counted, not raised.
+Law: the result has the form of an answer that the same API gives at once; a stream that was cut
+gives what had arrived. Events that cannot be read are counted, not raised.
 """
 
 from collections.abc import Iterator
@@ -53,8 +53,7 @@ def _events(text: str) -> Iterator[str]:
             data.append(line[len("data:") :].strip())
         elif not line.strip() and data:
             # Some loggers drop the blank lines between events: then each line is one.
-            payloads = ["\n".join(data)] if len(data) == 1 else data
-            yield from (payload for payload in payloads if payload and payload != "[DONE]")
+            yield from (payload for payload in data if payload and payload != "[DONE]")
             data = []
 
 

@@ -1,4 +1,4 @@
-"""What an import gives: entries, the bytes of images, and all that did not go as it should."""
+"""The outcome of an import: entries, the bytes of images, and the problems on the way."""
 
 from msgspec import Struct
 
@@ -6,8 +6,8 @@ from lamina.values.entry import Entry
 
 
 class ImportProblem(Struct, frozen=True, kw_only=True):
-    """Something that could not be taken as it was. `line` counts from 1; None if it is not about a
-    line. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `not_an_object`,
+    """Something that could not be taken as it was. `line` counts from 1; None if it is about
+    none. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `not_an_object`,
     `nul_bytes`, `encoding`, `mended`), of the tree (`missing_parent`, `cycle`, `duplicate`,
     `no_header`), of calls (`orphan_result`, `missing_result`, `unpaired`), of what is kept as data
     (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`), and others."""

@@ -1,7 +1,7 @@
 """Fields of JSON objects that may hold anything.
 
-Law: whatever an object holds, reading a field of it raises nothing: a value of another form than
-expected counts as missing, and stays in what `without` leaves.
+Law: whatever an object holds, reading a field of it raises nothing: a value of an unexpected form
+counts as missing, and stays in what `without` leaves.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
     return field if isinstance(field, list) else []
 
 
-# The forms in which fields are read, where that is not a text. A field of another form was not
-# understood, whatever its name.
+# Fields that are read in another form than text. One of yet another form was not understood,
+# whatever its name.
 _ANY = frozenset(("content", "arguments", "input", "output", "data", "display", "image_url", "body",
                   "body_raw", "system", "instructions", "error", "result"))  # fmt: skip
 _OBJECTS = frozenset(("message", "usage", "payload", "source", "info", "request", "response",

@@ -28,9 +28,13 @@ class JsonLine(Struct, frozen=True, kw_only=True):
     number: int
     value: Object
 
+    @property
+    def at(self) -> float | None:
+        return parse_moment(self.value.get("timestamp"))
+
 
 class UnreadLine(Struct, frozen=True, kw_only=True):
-    """A line that is no JSON object: its text, or the value it is instead."""
+    """A line that is not a JSON object: its text, or the value it holds instead."""
 
     number: int
     data: Any
@@ -122,8 +126,7 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
         _check_depth(value)
     except RecursionError:
         raise ValueError(f"nested deeper than {DEPTH} levels") from None
-    clean_value = _clean(value, notes)
-    return clean_value, tuple(dict.fromkeys(notes))
+    return _clean(value, notes), tuple(dict.fromkeys(notes))
 
 
 def _check_depth(value: Any) -> None:
@@ -158,7 +161,6 @@ def _clean(value: Any, notes: list[str]) -> Any:
             return value
 
 
-def first_moment(lines: Sequence[JsonLine], key: str = "timestamp") -> float:
+def first_moment(lines: Sequence[JsonLine]) -> float:
     """The time of the first line that has one."""
-    moments = (parse_moment(line.value.get(key)) for line in lines)
-    return next((at for at in moments if at is not None), 0.0)
+    return next((line.at for line in lines if line.at is not None), 0.0)

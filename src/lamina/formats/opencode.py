@@ -21,8 +21,7 @@ from lamina.formats.json_fields import (
 from lamina.formats.json_lines import JsonLinesFile, UnreadLine
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import InfoEntry, MessageEntry
-from lamina.values.message import Block, Message, Thinking, ToolCall, ToolResult
-from lamina.values.message import Text as TextBlock
+from lamina.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult
 from lamina.values.usage import Usage
 
 SOURCE = "opencode"
@@ -87,11 +86,7 @@ class _Importer:
         blocks: list[Block] = []
         rest: list[Any] = []
         for part in parts:
-            block = self._read_part(part)
-            if block is not None:
-                blocks.append(block)
-            if block is None or (beside := _beside(part)):
-                rest.append(part if block is None else beside)
+            self._add_part(part, blocks, rest)
         if rest:
             extra["parts"] = rest
         self._write(Message(role="user", blocks=tuple(blocks)), at, extra)
@@ -117,12 +112,8 @@ class _Importer:
                 rest.append(without(part, "type", "tool", "state") | {"state": state}
                             if isinstance(part.get("state"), dict) else part)  # fmt: skip
                 continue
-            block = self._read_part(part)
-            if block is not None:
-                blocks.append(block)
-            if block is None or (beside := _beside(part)):
-                rest.append(part if block is None else beside)
-        # A step that only began, without a word, is no answer; one alone is kept.
+            self._add_part(part, blocks, rest)
+        # A step that began and says nothing is not an answer; one alone is kept.
         steps = [step for step in steps if step[0]] or steps[:1]
         if rest:
             extra["parts"] = rest
@@ -135,12 +126,22 @@ class _Importer:
             if results:
                 self._write(Message(role="tool", blocks=tuple(results)), at, {})
 
+    def _add_part(self, part: Any, blocks: list[Block], rest: list[Any]) -> None:
+        """Appends the block of a part, and what it does not hold."""
+        block = self._read_part(part)
+        if block is None:
+            rest.append(part)
+            return
+        blocks.append(block)
+        if beside := without(part, "type", "text", "url", "mime"):
+            rest.append(beside)
+
     def _read_part(self, part: Any) -> Block | None:
         if not isinstance(part, dict) or part.get("ignored") is True:
             return None
         match part.get("type"):
             case "text" if isinstance(part.get("text"), str):
-                return TextBlock(part["text"])
+                return Text(part["text"])
             case "reasoning" if isinstance(part.get("text"), str):
                 return Thinking(text=part["text"])
             case "file" if text_in(part, "mime").startswith("image/"):
@@ -165,12 +166,8 @@ class _Importer:
     def _write(self, message: Message, at: float | None, extra: Object, **fields: Any) -> None:
         self.builder.put(
             self.builder.last, MessageEntry, at=at, line=self.line, raw=extra, message=message,
-            extra={SOURCE: extra} if extra else {}, **fields,
+            rest=extra, **fields,
         )  # fmt: skip
-
-
-def _beside(part: Object) -> Object:
-    return without(part, "type", "text", "url", "mime")
 
 
 def _usage(tokens: Object) -> Usage | None:

@@ -13,8 +13,8 @@ IdPair = Callable[[T], tuple[str | None, str | None]]
 
 
 def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]]:
-    """The records in an order in which they can be placed, each with whether a cycle was cut at
-    it, so that its parent does not come before it."""
+    """The records in an order in which they can be placed. Each comes with whether a cycle was cut
+    at it: then its parent does not come before it."""
     indexes: dict[str, int] = {}
     for index, record in enumerate(records):
         own, _ = ids(record)
@@ -23,6 +23,7 @@ def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]
     placed_indexes: set[int] = set()
     order: list[tuple[T, bool]] = []
     for start in range(len(records)):
+        cut_index = -1
         chain: list[int] = []
         on_chain: set[int] = set()
         at: int | None = start
@@ -37,8 +38,6 @@ def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]
             first = inside.index(min(inside))
             chain = [*chain[: chain.index(at)], *inside[first + 1 :], *inside[: first + 1]]
             cut_index = chain[-1]
-        else:
-            cut_index = -1
         for index in reversed(chain):
             placed_indexes.add(index)
             order.append((records[index], index == cut_index))

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.formats.content import target_of
 from lamina.formats.imported_session import ImportedSession
 from lamina.formats.json_fields import Object, list_in, parse_moment, text_in, without
 from lamina.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, first_moment
-from lamina.formats.parent_order import order_by_parent
-from lamina.formats.pi_messages import read_message
+from lamina.formats.pi_messages import PiMessage, read_message
 from lamina.formats.pi_patches import read_patch
 from lamina.formats.session_builder import SessionBuilder
 from lamina.values.entry import (
@@ -73,7 +73,7 @@ def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
 
 def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int, Object]:
     """The objects by line number, with the ids that version 1 does not have."""
-    first = header is not None and header.value.get("version", 1) in (1, None)
+    is_first_version = header is not None and header.value.get("version", 1) in (1, None)
     values: dict[int, Object] = {}
     names: list[str] = []
     before: str | None = None
@@ -86,20 +86,16 @@ def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int,
         if not isinstance(own, str) or not own:
             own = f"#{index}"
             value = {**value, "id": own}
-            if first:
+            if is_first_version or "parentId" not in value:
                 value["parentId"] = before
-            else:
-                value.setdefault("parentId", before)
         names.append(own)
         before = own
         values[line.number] = value
     for number, value in values.items():
         kept_index = value.get("firstKeptEntryIndex")
-        if (
-            "firstKeptEntryId" not in value
-            and isinstance(kept_index, int)
-            and 0 <= kept_index < len(names)
-        ):
+        if "firstKeptEntryId" in value or not isinstance(kept_index, int):
+            continue
+        if 0 <= kept_index < len(names):
             # The header cannot be kept; everything behind it is.
             kept_id = names[kept_index] or next(filter(None, names), "")
             values[number] = {**value, "firstKeptEntryId": kept_id}
@@ -115,26 +111,18 @@ class _Importer:
         self.values = values
 
     def run(self) -> ImportedSession:
-        builder = self.builder
-        places: dict[int, str] = {}
-        for record, is_cut in order_by_parent(self.records, self._ids):
-            if not isinstance(record, JsonLine):
-                places[record.number] = builder.keep_unread_line(record)
-                continue
-            places[record.number] = self._add(record, self.values[record.number], is_cut)
-        last = self.records[-1].number if self.records else None
-        return builder.finish(places[last] if last is not None else None)
+        return self.builder.add_in_order(self.records, self._ids, self._add)
 
     def _ids(self, record: LineRecord) -> tuple[str | None, str | None]:
         if not isinstance(record, JsonLine):
             return None, None
         value = self.values[record.number]
         parent = value.get("parentId")
-        # What is no id names no entry: its parent is missing, and that is reported.
+        # Anything but a text names no entry: the parent is missing, which is reported.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
-    def _add(self, line: JsonLine, value: Object, is_cut: bool) -> str:
-        builder, number = self.builder, line.number
+    def _add(self, line: JsonLine, is_cut: bool) -> str:
+        builder, number, value = self.builder, line.number, self.values[line.number]
         own, parent = self._ids(line)
         if (duplicate := builder.find_duplicate(own, number, line.value)) is not None:
             return duplicate
@@ -144,18 +132,17 @@ class _Importer:
         entry = _PiEntry(builder=builder, place=place, value=value, line=number)
         parts = reader(entry) if reader else None
         if parts is None:
-            # Readers that know better have said so; what has no reader is only data.
+            # Readers report what they cannot read; what has no reader is only data.
             if reader is None:
                 builder.report(number, "unknown_type", f"an entry of type {kind!r}; kept as data")
             parts = CustomEntry, {"kind": f"pi.{kind}", "data": line.value}
-        fields = parts[1]
+        entry_type, fields = parts
         rest = {**fields.pop("rest", {})}
         if line.value.get("id") is not None:
             rest["id"] = line.value["id"]
-        extra = {SOURCE: rest} if rest else {}
         return builder.put(
-            place, parts[0], at=parse_moment(value.get("timestamp")), line=number, raw=line.value,
-            foreign_id=own, extra=extra, **fields,
+            place, entry_type, at=line.at, line=number, raw=line.value, foreign_id=own, rest=rest,
+            **fields,
         )  # fmt: skip
 
 
@@ -170,16 +157,25 @@ class _PiEntry(Struct, frozen=True, kw_only=True):
     value: Object
     line: int
 
+    def report(self, what: str, detail: str) -> None:
+        self.builder.report(self.line, what, detail)
+
+    def without(self, *names: str) -> Object:
+        """Fields that have no place of ours, less those of these names."""
+        return without(self.value, *_PLACE, *names)
+
+    def read_message(self, value: Any) -> PiMessage | None:
+        return read_message(value, self.builder, self.line) if isinstance(value, dict) else None
+
 
 def _message(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    message = value.get("message")
-    pi_message = read_message(message, builder, line) if isinstance(message, dict) else None
+    message = entry.value.get("message")
+    pi_message = entry.read_message(message)
     if pi_message is None:
         role = message.get("role") if isinstance(message, dict) else None
-        builder.report(line, "unknown_role", f"a message of role {role!r}; kept as data")
+        entry.report("unknown_role", f"a message of role {role!r}; kept as data")
         return None
-    rest = without(value, *_PLACE, "message")
+    rest = entry.without("message")
     if pi_message.rest:
         rest["message"] = pi_message.rest
     if pi_message.hidden_kind:
@@ -192,132 +188,111 @@ def _message(entry: _PiEntry) -> EntryParts:
 
 
 def _custom_message(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    pi_message = read_message({**value, "role": "custom"}, builder, line)
+    pi_message = entry.read_message({**entry.value, "role": "custom"})
     if pi_message is None:
         return None
     return MessageEntry, {"message": pi_message.message, "rest": without(pi_message.rest, *_PLACE)}
 
 
 def _model(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    provider, model = text_in(value, "provider"), text_in(value, "modelId")
+    provider, model = text_in(entry.value, "provider"), text_in(entry.value, "modelId")
     target = target_of(provider, model)
     if not target:
-        builder.report(line, "unknown_model", "a change to a model without a name")
+        entry.report("unknown_model", "a change to a model without a name")
         return None
-    rest = without(value, *_PLACE, "provider", "modelId")
+    rest = entry.without("provider", "modelId")
     if target != f"{provider}:{model}":
-        rest |= {"provider": value.get("provider"), "modelId": model}
+        rest |= {"provider": entry.value.get("provider"), "modelId": model}
     return ModelEntry, {"target": target, "rest": rest}
 
 
 def _thinking_level(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    level = text_in(value, "thinkingLevel")
+    level = text_in(entry.value, "thinkingLevel")
     if not level:
-        builder.report(line, "unreadable_entry", "a change of the thinking level to none")
+        entry.report("unreadable_entry", "a change of the thinking level to none")
         return None
     patch = Patch(ops=(OptionsSet(reasoning=level),))
-    rest = without(value, *_PLACE, "thinkingLevel")
+    rest = entry.without("thinkingLevel")
     return TransformEntry, {"transformer": "pi.thinking_level", "patch": patch, "rest": rest}
 
 
 def _compaction(entry: _PiEntry) -> EntryParts:
-    builder, place, value, line = entry.builder, entry.place, entry.value, entry.line
-    kept_id = text_in(value, "firstKeptEntryId")
-    op = CompactionApply(
-        first_kept=_first_kept(builder, place, kept_id, line),
-        summary=text_in(value, "summary"),
-        reason="compacted in pi",
-    )
-    rest = without(value, *_PLACE, "summary")
-    return TransformEntry, {
-        "transformer": "pi.compaction", "patch": Patch(ops=(op,)), "rest": rest
-    }  # fmt: skip
+    summary = text_in(entry.value, "summary")
+    op = CompactionApply(first_kept=_first_kept(entry), summary=summary, reason="compacted in pi")
+    patch, rest = Patch(ops=(op,)), entry.without("summary")
+    return TransformEntry, {"transformer": "pi.compaction", "patch": patch, "rest": rest}
 
 
-def _first_kept(builder: SessionBuilder, place: str, foreign: str, line: int) -> int:
-    """The index, in the messages at `place`, of the first one from the kept entry on."""
+def _first_kept(entry: _PiEntry) -> int:
+    """The index, in the messages at the entry's place, of the first one from the kept entry on."""
+    builder, place = entry.builder, entry.place
     messages = builder.state(place).envelope.cached
-    kept_place = builder.find(foreign)
-    behind = []
-    for entry_id in builder.path(place):
-        behind.append(entry_id)
-        if entry_id == kept_place:
-            break
-    else:
-        builder.report(line, "missing_kept", f"the kept entry {foreign!r} is not on the path")
+    foreign_id = text_in(entry.value, "firstKeptEntryId")
+    path, kept_id = builder.path(place), builder.find(foreign_id)
+    if kept_id is None or kept_id not in path:
+        entry.report("missing_kept", f"the kept entry {foreign_id!r} is not on the path")
         return len(messages)
-    ids = set(behind)
+    ids = set(path[: path.index(kept_id) + 1])
     index = next((i for i, message in enumerate(messages) if message.id in ids), len(messages))
     return builder.cut_at(place, index)
 
 
 def _branch_summary(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    branch = builder.find(text_in(value, "fromId"))
-    rest = without(value, *_PLACE, "summary", *(("fromId",) if branch else ()))
+    branch = entry.builder.find(text_in(entry.value, "fromId"))
+    rest = entry.without("summary", *(("fromId",) if branch else ()))
     if branch is None:
-        builder.report(line, "missing_branch", f"no entry {value.get('fromId')!r} that was left")
-    fields = {"branch": branch or "", "summary": text_in(value, "summary"), "rest": rest}
-    return BranchSummaryEntry, fields
+        detail = f"no entry {entry.value.get('fromId')!r} that was left"
+        entry.report("missing_branch", detail)
+    summary = text_in(entry.value, "summary")
+    return BranchSummaryEntry, {"branch": branch or "", "summary": summary, "rest": rest}
 
 
 def _label(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    target = builder.find(text_in(value, "targetId"))
+    target = entry.builder.find(text_in(entry.value, "targetId"))
     if target is None:
-        builder.report(line, "missing_target", f"a label for {value.get('targetId')!r}, unknown")
+        entry.report("missing_target", f"a label for {entry.value.get('targetId')!r}, unknown")
         return None
-    rest = without(value, *_PLACE, "targetId", "label")
-    return LabelEntry, {"target": target, "label": text_in(value, "label"), "rest": rest}
+    label, rest = text_in(entry.value, "label"), entry.without("targetId", "label")
+    return LabelEntry, {"target": target, "label": label, "rest": rest}
 
 
 def _info(entry: _PiEntry) -> EntryParts:
-    value = entry.value
-    return InfoEntry, {"name": text_in(value, "name"), "rest": without(value, *_PLACE, "name")}
+    return InfoEntry, {"name": text_in(entry.value, "name"), "rest": entry.without("name")}
 
 
 def _custom(entry: _PiEntry) -> EntryParts:
-    value = entry.value
-    kind = text_in(value, "customType") or "pi.custom"
-    rest = without(value, *_PLACE, "customType", "data")
-    return CustomEntry, {"kind": kind, "data": value.get("data"), "rest": rest}
+    kind = text_in(entry.value, "customType") or "pi.custom"
+    rest = entry.without("customType", "data")
+    return CustomEntry, {"kind": kind, "data": entry.value.get("data"), "rest": rest}
 
 
 def _transform(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
-    pi_patch = read_patch(value, builder, line)
+    pi_patch = read_patch(entry.value, entry.builder, entry.line)
     if pi_patch is None:
         return None
-    rest = without(value, *_PLACE, "transformerName", "patch", "display") | pi_patch.rest
-    name = text_in(value, "transformerName") or "pi.transform"
+    rest = entry.without("transformerName", "patch", "display") | pi_patch.rest
+    name = text_in(entry.value, "transformerName") or "pi.transform"
     return TransformEntry, {"transformer": name, "patch": pi_patch.patch, "rest": rest}
 
 
 def _ephemeral(entry: _PiEntry) -> EntryParts:
-    builder, value, line = entry.builder, entry.value, entry.line
     messages: list[Message] = []
     unread_messages: list[Any] = []
     unmapped_fields: Object = {}
-    for message in list_in(value, "messages"):
-        pi_message = read_message(message, builder, line) if isinstance(message, dict) else None
+    for value in list_in(entry.value, "messages"):
+        pi_message = entry.read_message(value)
         if pi_message is None or pi_message.message.role == "tool" or pi_message.message.calls:
-            unread_messages.append(message)  # a call or a result alone is refused by every vendor
+            unread_messages.append(value)  # a call or a result alone is refused by every vendor
             continue
         if beside := without(pi_message.rest, "timestamp"):
             unmapped_fields[str(len(messages))] = beside
-        name = f"{text_in(value, 'id')}:{len(messages)}"
-        messages.append(
-            Message(role=pi_message.message.role, blocks=pi_message.message.blocks, id=name)
-        )
+        name = f"{text_in(entry.value, 'id')}:{len(messages)}"
+        messages.append(replace(pi_message.message, id=name))
+    rest = entry.without("messages")
     if unread_messages:
         count = len(unread_messages)
         detail = f"{count} messages for one request only, of roles that cannot stand alone"
-        builder.report(line, "unknown_role", detail)
-    rest = without(value, *_PLACE, "messages")
-    if unread_messages:
+        entry.report("unknown_role", detail)
         rest["messages"] = unread_messages
     if unmapped_fields:
         rest["fields"] = unmapped_fields

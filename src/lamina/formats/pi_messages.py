@@ -1,7 +1,7 @@
 """Messages of pi to ours, by role.
 
-Law: a role that pi shows to the model becomes a message, in the words pi uses where it has to find
-some; fields without a place of ours are in `rest`.
+Law: a role that pi shows to the model becomes a message, in pi's own words where it writes some;
+fields without a place of ours are in `rest`.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from lamina.formats.content import (
     content_beyond_text,
     provider_of,
     read_content,
+    read_result,
     read_usage,
-    result_text,
     target_of,
 )
 from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.session_builder import SessionBuilder
-from lamina.values.message import Block, Message, Text, ToolResult
+from lamina.values.message import Block, Message, Text
 from lamina.values.usage import Usage
 
 _USAGE = ("input", "output", "cacheRead", "cacheWrite")
@@ -37,16 +37,13 @@ class PiMessage(Struct, frozen=True, kw_only=True):
 def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage | None:
     """A message of pi; None if its role is not known."""
     match value.get("role"):
-        case "user":
-            blocks, rest = _content(value, builder, line)
-            return PiMessage(message=Message(role="user", blocks=blocks), rest=rest)
         case "assistant":
             return _answer(value, builder, line)
         case "toolResult":
             return _result(value, builder, line)
         case "bashExecution":
             return _bash(value)
-        case "custom" | "hookMessage":
+        case "user" | "custom" | "hookMessage":
             blocks, rest = _content(value, builder, line)
             return PiMessage(message=Message(role="user", blocks=blocks), rest=rest)
         case "branchSummary" | "compactionSummary":
@@ -84,8 +81,7 @@ def _answer(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
     usage = object_in(value, "usage")
     if usage:
         rest = without(rest, "usage")
-        beside = {k: v for k, v in usage.items() if k not in _USAGE or not isinstance(v, int)}
-        if beside:
+        if beside := {k: v for k, v in usage.items() if k not in _USAGE or not isinstance(v, int)}:
             rest["usage"] = beside
     return PiMessage(
         message=Message(role="assistant", blocks=blocks),
@@ -97,12 +93,7 @@ def _answer(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
 
 
 def _result(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
-    result = ToolResult(
-        call_id=text_in(value, "toolCallId"),
-        name=text_in(value, "toolName"),
-        text=result_text(value.get("content"), builder, line),
-        is_error=value.get("isError") is True,
-    )
+    result = read_result(value, "toolCallId", "toolName", "isError", builder, line)
     rest = without(value, "role", "toolCallId", "toolName", "content", "isError")
     rest |= content_beyond_text(value.get("content"))
     return PiMessage(message=Message(role="tool", blocks=(result,)), rest=rest)

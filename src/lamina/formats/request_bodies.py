@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.formats.content import (
     ForeignMessage,
@@ -16,9 +17,9 @@ from lamina.formats.content import (
     messages_of,
     read_content,
     read_openai_usage,
+    read_result,
     read_tools,
     read_usage,
-    result_text,
     target_of,
     write_arguments,
 )
@@ -68,15 +69,12 @@ def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
     model = text_in(body, "model")
     rest: Object = {}
     system: list[str] = []
-    conversation = body.get("messages") if "messages" in body else body.get("input")
-    items = (
-        [{"role": "user", "content": conversation}]
-        if isinstance(conversation, str)
-        else conversation
-    )
-    if not isinstance(items, list):
-        items, rest["input"] = [], conversation
-    head = _leading_system(items)
+    items = body.get("messages", body.get("input"))
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    elif not isinstance(items, list):
+        items, rest["input"] = [], items
+    head = next((i for i, item in enumerate(items) if not _is_system(item)), len(items))
     for prompt in (body.get("system"), body.get("instructions"), *items[:head]):
         content = prompt.get("content") if isinstance(prompt, dict) and "role" in prompt else prompt
         parts = content if isinstance(content, list) else [content]
@@ -105,13 +103,8 @@ def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
                        target=_target(model), params=params)  # fmt: skip
 
 
-def _leading_system(items: list[Any]) -> int:
-    head = 0
-    while head < len(items) and isinstance(items[head], dict):
-        if items[head].get("role") not in _SYSTEM:
-            break
-        head += 1
-    return head
+def _is_system(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") in _SYSTEM
 
 
 def _target(model: str) -> str:
@@ -124,17 +117,13 @@ def _target(model: str) -> str:
 def _read_message(
     item: Any, builder: SessionBuilder, line: int, provider: str
 ) -> list[ForeignMessage]:
-    """A message of a chat, which holds results and words of the user's at once on one wire."""
+    """The messages of a chat's: on one wire it may hold both results and words of the user."""
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
         builder.report(line, "unknown_block", "a message without a role; kept as data")
         return [ForeignMessage(message=Message(role="user", blocks=()), rest=item)]
     role = item["role"]
     if role in ("tool", "function"):
-        result = ToolResult(
-            call_id=text_in(item, "tool_call_id"),
-            name=text_in(item, "name"),
-            text=result_text(item.get("content"), builder, line),
-        )
+        result = read_result(item, "tool_call_id", "name", "", builder, line)
         rest = without(item, "role", "tool_call_id", "name", "content")
         rest |= content_beyond_text(item.get("content"))
         return [ForeignMessage(message=Message(role="tool", blocks=(result,)), rest=rest or None)]
@@ -144,7 +133,6 @@ def _read_message(
         blocks.insert(0, Thinking(text=reasoning, provider=provider))
     if refusal := text_in(item, "refusal"):
         blocks.append(Text(refusal))
-    names = ["content", "tool_calls", "reasoning_content", "refusal"]
     unread_calls: list[Any] = []
     beside: list[Any] = []
     for index, call in enumerate(list_in(item, "tool_calls")):
@@ -153,23 +141,20 @@ def _read_message(
             unread_calls.append(call)
         else:
             blocks.append(tool_call)
-            if _says_more(call):
-                beside.append(call)
-    rest = without(item, *names, *(("role",) if role in ("user", "assistant") else ()))
+            beside += [call] if _says_more(call) else []
+    rest = without(item, "content", "tool_calls", "reasoning_content", "refusal")
+    if role in ("user", "assistant"):
+        del rest["role"]
     if content.rest:
         rest["blocks"] = content.rest
     if unread_calls:
-        builder.report(
-            line, "unknown_block", f"{len(unread_calls)} calls that cannot be read; as data"
-        )
+        detail = f"{len(unread_calls)} calls that cannot be read; as data"
+        builder.report(line, "unknown_block", detail)
     if unread_calls or beside:
         rest["tool_calls"] = unread_calls + beside
-    pieces = messages_of(
-        role,
-        type(content)(blocks=tuple(blocks), results=content.results),
-    )
-    return [ForeignMessage(message=piece, rest=None if index else rest or None)
-            for index, piece in enumerate(pieces)]  # fmt: skip
+    messages = messages_of(role, replace(content, blocks=tuple(blocks)))
+    return [ForeignMessage(message=message, rest=None if index else rest or None)
+            for index, message in enumerate(messages)]  # fmt: skip
 
 
 def _read_call(call: Any, new_id: str) -> ToolCall | None:
@@ -188,7 +173,7 @@ def _read_call(call: Any, new_id: str) -> ToolCall | None:
 
 
 def _says_more(call: Object) -> bool:
-    """Whether a call says more than what a call of ours can hold."""
+    """Whether a call says more than a call of ours can hold."""
     if call.get("type", "function") != "function":
         return True
     function = object_in(call, "function")
@@ -197,30 +182,26 @@ def _says_more(call: Object) -> bool:
 
 def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> AnswerBody | None:
     """The answer in a response body; None if there is none."""
-    model = text_in(body, "model")
-    usage = object_in(body, "usage")
+    model, usage = text_in(body, "model"), object_in(body, "usage")
     choices = [choice for choice in list_in(body, "choices") if isinstance(choice, dict)]
     if choices:
         message = {"role": "assistant", **object_in(choices[0], "message")}
         answer = _read_message(message, builder, line, "openai")[-1]
-        rest = without(body, "model", "usage", "choices")
+        params = without(body, "model", "usage", "choices")
         others = [choice for choice in body["choices"] if choice is not choices[0]]
-        rest |= {"choices": [without(choices[0], "message"), *others], "usage": body.get("usage")}
-        return AnswerBody(message=answer, usage=read_openai_usage(usage), model=_target(model),
-                          params=rest)  # fmt: skip
-    if isinstance(body.get("output"), list):
+        params |= {"choices": [without(choices[0], "message"), *others], "usage": body.get("usage")}
+    elif isinstance(body.get("output"), list):
         items = [item for item in body["output"] if isinstance(item, dict)]
-        answer = read_answer(items, builder, line)
-        rest = without(body, "model", "output")
-        return AnswerBody(message=answer, usage=read_openai_usage(usage), model=_target(model),
-                          params=rest)  # fmt: skip
-    if isinstance(body.get("content"), list) and body.get("error") is None:
+        answer, params = read_answer(items, builder, line), without(body, "model", "output")
+    elif isinstance(body.get("content"), list) and body.get("error") is None:
         message = {"role": "assistant", "content": body["content"]}
         answer = _read_message(message, builder, line, "anthropic")[-1]
-        rest = without(body, "model", "content")
-        return AnswerBody(message=answer, usage=read_usage(usage),
-                          model=target_of("anthropic", model), params=rest)  # fmt: skip
-    return None
+        target, params = target_of("anthropic", model), without(body, "model", "content")
+        return AnswerBody(message=answer, usage=read_usage(usage), model=target, params=params)
+    else:
+        return None
+    target, counts = _target(model), read_openai_usage(usage)
+    return AnswerBody(message=answer, usage=counts, model=target, params=params)
 
 
 def message_identity(foreign: ForeignMessage) -> str:
@@ -228,7 +209,7 @@ def message_identity(foreign: ForeignMessage) -> str:
     send an answer back; so are blanks around a text, and the order of a call's arguments."""
     message = foreign.message
     words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
-    # A role that we do not have is one more fact.
+    # A role that we do not have sets messages apart, too.
     role = foreign.rest.get("role") if isinstance(foreign.rest, dict) else None
     facts: list[Any] = [message.role, role, words]
     for block in message.blocks:

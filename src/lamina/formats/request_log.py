@@ -75,7 +75,7 @@ def import_request_log(file: JsonLinesFile, session: str) -> ImportedSession:
     first = next((request for line in file.lines if (request := _unwrap(line.value))), None)
     at = (first.at if first else None) or first_moment(file.lines)
     draft = SessionBuilder(session=session, source=SOURCE)
-    # The first request says what the header holds; its problems are told when it is placed.
+    # The first request says what the header holds; its problems are reported when it is placed.
     opening = read_body(first.body, draft, 0) if first else None
     builder = SessionBuilder(
         session=session,
@@ -98,8 +98,8 @@ class _Importer:
     def __init__(self, builder: SessionBuilder) -> None:
         self.builder = builder
         self.leaf: str | None = None
-        # The entry of each message by those before it: a tree of everything that was said. A node
-        # is a number; its entry is where the next message goes.
+        # A tree of all messages, each below the one before it. A node is a number; the next message
+        # goes behind its entry.
         self.children: dict[tuple[int, str], int] = {}
         self.places: list[str] = [builder.root]
         self.rests: list[Any] = [None]
@@ -124,7 +124,7 @@ class _Importer:
         self.leaf = self._answer(node, place, request, number)
 
     def _walk(self, messages: tuple[ForeignMessage, ...]) -> list[int]:
-        """The nodes of those of these messages that were said already, from the root on."""
+        """The nodes of the leading messages that are known already, from the root on."""
         nodes = [0]
         for message in messages:
             node = self.children.get((nodes[-1], message_identity(message)))
@@ -134,7 +134,7 @@ class _Importer:
         return nodes
 
     def _changed_fields(self, nodes: list[int], messages: tuple[ForeignMessage, ...]) -> Object:
-        """Fields of messages said before that are others now, as markers of a cache are."""
+        """Fields of known messages that differ now, as cache markers do."""
         return {
             str(index): message.rest
             for index, (node, message) in enumerate(zip(nodes[1:], messages, strict=False))
@@ -150,10 +150,9 @@ class _Importer:
         line: int,
         **fields: Any,
     ) -> tuple[int, str]:
-        extra = {SOURCE: message.rest} if message.rest else {}
         place = self.builder.put(
             place, MessageEntry, at=at, line=line, raw=message.rest, message=message.message,
-            extra=extra, **fields,
+            rest=message.rest, **fields,
         )  # fmt: skip
         new_node = len(self.places)
         self.places.append(place)

@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API, in Codex's files and in logs, to messages.
 
-Laws: what the model gave in a row is one message. Reasoning is kept as it can be read, but never
-sent again: its encrypted form is no use on another wire. A tool that the vendor ran itself has no
-result that a call could be paired with, so it is data.
+Laws: what the model gave in a row is one message. Readable reasoning is kept but never sent again:
+its encrypted form is of no use on another wire. A tool that the vendor ran itself has no result to
+pair with its call, so it is data.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,18 +27,18 @@ _HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool
            "code_interpreter_call", "ghost_snapshot")  # fmt: skip
 ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
 
-ResponseItemKind = Literal["answer", "output", "said", "other"]
+ResponseItemKind = Literal["answer", "output", "user", "other"]
 
 
 def response_item_kind(item: Object) -> ResponseItemKind:
-    """Whose an item is; `other` for what is not known."""
+    """Whose item it is; `other` if that is not known."""
     kind = item.get("type", "message" if "role" in item else None)
     if kind in _OUTPUTS:
         return "output"
     if kind == "reasoning" or kind in _CALLS or kind in _HOSTED:
         return "answer"
     if kind == "message":
-        return "answer" if item.get("role") == "assistant" else "said"
+        return "answer" if item.get("role") == "assistant" else "user"
     return "other"
 
 
@@ -69,9 +69,8 @@ def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> 
             rest = item
         if rest:
             rests.append({"item": index, **rest})
-    return ForeignMessage(
-        message=Message(role="assistant", blocks=tuple(blocks)), rest=rests or None
-    )
+    message = Message(role="assistant", blocks=tuple(blocks))
+    return ForeignMessage(message=message, rest=rests or None)
 
 
 def _read_call(item: Object, new_id: str) -> ToolCall:
@@ -91,20 +90,15 @@ def read_output(item: Object, builder: SessionBuilder, line: int) -> ForeignMess
     """The result of a call."""
     output = item.get("output")
     is_error = isinstance(output, dict) and output.get("success") is False
-    text = output.get("content") if isinstance(output, dict) else output
-    result = ToolResult(
-        call_id=text_in(item, "call_id", "id"),
-        name="",
-        text=result_text(text, builder, line),
-        is_error=is_error,
-    )
+    content = output.get("content") if isinstance(output, dict) else output
+    call_id, text = text_in(item, "call_id", "id"), result_text(content, builder, line)
+    result = ToolResult(call_id=call_id, name="", text=text, is_error=is_error)
     rest = without(item, "type", "call_id", "output")
     if isinstance(output, dict):
         rest |= {"output": without(output, "content", "success")}
-    rest |= content_beyond_text(text)
-    return ForeignMessage(
-        message=Message(role="tool", blocks=(result,)), rest=[rest] if rest else None
-    )
+    rest |= content_beyond_text(content)
+    message = Message(role="tool", blocks=(result,))
+    return ForeignMessage(message=message, rest=[rest] if rest else None)
 
 
 def read_user_message(item: Object, builder: SessionBuilder, line: int) -> ForeignMessage:
@@ -120,7 +114,7 @@ def read_user_message(item: Object, builder: SessionBuilder, line: int) -> Forei
 
 
 def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[ForeignMessage]:
-    """Messages of a list of items; what is not understood is in `rest` of the one before it."""
+    """Messages of a list of items; one that cannot be read is in `rest` of an empty message."""
     messages: list[ForeignMessage] = []
     run: list[Object] = []
 
@@ -137,7 +131,7 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
         close()
         if kind == "output":
             messages.append(read_output(item, builder, line))
-        elif kind == "said":
+        elif kind == "user":
             messages.append(read_user_message(item, builder, line))
         else:
             builder.report(line, "unknown_block", "an item of a list that is not known; as data")

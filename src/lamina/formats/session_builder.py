@@ -1,14 +1,15 @@
-"""Entries of ours from those of a foreign session, one by one.
+"""Builds our entries from those of a foreign session, one by one.
 
 Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
 reported. Ids count up in the order of writing, and a message has the id of its entry. On every
 path calls and results are paired (see `call_pairs`): an entry that would break that gets what it
-lacks in front of it. What a foreign request carried for itself only is gone when the next turn
+lacks in front of it. What a foreign request carried only for itself is gone when the next turn
 begins, and at the end no turn is under way.
 """
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -23,7 +24,9 @@ from lamina.formats.call_pairs import (
     waiting_calls,
 )
 from lamina.formats.imported_session import ImportedSession, ImportProblem
-from lamina.formats.json_lines import UnreadLine
+from lamina.formats.json_fields import Object
+from lamina.formats.json_lines import JsonLine, LineRecord, UnreadLine
+from lamina.formats.parent_order import IdPair, order_by_parent
 from lamina.journal import State, fold_entry, initial_state
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -82,30 +85,9 @@ class SessionBuilder:
 
     # -- placing ---------------------------------------------------------------------------------
 
-    def add(
-        self,
-        foreign_id: str | None,
-        foreign_parent: str | None,
-        kind: type[EntryBase],
-        /,
-        *,
-        at: float | None,
-        line: int | None = None,
-        raw: Any = None,
-        is_cut: bool = False,
-        nearest: str | None = None,
-        **fields: Any,
-    ) -> str:
-        """Writes an entry where the foreign session has it; `raw` is what it was there. A parent
-        of None is the header; one that is unknown, or with `is_cut` cut out of a cycle, gives way
-        to `nearest` (by default the entry written last), which is reported."""
-        if (duplicate := self.find_duplicate(foreign_id, line, raw)) is not None:
-            return duplicate
-        parent = self.find_parent(foreign_id, foreign_parent, line, is_cut=is_cut, nearest=nearest)
-        return self.put(parent, kind, at=at, line=line, raw=raw, foreign_id=foreign_id, **fields)
-
     def find_duplicate(self, foreign_id: str | None, line: int | None, raw: Any) -> str | None:
-        """The entry of a foreign id that was seen already with the same content; reported."""
+        """The entry of a foreign id that stands in the file before, with the same content. What
+        stands there twice is reported."""
         if foreign_id is None or foreign_id not in self._ids:
             return None
         place = self._ids[foreign_id]
@@ -125,6 +107,9 @@ class SessionBuilder:
         is_cut: bool = False,
         nearest: str | None = None,
     ) -> str:
+        """The entry that a foreign one goes under. A parent of None is the header; one that is
+        unknown, or with `is_cut` cut out of a cycle, gives way to `nearest` (by default the entry
+        written last), and is reported."""
         if foreign_parent is None:
             return self.tail(self.root)
         if is_cut:
@@ -147,17 +132,21 @@ class SessionBuilder:
         raw: Any = None,
         foreign_id: str | None = None,
         inline: bool = False,
+        rest: Object | None = None,
         **fields: Any,
     ) -> str:
-        """Writes an entry under `parent`, an id of ours, exactly. `inline`: whatever is attached to
-        `parent` later stands behind this one."""
+        """Writes an entry exactly under `parent`, an id of ours. `raw` is what it was there, `rest`
+        what has no place of ours. `inline`: whatever is attached to `parent` later stands behind
+        this one."""
+        if rest:
+            fields["extra"] = {self.source: rest}
         when = self._time_of(parent) if at is None else at
         if kind is MessageEntry:
-            place = self._message(parent, when, line, raw, fields)
+            place = self._message(parent, when, line, raw, **fields)
         elif kind is BranchSummaryEntry:
-            place = self._write(self._settle(parent, when, line), kind, when, line, raw, fields)
+            place = self._write(self._settle(parent, when, line), kind, when, line, raw, **fields)
         else:
-            place = self._write(parent, kind, when, line, raw, fields)
+            place = self._write(parent, kind, when, line, raw, **fields)
         if inline:
             self._tails[parent] = place
         if foreign_id is not None:
@@ -176,9 +165,23 @@ class SessionBuilder:
             foreign_id=foreign_id, kind=f"{self.source}.{kind}", data=data,
         )  # fmt: skip
 
-    def keep_unread_line(self, record: UnreadLine) -> str:
+    def keep_unread_line(self, record: UnreadLine, parent: str | None = None) -> str:
         """Keeps a line that could not be read; its problem was reported by the reader."""
-        return self.keep_data("unreadable", record.data, line=record.number)
+        return self.keep_data("unreadable", record.data, line=record.number, parent=parent)
+
+    def add_in_order(
+        self, records: Sequence[LineRecord], ids: IdPair[LineRecord],
+        add: Callable[[JsonLine, bool], str],
+    ) -> ImportedSession:  # fmt: skip
+        """The session of records that may stand before their parents. `add` learns whether a
+        cycle was cut at its line. The session goes on at the last record of the file."""
+        places: dict[int, str] = {}
+        for record, is_cut in order_by_parent(records, ids):
+            if isinstance(record, UnreadLine):
+                places[record.number] = self.keep_unread_line(record)
+            else:
+                places[record.number] = add(record, is_cut)
+        return self.finish(places[records[-1].number] if records else None)
 
     def use_model(self, parent: str, target: str, *, at: float | None, line: int | None) -> str:
         """The position behind `parent` at which the session talks to `target`."""
@@ -217,7 +220,7 @@ class SessionBuilder:
 
     def cut_at(self, place: str, index: int) -> int:
         """`index` in the messages at `place`, moved up so that no result loses its call."""
-        messages = self._states[place].envelope.cached
+        messages = self.state(place).envelope.cached
         index = max(0, min(index, len(messages)))
         while 0 < index < len(messages) and messages[index].role == "tool":
             index -= 1
@@ -262,9 +265,9 @@ class SessionBuilder:
         place = self._settle(place, self._time_of(place), None)
         state = self._states[place]
         if state.turn_start is not None or state.envelope.uncached:
-            place = self._write(place, LeaveEntry, self._time_of(place), None, None, {})
+            place = self._write(place, LeaveEntry, self._time_of(place))
         if self._entries[-1].id != place:
-            self._write(place, LeafEntry, self._time_of(place), None, None, {})
+            self._write(place, LeafEntry, self._time_of(place))
         return ImportedSession(
             entries=tuple(self._entries),
             problems=tuple(self._problems),
@@ -279,14 +282,9 @@ class SessionBuilder:
         return self._entries[int(place, 16)].at
 
     def _write(
-        self,
-        parent: str,
-        kind: type[EntryBase],
-        at: float,
-        line: int | None,
-        raw: Any,
-        fields: dict[str, Any],
-    ) -> str:
+        self, parent: str, kind: type[EntryBase], at: float, line: int | None = None,
+        raw: Any = None, /, **fields: Any,
+    ) -> str:  # fmt: skip
         place = f"{len(self._entries):06x}"
         entry = cast(Entry, kind(id=place, parent=parent, at=at, **fields))
         if isinstance(entry, MessageEntry):
@@ -295,9 +293,8 @@ class SessionBuilder:
             state = fold_entry(self._states[parent], entry)
         except _REFUSED as error:
             self.report(line, "refused", str(error))
-            entry = CustomEntry(
-                id=place, parent=parent, at=at, kind=f"{self.source}.unreadable", data=raw
-            )
+            kind_name = f"{self.source}.unreadable"
+            entry = CustomEntry(id=place, parent=parent, at=at, kind=kind_name, data=raw)
             state = fold_entry(self._states[parent], entry)
         self._entries.append(entry)
         self._states[place] = state
@@ -306,26 +303,24 @@ class SessionBuilder:
         return place
 
     def _message(
-        self, parent: str, at: float, line: int | None, raw: Any, fields: dict[str, Any]
+        self, parent: str, at: float, line: int | None, raw: Any, message: Message, **fields: Any
     ) -> str:
-        message: Message = fields["message"]
         if message.role == "tool":
-            return self._results(parent, at, line, raw, fields, message)
+            return self._results(parent, at, line, raw, message, **fields)
         parent = self._settle(parent, at, line)
         if message.role == "user" and self._states[parent].envelope.uncached:
-            parent = self._write(parent, LeaveEntry, at, None, None, {})
-        return self._write(parent, MessageEntry, at, line, raw, fields)
+            parent = self._write(parent, LeaveEntry, at)
+        return self._write(parent, MessageEntry, at, line, raw, message=message, **fields)
 
     def _results(
-        self, parent: str, at: float, line: int | None, raw: Any, fields: dict[str, Any],
-        message: Message,
-    ) -> str:  # fmt: skip
+        self, parent: str, at: float, line: int | None, raw: Any, message: Message, **fields: Any
+    ) -> str:
         waiting = waiting_calls(self._states[parent].envelope.cached)
         fitting_results, orphans = split_results(results_of(message), waiting)
         place = parent
         if fitting_results:
             answer = Message(role="tool", blocks=tuple(fitting_results))
-            place = self._write(parent, MessageEntry, at, line, raw, {**fields, "message": answer})
+            place = self._write(parent, MessageEntry, at, line, raw, message=answer, **fields)
             fields = {}
         extra = fields.get("extra", {})
         still_waiting = len(fitting_results) < len(waiting)
@@ -344,14 +339,11 @@ class SessionBuilder:
             self.report(line, "orphan_result", f"{detail}; it became a text")
             message = Message(role="user", blocks=(orphan_text(result),))
             note = {**extra, "lamina": {"orphan_result": facts}}
-            return self._write(
-                parent, MessageEntry, at, line, None, {"message": message, "extra": note}
-            )
+            return self._write(parent, MessageEntry, at, line, message=message, extra=note)
         # Between a call and its result there is no room for a text.
         self.report(line, "orphan_result", f"{detail}; it is kept as data")
-        data = {**facts, "text": result.text}
-        fields = {"kind": f"{self.source}.orphan_result", "data": data, "extra": extra}
-        return self._write(parent, CustomEntry, at, line, None, fields)
+        kind, data = f"{self.source}.orphan_result", {**facts, "text": result.text}
+        return self._write(parent, CustomEntry, at, line, kind=kind, data=data, extra=extra)
 
     def _settle(self, parent: str, at: float, line: int | None) -> str:
         """The position behind `parent` at which no call waits for its result."""
@@ -361,6 +353,4 @@ class SessionBuilder:
         self.report(line, "missing_result", f"no result of {', '.join(waiting)}; one says so now")
         message = Message(role="tool", blocks=missing_results(waiting))
         extra = {"lamina": {"missing_result": True}}
-        return self._write(
-            parent, MessageEntry, at, line, None, {"message": message, "extra": extra}
-        )
+        return self._write(parent, MessageEntry, at, line, message=message, extra=extra)

@@ -140,7 +140,7 @@ def find_related(
     known: Collection[ItemId],
     taken: Collection[ItemId] = (),
 ) -> tuple[SelectedItem, ...]:
-    """What is said to come along with what was chosen, as far as it is `known`."""
+    """The relations of what was chosen, as far as they are `known`."""
     inside = {*taken, *(item.item for item in chosen)}
     additions = []
     for source in chosen:

@@ -79,11 +79,6 @@ class Postings(Struct, frozen=True):
 NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
 
 
-def gather_postings(packs: Sequence[bytes]) -> Postings:
-    """The terms of chunks."""
-    return NO_POSTINGS.extended(packs)
-
-
 def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
     """A part of chunks, of which the first has the number `first`; and their lengths."""
     sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize

@@ -12,7 +12,7 @@ import numpy
 
 from lamina.selection.terms import LONGEST_WORD, find_terms, word_terms
 
-# Of what `pack_terms` gives: packed chunks of another version have to be packed again.
+# The version of what `pack_texts` returns: chunks of another version have to be packed again.
 TERMS_VERSION = 1
 
 # A term by its hash and how often it occurs in the chunk, five bytes.
@@ -51,13 +51,8 @@ class _Hashes(dict[bytes, tuple[int, ...]]):
 _hashes = _Hashes()
 
 
-def pack_terms(text: str) -> bytes:
-    """The terms of a text, sorted by their hashes, each with its count."""
-    return pack_texts((text,))[0]
-
-
 def pack_texts(texts: Sequence[str]) -> list[bytes]:
-    """The terms of each text, as `pack_terms` gives them."""
+    """The terms of each text, sorted by their hashes, each with its count."""
     if len(_hashes) > _MOST_KEPT:
         _hashes.clear()
     hashes_of = _hashes.__getitem__

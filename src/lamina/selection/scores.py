@@ -27,8 +27,8 @@ class ChunkLayout(Struct, frozen=True, kw_only=True):
 
 class Scores(Struct, frozen=True, kw_only=True):
     """A row per part of a query, a column per chunk: chunks of all documents of a corpus, in order.
-    `cosine` is None where there are no vectors; NaN where one chunk has none. Whoever asks often
-    gives the `layout` of the documents along, which takes longer than to compare them."""
+    `cosine` is None where there are no vectors; NaN where one chunk has none. Those who ask
+    often pass the `layout` of the documents, which takes longer to make than the comparison."""
 
     lexical: Matrix
     cosine: Matrix | None = None

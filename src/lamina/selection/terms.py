@@ -16,7 +16,7 @@ import Stemmer
 # Nothing longer is a word; what is cut off is seldom missed.
 LONGEST_WORD = 64
 
-# Scripts without spaces between words, or whose vowel signs are no letters to `re`: by pairs of
+# Scripts without spaces between words, or whose vowel signs are not letters to `re`: by pairs of
 # characters. South and South-East Asian, kana, Han, Hangul.
 _PAIRED = (
     "\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -92,7 +92,7 @@ def find_runs(text: str) -> list[str]:
 
 
 def is_paired(run: str) -> bool:
-    """Whether a run is no word but goes by pairs, and may be of any length."""
+    """Whether a run goes by pairs instead of words, and may be of any length."""
     return not run.isascii() and _IS_PAIRED.match(run) is not None
 
 

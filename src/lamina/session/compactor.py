@@ -20,18 +20,16 @@ from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over
 from lamina.assembly.truncation import shorten_text
 from lamina.codec import mend_text
-from lamina.compaction import (
+from lamina.compaction.extractive_summary import extract_plan_summary
+from lamina.compaction.files import TouchedFiles
+from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
+from lamina.compaction.plan import (
     CompactionPlan,
     NoCompaction,
-    TouchedFiles,
     Trigger,
-    extract_plan_summary,
-    finish_summary,
     is_compaction_due,
-    is_usable_summary,
     keep_limit,
     plan_compaction,
-    summary_instruction,
     summary_limit,
 )
 from lamina.errors import TurnStateError

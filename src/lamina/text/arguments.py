@@ -1,6 +1,6 @@
 """What a tool takes, in few words: as a person would write it down, not as a JSON Schema.
 
-Law: nothing of the schema is lost. What cannot be said in words stands as the schema it is.
+Law: nothing of the schema is lost. What words cannot say stays as the schema it is.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def describe_arguments(schema: dict[str, Any]) -> str:
         return f"Arguments, as a JSON Schema: {_json(schema)}"
     if not properties:
         return "Arguments: none"
-    lines = [_line(name, each, name in required) for name, each in properties.items()]
+    lines = [_line(name, field, name in required) for name, field in properties.items()]
     return "\n".join(["Arguments:", *lines])
 
 
@@ -33,7 +33,7 @@ def _is_list_of_arguments(schema: dict[str, Any], properties: Any, required: Any
         and isinstance(properties, dict)
         and isinstance(required, list)
         and all(isinstance(name, str) and name in properties for name in required)
-        and all(isinstance(each, dict) for each in properties.values())
+        and all(isinstance(field, dict) for field in properties.values())
     )
 
 
@@ -49,9 +49,9 @@ def _line(name: str, schema: dict[str, Any], required: bool) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str | None:
-    """A type in words; None if words do not do."""
-    said = schema.get("type", "any")
-    if set(schema) <= {*_PLAIN, "items"} and said == "array":
+    """A type in words; None if words are not enough."""
+    type_name = schema.get("type", "any")
+    if set(schema) <= {*_PLAIN, "items"} and type_name == "array":
         item = schema.get("items", {})
         inner = _kind(item) if isinstance(item, dict) and "description" not in item else None
         return f"list of {inner}" if inner else None
@@ -60,8 +60,8 @@ def _kind(schema: dict[str, Any]) -> str | None:
     if "enum" in schema:
         choices = schema["enum"]
         return f"one of {', '.join(map(_json, choices))}" if isinstance(choices, list) else None
-    if said == "any" or (isinstance(said, str) and said in _WORDS):
-        return str(said)
+    if type_name == "any" or (isinstance(type_name, str) and type_name in _WORDS):
+        return str(type_name)
     return None
 
 

@@ -1,6 +1,6 @@
 """Characters that look like others, and characters that nobody sees.
 
-Laws: whoever looks for a marker in folded text finds every spelling of it that a model might take
+Laws: a search for a marker in folded text finds every spelling of it that a model might take
 for the marker: other widths and fonts of the same letters, other case, and unseen characters
 between them; what is found can be pointed at in the text itself. Looking for hidden characters
 changes nothing, and takes time that grows with the length of the text. What belongs where it stands
@@ -10,14 +10,14 @@ run from right to left, flags.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from msgspec import Struct
 
 _MOST_SAMPLES = 4
-_MOST_SAID = 80
-# kind -> what a person is told of one and of several
+_MESSAGE_LENGTH = 80
+# kind -> the words for one and for several
 _WORDS = {
     "direction": ("a direction control", "direction controls"),
     "zero_width": ("a zero-width character", "zero-width characters"),
@@ -82,7 +82,7 @@ def find_hidden(text: str) -> tuple[HiddenFinding, ...]:
         runs.setdefault(kind, []).append((start, run))
     if "soft_hyphens" in runs and not _are_in_bulk(runs["soft_hyphens"], text):
         del runs["soft_hyphens"]
-    return tuple(_finding(kind, found, text) for kind, found in runs.items())
+    return tuple(_finding(kind, kind_runs, text) for kind, kind_runs in runs.items())
 
 
 def describe_hidden(findings: tuple[HiddenFinding, ...]) -> str:
@@ -93,9 +93,9 @@ def describe_hidden(findings: tuple[HiddenFinding, ...]) -> str:
 def _say(finding: HiddenFinding) -> str:
     one, several = _WORDS[finding.kind]
     what = one if finding.count == 1 else f"{finding.count:,} {several}"
-    said = f" that say {finding.says!a}" if finding.says else ""
+    meaning = f" that say {finding.says!a}" if finding.says else ""
     # A stranger's words are shown in ASCII: they may hold what steers a terminal.
-    return f"{what}{said} ({', '.join(finding.samples)}; first on line {finding.line})"
+    return f"{what}{meaning} ({', '.join(finding.samples)}; first on line {finding.line})"
 
 
 def _suspects(text: str) -> Iterator[tuple[str, int, str]]:
@@ -117,8 +117,8 @@ def _suspects(text: str) -> Iterator[tuple[str, int, str]]:
                     continue
             case "tags" if start and text[start - 1] == _BLACK_FLAG:
                 region = _REGION.match(run)
-                skipped = region.end() if region else 0
-                start, run = start + skipped, run[skipped:]
+                length = region.end() if region else 0
+                start, run = start + length, run[length:]
                 if not run:
                     continue
             case "fillers" if _is_jamo(text, start - 1) or _is_jamo(text, match.end()):
@@ -131,7 +131,7 @@ def _joins(text: str, start: int, run: str) -> bool:
     if len(run) > 1 or run in "\u2060\ufeff":
         return False
     around = text[max(0, start - 1) : start] + text[start + 1 : start + 2]
-    if any(low <= ord(each) <= high for low, high in _JOINED for each in around):
+    if any(low <= ord(letter) <= high for low, high in _JOINED for letter in around):
         return True
     return run == "\u200d" and len(around) == 2 and all(map(_is_emoji, around))
 
@@ -154,22 +154,22 @@ def _is_jamo(text: str, index: int) -> bool:
 def _are_in_bulk(runs: list[tuple[int, str]], text: str) -> bool:
     """More soft hyphens than any word is divided by."""
     count = sum(len(run) for _, run in runs)
-    doubled = sum(len(run) for _, run in runs if len(run) > 1)
-    return doubled >= 4 or (count >= 16 and count * 3 > len(text))
+    in_pairs = sum(len(run) for _, run in runs if len(run) > 1)
+    return in_pairs >= 4 or (count >= 16 and count * 3 > len(text))
 
 
 def _finding(kind: str, runs: list[tuple[int, str]], text: str) -> HiddenFinding:
     first = runs[0][0]
-    seen: dict[str, None] = {}
+    characters: dict[str, None] = {}
     for _, run in runs:
-        seen.update(dict.fromkeys(run[:_MOST_SAMPLES]))
-        if len(seen) >= _MOST_SAMPLES:
+        characters.update(dict.fromkeys(run[:_MOST_SAMPLES]))
+        if len(characters) >= _MOST_SAMPLES:
             break
     return HiddenFinding(
         kind=kind,
         count=sum(len(run) for _, run in runs),
         line=text.count("\n", 0, first) + 1,
-        samples=tuple(f"U+{ord(each):04X}" for each in list(seen)[:_MOST_SAMPLES]),
+        samples=tuple(f"U+{ord(letter):04X}" for letter in list(characters)[:_MOST_SAMPLES]),
         says=_decode(kind, runs),
     )
 
@@ -177,24 +177,23 @@ def _finding(kind: str, runs: list[tuple[int, str]], text: str) -> HiddenFinding
 def _decode(kind: str, runs: list[tuple[int, str]]) -> str:
     """What hidden characters spell: tags are ASCII moved up, variation selectors are bytes."""
     if kind == "tags":
-        said = "".join(_from_tags(run) for _, run in runs)
+        message = "".join(_from_tags(run) for _, run in runs)
     elif kind == "selectors":
-        said = b"".join(map(_from_selectors, (run for _, run in runs))).decode("utf-8", "replace")
-        if sum(map(str.isprintable, said)) * 2 < len(said) or "\ufffd" in said:
+        message = b"".join(_from_selectors(run) for _, run in runs).decode("utf-8", "replace")
+        if sum(map(str.isprintable, message)) * 2 < len(message) or "\ufffd" in message:
             return ""
     else:
         return ""
-    said = " ".join(said.split())
-    return said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}..."
+    message = " ".join(message.split())
+    return message if len(message) <= _MESSAGE_LENGTH else f"{message[:_MESSAGE_LENGTH]}..."
 
 
 def _from_tags(run: str) -> str:
-    plain = (chr(ord(each) - 0xE0000) for each in run)
-    return "".join(each for each in plain if each.isprintable())
+    return "".join(filter(str.isprintable, (chr(ord(letter) - 0xE0000) for letter in run)))
 
 
 def _from_selectors(run: str) -> bytes:
-    codes = (ord(each) for each in run)
+    codes = map(ord, run)
     return bytes(code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16 for code in codes)
 
 
@@ -215,11 +214,11 @@ class _Foldings(dict[int, str]):
     """What each character is read as, worked out when it is met."""
 
     def __missing__(self, code: int) -> str:
-        folded = _fold_character(chr(code))
+        folding = _fold_character(chr(code))
         # Text that holds every character there is does not stay in memory for good.
         if len(self) < _MOST_REMEMBERED:
-            self[code] = folded
-        return folded
+            self[code] = folding
+        return folding
 
 
 def _fold_character(character: str) -> str:
@@ -229,7 +228,7 @@ def _fold_character(character: str) -> str:
         # What breaks a line stays one; every other blank is a blank.
         return character if unicodedata.category(character) != "Zs" else " "
     plain = unicodedata.normalize("NFKC", character).casefold()
-    return "".join(each for each in unicodedata.normalize("NFKD", plain) if is_visible(each))
+    return "".join(filter(is_visible, unicodedata.normalize("NFKD", plain)))
 
 
 def is_visible(character: str) -> bool:
@@ -249,14 +248,24 @@ def fold_text(text: str) -> str:
 
 
 def source_positions(text: str, folded: str) -> list[int] | range:
-    """For every character of `folded`, which is `fold(text)`, where it came from."""
+    """For every character of `folded`, which is `fold_text(text)`, where it came from."""
     if folded == text:
         return range(len(text))
     places: list[int] = []
-    done = 0
+    end = 0
     for odd in _ODD.finditer(text):
-        places += range(done, odd.start())
+        places += range(end, odd.start())
         for index in range(*odd.span()):
             places += [index] * len(_FOLDINGS[ord(text[index])])
-        done = odd.end()
-    return places + list(range(done, len(text)))
+        end = odd.end()
+    return places + list(range(end, len(text)))
+
+
+def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """`text` with other texts from the first place to the second of each edit; these are in order
+    and do not overlap."""
+    pieces, end = [], 0
+    for start, next_end, replacement in edits:
+        pieces += [text[end:start], replacement]
+        end = next_end
+    return "".join(pieces) + text[end:]

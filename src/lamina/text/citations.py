@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.text.pictures import is_escaped, mask_code
+from lamina.text.pictures import is_escaped, line_spans, mask_code
 from lamina.text.renderer import escape_content, one_line
 
 SOURCES_HEADING = "#### Sources"
@@ -127,32 +127,30 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnsw
     labels = [number for mark in scan.marks if mark.is_label for number in mark.numbers]
     visible = [number for mark in scan.marks for number in mark.numbers]
     mentions = inline or labels
-    if mentions or not answer.strip():
-        cited = catalogue.keys(mentions)
-    else:
-        cited = catalogue.keys(catalogue.key_by_number)
-    numbering = _number(
-        [*cited, *catalogue.keys(visible)],
-        taken={number for number in visible if number not in catalogue.key_by_number},
-    )
+    is_silent = not mentions and answer.strip()
+    keys = catalogue.keys(catalogue.key_by_number if is_silent else mentions)
+    strange_numbers = {number for number in visible if number not in catalogue.key_by_number}
+    numbering = _number([*keys, *catalogue.keys(visible)], strange_numbers)
     new_number = {
         old: numbering[key] for old, key in catalogue.key_by_number.items() if key in numbering
     }
     text = scan.rewrite(new_number)
-    listed = tuple(replace(catalogue.source_by_key[key], number=numbering[key]) for key in cited)
-    if listed and not mentions and not scan.has_own_list:
-        text = _append_sources(text, listed, scan.open_fence)
-    unknown = {number for number in mentions if number not in catalogue.key_by_number}
-    return RenumberedAnswer(text=text, sources=listed, unknown=tuple(sorted(unknown)))
+    cited_sources = tuple(
+        replace(catalogue.source_by_key[key], number=numbering[key]) for key in keys
+    )
+    if cited_sources and not mentions and not scan.has_own_list:
+        text = _append_sources(text, cited_sources, scan.open_fence)
+    unknown_numbers = sorted(strange_numbers.intersection(mentions))
+    return RenumberedAnswer(text=text, sources=cited_sources, unknown=tuple(unknown_numbers))
 
 
-def _number(keys: Iterable[str], taken: set[int]) -> dict[str, int]:
+def _number(keys: Iterable[str], reserved_numbers: set[int]) -> dict[str, int]:
     numbering: dict[str, int] = {}
     number = 0
     for key in keys:
         if key not in numbering:
             number += 1
-            while number in taken:
+            while number in reserved_numbers:
                 number += 1
             numbering[key] = number
     return numbering
@@ -162,11 +160,11 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
     text = text.rstrip()
     if open_fence:
         text += f"\n{open_fence}"
-    shared = Counter(source.title.strip() for source in sources)
+    title_counts = Counter(source.title.strip() for source in sources)
     lines = []
     for source in sources:
         title = source.title.strip()
-        name = title if title and shared[title] == 1 else source.path or title
+        name = title if title and title_counts[title] == 1 else source.path or title
         lines.append(f"[^{source.number}]: {link_to(name)}")
     return f"{text}\n\n{SOURCES_HEADING}\n\n" + "\n".join(lines)
 
@@ -174,12 +172,12 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
 def link_to(name: str) -> str:
     """A link to a note by its path or title: `[[name]]`, or a Markdown link where the name holds
     what would end that."""
-    shown = one_line(name)
-    if not _NOT_IN_WIKILINKS.search(shown):
-        return f"[[{shown}]]"
-    text = re.sub(r"([\[\]`\\])", r"\\\1", shown)
+    line = one_line(name)
+    if not _NOT_IN_WIKILINKS.search(line):
+        return f"[[{line}]]"
+    text = re.sub(r"([\[\]`\\])", r"\\\1", line)
     # In the address, too, nothing may pass for a citation.
-    target = re.sub(r"[\[\]<>^`|\\%]", lambda found: f"%{ord(found[0]):02X}", shown)
+    target = re.sub(r"[\[\]<>^`|\\%]", lambda match: f"%{ord(match[0]):02X}", line)
     return f"[{text}](<{target}>)"
 
 
@@ -208,8 +206,8 @@ class _Catalogue:
 
     def keys(self, numbers: Iterable[int]) -> list[str]:
         """What the numbers mean, each once, in order of first mention."""
-        known = (self.key_by_number[number] for number in numbers if number in self.key_by_number)
-        return list(dict.fromkeys(known))
+        keys = (self.key_by_number[number] for number in numbers if number in self.key_by_number)
+        return list(dict.fromkeys(keys))
 
 
 class _Mark(Struct, frozen=True, kw_only=True):
@@ -235,20 +233,20 @@ class _Scan:
     def __init__(self, answer: str) -> None:
         self._answer = answer
         self._masked, self.open_fence = mask_code(answer)
-        self._lines = list(_line_spans(self._masked))
+        self._lines = list(line_spans(self._masked))
         self.list_start = self._find_list()
         self.marks = list(self._find_marks())
 
     def _find_list(self) -> int:
         """The start of the definitions at the end, with their continuations."""
-        found = len(self._answer)
+        list_start = len(self._answer)
         for start, end in reversed(self._lines):
             line = self._masked[start:end]
             if _defines(line):
-                found = start
+                list_start = start
             elif line.strip() and not line.startswith(("  ", "\t")):
                 break
-        return found
+        return list_start
 
     def _find_marks(self) -> Iterator[_Mark]:
         for start, end in self._lines:
@@ -257,15 +255,15 @@ class _Scan:
             in_list = start >= self.list_start
             # In the list that ends an answer a definition may be an item; elsewhere it is bare.
             is_definition = _defines(line) and (in_list or not line[:lead].strip())
-            for found in _CITATION.finditer(line):
-                if not is_escaped(line, found.start()):
+            for match in _CITATION.finditer(line):
+                if not is_escaped(line, match.start()):
                     yield _Mark(
-                        start=start + found.start(),
-                        end=start + found.end(),
+                        start=start + match.start(),
+                        end=start + match.end(),
                         line_start=start,
                         indent=lead,
-                        numbers=tuple(map(int, _NUMBER.findall(found[0]))),
-                        is_label=is_definition and found.start() == lead,
+                        numbers=tuple(map(int, _NUMBER.findall(match[0]))),
+                        is_label=is_definition and match.start() == lead,
                         is_mention=not is_definition and not in_list,
                     )
 
@@ -297,7 +295,7 @@ class _Scan:
         """The stretches between `bounds`, with new numbers."""
         runs = deque(_runs(self.marks))
         for start, end in pairwise(bounds):
-            pieces, done = [], start
+            pieces, end_of_last = [], start
             while runs and runs[0][0].start < end:
                 run = runs.popleft()
                 numbers = [
@@ -306,10 +304,10 @@ class _Scan:
                 # Two in one at the start of a line and before a colon would read as a definition.
                 if not (run[0].opens_line and self._answer.startswith(":", run[-1].end)):
                     numbers = list(dict.fromkeys(numbers))
-                pieces.append(self._answer[done : run[0].start])
+                pieces.append(self._answer[end_of_last : run[0].start])
                 pieces += [f"[^{number}]" for number in numbers]
-                done = run[-1].end
-            yield "".join(pieces) + self._answer[done:end]
+                end_of_last = run[-1].end
+            yield "".join(pieces) + self._answer[end_of_last:end]
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
@@ -335,15 +333,15 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 def _join_entries(entries: Sequence[_Entry]) -> str:
     """The definitions by number, each known one once. List markers and gaps keep their places."""
-    seen: set[int] = set()
-    kept = []
+    numbers: set[int] = set()
+    texts = []
     for entry in sorted(entries, key=lambda entry: entry.number):
-        if not (entry.is_known and entry.number in seen):
-            kept.append(entry.text)
-        seen.add(entry.number)
+        if not (entry.is_known and entry.number in numbers):
+            texts.append(entry.text)
+        numbers.add(entry.number)
     leads = [entry.lead for entry in entries]
-    gaps = [entry.gap for entry in entries[: len(kept) - 1]] + [entry.gap for entry in entries[-1:]]
-    return "".join(map("".join, zip(leads, kept, gaps, strict=False)))
+    gaps = [entry.gap for entry in (*entries[: len(texts) - 1], *entries[-1:])]
+    return "".join(map("".join, zip(leads, texts, gaps, strict=False)))
 
 
 def _runs(marks: Iterable[_Mark]) -> Iterator[list[_Mark]]:
@@ -358,20 +356,12 @@ def _runs(marks: Iterable[_Mark]) -> Iterator[list[_Mark]]:
         yield run
 
 
-def _line_spans(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield start, end
-        start = end
-
-
 def _lead(line: str) -> int:
-    found = _LEAD.match(line)
-    return found.end() if found else 0
+    match = _LEAD.match(line)
+    return match.end() if match else 0
 
 
 def _defines(line: str) -> bool:
     """Whether the line starts with one number and a colon."""
-    found = _CITATION.match(line, _lead(line))
-    return bool(found and line.startswith(":", found.end()) and len(_NUMBER.findall(found[0])) == 1)
+    match = _CITATION.match(line, _lead(line))
+    return bool(match and line.startswith(":", match.end()) and len(_NUMBER.findall(match[0])) == 1)

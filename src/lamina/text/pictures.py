@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from lamina.text.characters import splice
+
 PICTURE_SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
     ".ico", ".svg",
@@ -45,7 +47,7 @@ _MAX_DEPTH = 8
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _AFTER_SUFFIX = re.compile(
-    rf"(?<=\.)({'|'.join(each[1:] for each in PICTURE_SUFFIXES)})[?#].*+", re.IGNORECASE | re.DOTALL
+    rf"(?<=\.)({'|'.join(name[1:] for name in PICTURE_SUFFIXES)})[?#].*+", re.IGNORECASE | re.DOTALL
 )
 _URL = re.compile(r"//|[a-z][a-z0-9+.-]{1,30}+://", re.IGNORECASE)
 
@@ -59,7 +61,7 @@ class PictureRef(Struct, frozen=True, kw_only=True):
 
 def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
     """The pictures of a note in order, each once: `![[x.png]]` and `![alt](target "title")`."""
-    found: list[tuple[int, PictureRef]] = []
+    references: list[tuple[int, PictureRef]] = []
     open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
     text, _ = mask_code(markdown)
     position = 0
@@ -76,19 +78,19 @@ def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
                     continue
                 target_start, target_end, position = inside
                 # A picture in another one's description is only words.
-                while found and found[-1][0] > start:
-                    found.pop()
+                while references and references[-1][0] > start:
+                    references.pop()
                 target = decode_target(markdown[target_start:target_end].strip())
                 if target:
-                    found.append((start, _refer(target)))
+                    references.append((start, _refer(target)))
             case wiki if wiki.startswith("![["):
                 name = markdown[mark.start() + 3 : mark.end() - 2].partition("|")[0]
                 name = name.removesuffix("\\").partition("#")[0].strip()
                 if name.lower().endswith(PICTURE_SUFFIXES):
-                    found.append((mark.start(), _refer(name)))
+                    references.append((mark.start(), _refer(name)))
             case gap if gap.startswith("\n"):
                 open_brackets.clear()
-    return tuple(dict.fromkeys(reference for _, reference in found))
+    return tuple(dict.fromkeys(reference for _, reference in references))
 
 
 def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
@@ -97,9 +99,9 @@ def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
         return None
     start = _skip(_GAP, text, at + 1)
     if text.startswith("<", start):
-        angled = _ANGLED.match(text, start)
-        end = _close(text, angled.end()) if angled else None
-        return (*angled.span(1), end) if angled and end else None
+        brackets = _ANGLED.match(text, start)
+        end = _close(text, brackets.end()) if brackets else None
+        return (*brackets.span(1), end) if brackets and end else None
     position, depth = start, 0
     while position < len(text):
         character = text[position]
@@ -134,8 +136,8 @@ def _close(text: str, at: int) -> int | None:
 
 
 def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def decode_target(target: str) -> str:
@@ -177,56 +179,58 @@ class Fence(Struct, frozen=True):
 
     def is_closed_by(self, line: str) -> bool:
         """Whether a line in the block is its last."""
-        found = _FENCE_END.match(line) if self.mark in line else None
-        return found is not None and found["fence"].startswith(self.mark)
+        end = _FENCE_END.match(line) if self.mark in line else None
+        return end is not None and end["fence"].startswith(self.mark)
 
 
 def find_fence(line: str) -> Fence | None:
     """The beginning of a block of code that stands on a line, if one does."""
-    found = _FENCE.match(line) if "```" in line or "~~~" in line else None
-    if not found:
+    match = _FENCE.match(line) if "```" in line or "~~~" in line else None
+    if not match:
         return None
-    lead, column = found["lead"], len(line[: found.start("fence")].expandtabs(4))
+    lead, column = match["lead"], len(line[: match.start("fence")].expandtabs(4))
     # Without a list, a fence is indented by three blanks at most.
     indent = column if lead else max(0, column - 3)
-    info = line[found.end() :].strip()
-    return Fence(mark=found["fence"], info=info, is_quoted=">" in lead, indent=indent)
+    info = line[match.end() :].strip()
+    return Fence(mark=match["fence"], info=info, is_quoted=">" in lead, indent=indent)
 
 
 def mask_code(markdown: str) -> tuple[str, str]:
     """`markdown` with NUL for every character of its code (newlines stay, so does the length),
     and the fence that its end leaves open, if any."""
-    masked: list[str] = []
+    pieces: list[str] = []
     block: list[str] = []  # the lines a code span may reach over
     fence: Fence | None = None
-    for line in _lines(markdown):
+    for start, end in line_spans(markdown):
+        line = markdown[start:end]
         if fence and fence.holds(line):
-            masked.append(_blank_out(line))
+            pieces.append(_blank_out(line))
             fence = None if fence.is_closed_by(line) else fence
             continue
         fence = None
         if not block and "`" not in line and "~~~" not in line:
-            masked.append(line)  # no code begins here, as on most lines
+            pieces.append(line)  # no code begins here, as on most lines
         elif fence := find_fence(line):
-            masked += [_mask_spans("".join(block)), _blank_out(line)]
+            pieces += [_mask_spans("".join(block)), _blank_out(line)]
             block.clear()
         else:
             if _BLANK.match(line) or _BLOCK_START.match(line):
-                masked.append(_mask_spans("".join(block)))
+                pieces.append(_mask_spans("".join(block)))
                 block.clear()
             block.append(line)
             if _HEADING.match(line):
-                masked.append(_mask_spans("".join(block)))
+                pieces.append(_mask_spans("".join(block)))
                 block.clear()
-    masked.append(_mask_spans("".join(block)))
-    return "".join(masked), "" if fence is None or fence.is_quoted else fence.mark
+    pieces.append(_mask_spans("".join(block)))
+    return "".join(pieces), "" if fence is None or fence.is_quoted else fence.mark
 
 
-def _lines(text: str) -> Iterator[str]:
+def line_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends, its line feed included."""
     start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
+        yield start, end
         start = end
 
 
@@ -238,7 +242,8 @@ def _mask_spans(block: str) -> str:
     by_length: dict[int, list[int]] = {}
     for index, (start, end) in enumerate(runs):
         by_length.setdefault(end - start, []).append(index)
-    pieces, done, index = [], 0, 0
+    edits: list[tuple[int, int, str]] = []
+    index = 0
     while index < len(runs):
         start, end = runs[index]
         if is_escaped(block, start):
@@ -247,10 +252,10 @@ def _mask_spans(block: str) -> str:
         after = bisect_right(same, index)
         if after < len(same):
             index = same[after]
-            pieces += [block[done:start], _blank_out(block[start : runs[index][1]])]
-            done = runs[index][1]
+            end = runs[index][1]
+            edits.append((start, end, _blank_out(block[start:end])))
         index += 1
-    return "".join(pieces) + block[done:]
+    return splice(block, edits)
 
 
 def is_escaped(text: str, at: int) -> bool:

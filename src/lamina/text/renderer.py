@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from lamina.text.characters import fold_text, is_visible, source_positions
+from lamina.text.characters import fold_text, is_visible, source_positions, splice
 from lamina.values.item import Item, ItemId, Shape, key_of, kind_of
-from lamina.values.message import AbsentAttachment, Context, ToolText, Use
+from lamina.values.message import Context, ToolText, Use
 
 LIBRARY_HEADER = "## Context Library\n\nThe following notes are available for reference:\n\n"
 QUERY_FRAME = "---\n\n[User query]:\n\n"
@@ -43,6 +43,7 @@ _WRAPPERS: dict[str, tuple[str, str, str]] = {
     "reference": ("reference_context", "reference_context", "name"),
     "tool": ("tool_context", "tool_context", "name"),
 }
+_GUIDE_LABELS = {"rule": "Rule", "reference": "Reference"}
 # What a search block is made of; see `citations`, where it is rendered.
 SEARCH_TAGS = (
     "search_instruction", "search_documents", "search_document", "search_text",
@@ -52,7 +53,7 @@ _TAGS = tuple(sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]})) 
     "embedded_note", "project_system_prompt", "project_context", "saved_memories",
 )  # fmt: skip
 # All of these are looked for in folded text. Possessive (`*+`), so that hostile runs of white space
-# cost linear time. Who writes too many slashes, or the wrong ones, may still be understood.
+# cost linear time. Too many slashes, or the wrong ones, may still be understood.
 _SLASH = r"/\\\u2044\u2215\u29f8"
 _CLOSES = rf"\s*+[{_SLASH}]"
 _CLOSES_CONTENT = rf"{_CLOSES}[\s{_SLASH}]*+content\b"
@@ -113,32 +114,27 @@ def _openings(ours: tuple[str, ...], named: tuple[str, ...], closes: str) -> re.
 
 def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> str:
     folded = fold_text(text)
-    found = {match.start(): "<" for match in openings.finditer(folded)} if "<" in folded else {}
+    marks = {match.start(): "<" for match in openings.finditer(folded)} if "<" in folded else {}
     if phrases:
         for match in _PHRASE_STARTS.finditer(f"\n{folded}"):
-            found[match.end() - 1] = ""
-    marks = dict(found)
+            marks[match.end() - 1] = ""
     if folded is not text and folded != text:
         places = source_positions(text, folded)
-        marks = {places[at]: opening for at, opening in found.items()}
+        marks = {places[at]: opening for at, opening in marks.items()}
         # As it stands, too: what nobody sees may also end a name that would go on without it.
         marks |= {match.start(): "<" for match in openings.finditer(text)}
     if not marks:
         return text
-    pieces, done = [], 0
-    for place, opening in sorted(marks.items()):
-        pieces += [text[done:place], "&lt;" if opening else "\\"]
-        done = place + len(opening)
-    return "".join(pieces) + text[done:]
+    edits = ((at, at + len(mark), "&lt;" if mark else "\\") for at, mark in sorted(marks.items()))
+    return splice(text, edits)
 
 
 def label_of(item: ItemId) -> str:
     """How a person and the model call an item: its path, URL or name."""
     key = key_of(item)
-    match = _SELECTION_KEY.fullmatch(key) if kind_of(item) == "selection" else None
-    if match:
-        return f"{match[1]} (lines {match[2]}-{match[3]})"
     match kind_of(item):
+        case "selection" if match := _SELECTION_KEY.fullmatch(key):
+            return f"{match[1]} (lines {match[2]}-{match[3]})"
         case "tag":
             return f"#{key}"
         case "folder":
@@ -151,8 +147,8 @@ def label_of(item: ItemId) -> str:
 
 def one_line(value: str) -> str:
     """A name on one line that cannot close the element it stands in."""
-    shown = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
-    return _escape(shown, _openings(_TAGS + SEARCH_TAGS, (), _CLOSES), phrases=False)
+    line = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
+    return _escape(line, _openings(_TAGS + SEARCH_TAGS, (), _CLOSES), phrases=False)
 
 
 def _list_line(value: str) -> str:
@@ -168,8 +164,8 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
     lines = [f"<{tag}>"]
     match item.kind:
         case "rule" | "reference":
-            prefix = "Rule" if item.kind == "rule" else "Reference"
-            lines += [f"<name>{one_line(item.key)}</name>", f"{prefix}: {content}"]
+            label = _GUIDE_LABELS[item.kind]
+            lines += [f"<name>{one_line(item.key)}</name>", f"{label}: {content}"]
         case "note":
             lines += [
                 f"<title>{one_line(item.title or _stem(item.key))}</title>",
@@ -204,30 +200,22 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
 
 def render_bare(item: Item) -> str | None:
     """The original request form of rules and references, which has no wrapper."""
-    match item.kind:
-        case "rule":
-            return f"Rule: {escape_content(item.content)}".strip()
-        case "reference":
-            return f"Reference: {escape_content(item.content)}".strip()
-        case _:
-            return None
+    label = _GUIDE_LABELS.get(item.kind)
+    return f"{label}: {escape_content(item.content)}".strip() if label else None
 
 
 def render_names(context: Context, *, in_library: bool) -> str:
     """What a turn says of its attachments besides the text of the new ones; empty if nothing."""
     sections = []
-    named = [use for use in context.uses if use.form == "named"]
-    if named:
-        listed = "\n".join(_name_line(use) for use in named)
+    if names := [_name_line(use) for use in context.uses if use.form == "named"]:
         find = FIND_IN_LIBRARY if in_library else FIND_ABOVE
-        sections.append(f"{NAMES_HEADER}{listed}\n\n{find}")
-    changed = [use for use in context.uses if use.form == "full" and use.replaces]
-    if changed:
-        sections.append(CHANGED_HEADER + _bullets(label_of(use.item) for use in changed))
+        sections.append(NAMES_HEADER + "\n".join([*names, "", find]))
+    changes = [use.item for use in context.uses if use.form == "full" and use.replaces]
+    if changes:
+        sections.append(CHANGED_HEADER + _bullets(map(label_of, changes)))
     if context.absent:
-        sections.append(
-            ABSENT_HEADER + _bullets(_absent_text(attachment) for attachment in context.absent)
-        )
+        absences = (f"{absent.label} ({absent.why})" for absent in context.absent)
+        sections.append(ABSENT_HEADER + _bullets(absences))
     if context.in_force:
         sections.append(IN_FORCE_HEADER + _bullets(map(label_of, context.in_force)))
     elif context.in_force is not None:
@@ -240,10 +228,6 @@ def _name_line(use: Use) -> str:
     if use.shown > 1:
         line += f" (changed back: version {use.ordinal} of the {use.shown} shown applies again)"
     return line
-
-
-def _absent_text(absent: AbsentAttachment) -> str:
-    return f"{absent.label} ({absent.why})"
 
 
 def _bullets(labels: Iterable[str]) -> str:
@@ -264,7 +248,7 @@ def render_tool_texts(texts: Sequence[ToolText]) -> str:
 
 def _tool_tag(name: str) -> str:
     """A tool's name as a tag; one that reads as a tag of ours says what it is."""
-    tag = "".join(each if each in ".-" or _is_in_tag(each) else "_" for each in name) or "tool"
+    tag = "".join(sign if sign in ".-" or _is_in_tag(sign) else "_" for sign in name) or "tool"
     is_ours = fold_text(tag).lower() in (*_TAGS, *SEARCH_TAGS, "content")
     return f"tool_{tag}" if is_ours else tag
 
@@ -276,12 +260,9 @@ def _is_in_tag(character: str) -> bool:
 def render_project(base: str, system_prompt: str | None, context: str | None) -> str:
     """L1 of a project: base prompt, then the project's own blocks; what is missing has no block."""
     parts = [base.strip()]
-    if system_prompt and system_prompt.strip():
-        parts.append(
-            f"<project_system_prompt>\n{escape_content(system_prompt)}\n</project_system_prompt>"
-        )
-    if context and context.strip():
-        parts.append(f"<project_context>\n{escape_content(context)}\n</project_context>")
+    for tag, text in (("project_system_prompt", system_prompt), ("project_context", context)):
+        if text and text.strip():
+            parts.append(f"<{tag}>\n{escape_content(text)}\n</{tag}>")
     return "\n\n".join(part for part in parts if part)
 
 

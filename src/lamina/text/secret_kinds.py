@@ -29,22 +29,22 @@ def _tokens(name: str, prefix: str, body: str, *hints: str) -> SecretKind:
     pattern = re.compile(rf"(?:{prefix})(?P<body>{body})(?![A-Za-z0-9])")
 
     def find(text: str) -> Spans:
-        for found in pattern.finditer(text):
-            is_inside = found.start() and text[found.start() - 1] in _WORD
-            if not is_inside and not is_placeholder(found["body"]):
-                yield found.span()
+        for match in pattern.finditer(text):
+            is_inside = match.start() and text[match.start() - 1] in _WORD
+            if not is_inside and not is_placeholder(match["body"]):
+                yield match.span()
 
     return SecretKind(name=name, hints=hints, find=find)
 
 
 def _values(name: str, pattern: str, *hints: str) -> SecretKind:
     """The group `value` of `pattern`: a secret by what stands before it."""
-    compiled = re.compile(pattern)
+    regex = re.compile(pattern)
 
     def find(text: str) -> Spans:
-        for found in compiled.finditer(text):
-            if not is_placeholder(found["value"]):
-                yield found.span("value")
+        for match in regex.finditer(text):
+            if not is_placeholder(match["value"]):
+                yield match.span("value")
 
     return SecretKind(name=name, hints=hints, find=find)
 
@@ -70,16 +70,16 @@ _JWT = re.compile(
 
 
 def _json_web_tokens(text: str) -> Spans:
-    for found in _JWT.finditer(text):
-        head = "eyJ" + found["head"]
+    for match in _JWT.finditer(text):
+        head = "eyJ" + match["head"]
         try:
             padding = "=" * (-len(head) % 4)
             fields = json.loads(base64.urlsafe_b64decode(head + padding)) if len(head) < 4096 else 0
         except (ValueError, binascii.Error, RecursionError):
             continue
         # Without a seal it is an example, or proves nothing.
-        if isinstance(fields, dict) and "alg" in fields and len(found["seal"]) >= 16:
-            yield found.span()
+        if isinstance(fields, dict) and "alg" in fields and len(match["seal"]) >= 16:
+            yield match.span()
 
 
 _KEY_BEGINS = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?)-----")
@@ -97,22 +97,22 @@ _CUT_KEY = re.compile(
 
 def _private_keys(text: str) -> Spans:
     """Whole blocks of keys, and what is there of one that was cut off."""
-    done = 0
-    for found in _KEY_BEGINS.finditer(text):
-        if found.start() < done:
+    key_end = 0
+    for match in _KEY_BEGINS.finditer(text):
+        if match.start() < key_end:
             continue
-        closing = f"-----END {found['what']}-----"
-        end = text.find(closing, found.end(), found.end() + _MOST_KEY)
-        next_start = text.find("-----BEGIN ", found.end(), found.end() + _MOST_KEY)
+        closing = f"-----END {match['what']}-----"
+        end = text.find(closing, match.end(), match.end() + _MOST_KEY)
+        next_start = text.find("-----BEGIN ", match.end(), match.end() + _MOST_KEY)
         if end >= 0 and not 0 <= next_start < end:
-            if not _KEY_LINE.search(text, found.end(), end):
+            if not _KEY_LINE.search(text, match.end(), end):
                 continue
-            done = end + len(closing)
-        elif cut := _CUT_KEY.match(text, found.end()):
-            done = cut.end()
+            key_end = end + len(closing)
+        elif cut := _CUT_KEY.match(text, match.end()):
+            key_end = cut.end()
         else:
             continue
-        yield found.start(), done
+        yield match.start(), key_end
 
 
 _DISCORD_TAIL = re.compile(r"\.[\w-]{6}\.[\w-]{27,40}(?![\w-])")
@@ -150,13 +150,13 @@ _AZURE = re.compile(
 
 
 def _azure_keys(text: str) -> Spans:
-    for found in _AZURE.finditer(text):
+    for match in _AZURE.finditer(text):
         # Everybody's emulator has the same key.
-        if not found["value"].startswith(_AZURE_EMULATOR) and not is_placeholder(found["value"]):
-            yield found.span("value")
+        if not match["value"].startswith(_AZURE_EMULATOR) and not is_placeholder(match["value"]):
+            yield match.span("value")
 
 
-# Both are bounded: what is longer is no address.
+# Both are bounded: anything longer is not an address.
 _ADDRESS = re.compile(
     r"://(?P<user>[^\s/:@\"'`<>()\[\]{}\\]{0,100}):(?P<value>[^\s/\"'`<>\\]{1,200})@(?=[\w\[])"
 )
@@ -169,13 +169,13 @@ _NO_PASSWORDS = frozenset((
 
 def _address_passwords(text: str) -> Spans:
     """The password in `scheme://user:password@host`."""
-    for found in _ADDRESS.finditer(text):
-        value = found["value"]
-        is_scheme = _SCHEME.search(text, max(0, found.start() - 21), found.start())
-        is_name = value.lower() in _NO_PASSWORDS or value == found["user"] or len(value) < 4
-        is_filled_in = any(each in value for each in "$%{}()[]") and _is_template(value)
+    for match in _ADDRESS.finditer(text):
+        value = match["value"]
+        is_scheme = _SCHEME.search(text, max(0, match.start() - 21), match.start())
+        is_name = value.lower() in _NO_PASSWORDS or value == match["user"] or len(value) < 4
+        is_filled_in = any(sign in value for sign in "$%{}()[]") and _is_template(value)
         if is_scheme and not (is_name or is_filled_in or is_placeholder(value)):
-            yield found.span("value")
+            yield match.span("value")
 
 
 def _is_template(value: str) -> bool:
@@ -202,8 +202,8 @@ _SLACK_HOOK = r"hooks\.slack\.com/[a-z]{8,9}/(?P<value>T\w{6,14}/[\w/]{24,90})"
 _TWILIO = rf"(?:(?i:auth_?token)|AC{_HEX}{{32}}){_SIGN}(?P<value>{_HEX}{{32}})(?!\w)"
 _AWS_SECRET = "(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"
 
-# In order: where two overlap, the first is believed. AWS's documented example key is no secret, as
-# is nothing that says it is an example.
+# In order: where two overlap, the first is believed. AWS's documented example key is not a
+# secret, and neither is anything that says it is an example.
 SECRET_KINDS: tuple[SecretKind, ...] = (
     SecretKind(name="private key", hints=("private key",), find=_private_keys),
     _tokens("AWS access key", "A[KSB]IA|ACCA", "[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),

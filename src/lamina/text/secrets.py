@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.text.characters import splice
 from lamina.text.secret_kinds import SECRET_KINDS, is_placeholder
 
 
@@ -32,7 +33,7 @@ _HINTS = {
         (hint, place)
         for place, kind in enumerate(SECRET_KINDS)
         for hint in kind.hints
-        if sign == next(each for each in _SIGNS if each in hint)
+        if sign == next(filter(hint.__contains__, _SIGNS))
     ]
     for sign in _SIGNS
 }
@@ -40,56 +41,45 @@ _HINTS = {
 
 def find_secrets(text: str) -> tuple[SecretFinding, ...]:
     """The secrets in `text`, in order; none overlaps another."""
-    found: tuple[SecretFinding, ...] = ()
+    findings: tuple[SecretFinding, ...] = ()
     rest = text
-    # One that touches another is known as one only once the other is out of its way.
+    # One that touches another is recognised only once the other is out of its way.
     for _ in range(MOST_LOOKS):
         more = _find(rest)
         if not more:
             break
-        found = _without_overlaps([*found, *more])
-        rest = _blanked(rest, more)
-    return found
-
-
-def _blanked(text: str, found: Sequence[SecretFinding]) -> str:
-    pieces, done = [], 0
-    for finding in found:
-        pieces += [text[done : finding.start], "[" + " " * (finding.end - finding.start - 2) + "]"]
-        done = finding.end
-    return "".join(pieces) + text[done:]
+        findings = _without_overlaps([*findings, *more])
+        blanks = ((f.start, f.end, "[" + " " * (f.end - f.start - 2) + "]") for f in more)
+        rest = splice(rest, blanks)
+    return findings
 
 
 def _find(text: str) -> tuple[SecretFinding, ...]:
     small = _small(text)
-    found: list[SecretFinding] = []
     # What is typed is looked through on every turn: hints first, in one plain loop.
-    hinted = {
+    kind_places = {
         place
         for sign, hints in _HINTS.items()
         if sign in small
         for hint, place in hints
         if hint in small
     }
-    for place in sorted(hinted):
-        kind = SECRET_KINDS[place]
-        for start, end in kind.find(text):
-            found.append(SecretFinding(kind=kind.name, start=start, end=end))
-    found += _assigned(text, small)
-    return _without_overlaps(found) if found else ()
+    findings = [
+        SecretFinding(kind=kind.name, start=start, end=end)
+        for kind in map(SECRET_KINDS.__getitem__, sorted(kind_places))
+        for start, end in kind.find(text)
+    ]
+    findings += _assigned(text, small)
+    return _without_overlaps(findings) if findings else ()
 
 
 def redact(text: str, findings: Sequence[SecretFinding]) -> str:
     """`text` with `[redacted: kind]` for each finding, which are those of this text."""
-    pieces, done = [], 0
-    for finding in findings:
-        pieces += [text[done : finding.start], f"[redacted: {finding.kind}]"]
-        done = finding.end
-    return "".join(pieces) + text[done:]
+    return splice(text, ((f.start, f.end, f"[redacted: {f.kind}]") for f in findings))
 
 
 def describe_secrets(findings: Sequence[SecretFinding]) -> str:
-    """What was found, for a person: how many of which kind."""
+    """How many secrets of which kind were found, for a person."""
     counts = Counter(finding.kind for finding in findings)
     kinds = ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in counts.items())
     return f"{len(findings)} secret{'' if len(findings) == 1 else 's'} ({kinds})"
@@ -105,23 +95,23 @@ def _small(text: str) -> str:
 _ASCII_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
-def _without_overlaps(found: list[SecretFinding]) -> tuple[SecretFinding, ...]:
-    """The findings by place. Those that overlap are one, of the kind that was asked for first."""
-    taken: list[tuple[int, SecretFinding]] = []
-    for rank, finding in sorted(enumerate(found), key=lambda each: each[1].start):
-        if not taken or finding.start >= taken[-1][1].end:
-            taken.append((rank, finding))
+def _without_overlaps(findings: list[SecretFinding]) -> tuple[SecretFinding, ...]:
+    """The findings by place. Those that overlap are one, of the kind that was looked for first."""
+    ranked: list[tuple[int, SecretFinding]] = []
+    for rank, finding in sorted(enumerate(findings), key=lambda pair: pair[1].start):
+        if not ranked or finding.start >= ranked[-1][1].end:
+            ranked.append((rank, finding))
         else:
-            before = taken.pop()
-            first, winner = min(before, (rank, finding), key=lambda each: each[0])
+            before = ranked.pop()
+            first, winner = min(before, (rank, finding), key=lambda pair: pair[0])
             end = max(before[1].end, finding.end)
-            taken.append((first, replace(winner, start=before[1].start, end=end)))
-    return tuple(finding for _, finding in taken)
+            ranked.append((first, replace(winner, start=before[1].start, end=end)))
+    return tuple(finding for _, finding in ranked)
 
 
 # -- values that are called secrets --------------------------------------------------------------
 
-# By what they have in common: where that is not, none of them is.
+# By what they have in common: where that is missing, so are all of them.
 _NAMES = {
     "pass": ("password", "passwd", "passphrase"),
     "pwd": ("pwd",),
@@ -157,10 +147,10 @@ def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
         # Plain searches for plain names: a pattern of them all takes ten times as long.
         at = small.find(name)
         while at >= 0:
-            found = _VALUE.match(text, at + len(name))
-            if found and (group := found.lastgroup) and _is_random(found[group], group):
+            match = _VALUE.match(text, at + len(name))
+            if match and (group := match.lastgroup) and _is_random(match[group], group):
                 kind = next((kind for part, kind in _KINDS_BY_NAME if part in name), "secret")
-                yield SecretFinding(kind=kind, start=found.start(group), end=found.end(group))
+                yield SecretFinding(kind=kind, start=match.start(group), end=match.end(group))
             at = small.find(name, at + len(name))
 
 
@@ -175,7 +165,7 @@ def _is_random(value: str, group: str) -> bool:
         return False
     sorts = (
         any(map(str.islower, value)) + any(map(str.isupper, value)) + any(map(str.isdigit, value))
-    ) + any(not each.isalnum() for each in value)  # fmt: skip
+    ) + any(not letter.isalnum() for letter in value)  # fmt: skip
     return sorts >= 3 and _bits(value) >= (3.3 if group == "bare" else 3.0)
 
 

@@ -45,11 +45,10 @@ class LazyList(Generic[T]):
             index += len(self._values)
             if index < 0:
                 raise IndexError(index)
-        value = self._values[index]
+        value: T = self._values[index]
         if value is _unloaded:
             value = self._values[index] = self._load(index)
-        loaded: T = value
-        return loaded
+        return value
 
     def extend(self, values: Iterable[T]) -> None:
         self._values.extend(values)
@@ -81,22 +80,20 @@ class Chain(Generic[T]):
 
     def extend(self, values: Iterable[T]) -> "Chain[T]":
         """The chain with `values` after its end; this one stays as it is."""
-        added = tuple(values)
-        if not added:
+        additions = tuple(values)
+        if not additions:
             return self
         with _chain_lock:
             buffer = self._buffer
             # The empty chain is a default value that everyone shares: it never lends its buffer.
             if len(buffer) != self._length or not self._length:
                 buffer = buffer[: self._length]
-            buffer.extend(added)
-        return self._view(buffer, self._length + len(added))
+            buffer.extend(additions)
+        return self._view(buffer, self._length + len(additions))
 
     def until(self, length: int) -> "Chain[T]":
         """The first `length` elements, sharing this chain's buffer."""
-        if length >= self._length:
-            return self
-        return self._view(self._buffer, max(0, length))
+        return self if length >= self._length else self._view(self._buffer, max(0, length))
 
     def shared_with(self, other: "Chain[T]") -> int:
         """How many leading elements are the same objects because the buffer is the same."""
@@ -126,9 +123,9 @@ class Chain(Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Chain):
             return NotImplemented
-        if self._buffer is other._buffer and self._length == other._length:
-            return True
-        return self._length == other._length and self.since(0) == other.since(0)
+        if self._length != other._length:
+            return False
+        return self._buffer is other._buffer or self.since(0) == other.since(0)
 
     def __hash__(self) -> int:
         return hash((Chain, self._length))
@@ -162,12 +159,12 @@ class FrozenMap(Mapping[K, T]):
             table = self._table
             if len(table.places) != self._length or key in table.places or not self._length:
                 # Someone else went on from here, or the key is set anew: a table of its own.
-                table = _Table({each: self[each] for each in self if each != key})
+                table = _Table({other: self[other] for other in self if other != key})
             table.places[key] = len(table.values)
             table.values.extend((value,))
-        grown = FrozenMap.__new__(FrozenMap)
-        grown._table, grown._length = table, len(table.places)
-        return grown
+        larger_map = FrozenMap.__new__(FrozenMap)
+        larger_map._table, larger_map._length = table, len(table.places)
+        return larger_map
 
     def __getitem__(self, key: K) -> T:
         place = self._table.places[key]

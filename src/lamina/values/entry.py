@@ -213,8 +213,8 @@ class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
 
 
 class UnknownEntry(EntryBase, frozen=True, kw_only=True, tag="unknown"):
-    """An entry of a type that this version does not know. It keeps its place in the tree and what
-    it says, for whoever does."""
+    """An entry of a type that this version does not know. It keeps its place in the tree and its
+    fields, for one that does."""
 
     kind: str
     fields: dict[str, Any] = {}

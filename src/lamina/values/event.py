@@ -1,5 +1,5 @@
-"""What happens during a turn, for whoever watches. Events are told, never asked: what a turn came
-to is in its answer and in the journal."""
+"""What happens during a turn, for those who watch. Events only report: the outcome of a turn is in
+its answer and in the journal."""
 
 from typing import Literal
 

@@ -62,7 +62,7 @@ class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class AbsentAttachment(Struct, frozen=True, gc=False, kw_only=True):
-    """Something attached that the model does not get, as it is told."""
+    """Something attached that the model does not get, in the words it reads instead."""
 
     label: str
     why: str
@@ -117,7 +117,7 @@ class ToolText(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the model is told of a tool; serialisable, matched to an implementation by name.
+    """A tool as the model sees it; serialisable, matched to an implementation by name.
 
     Keys of the schema are put in order: a journal that is read back must give the same bytes."""
 
@@ -135,6 +135,6 @@ def sort_keys(value: Any) -> Any:
         case dict():
             return {key: sort_keys(value[key]) for key in sorted(value)}
         case list() | tuple():
-            return [sort_keys(each) for each in value]
+            return [sort_keys(inner) for inner in value]
         case _:
             return value

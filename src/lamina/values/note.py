@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queries: tuple[str, ...] = ()
     properties: dict[str, Any] = {}
     passages: tuple[Passage, ...] = ()
-    # What is wrong with it, as frontmatter that is no YAML; with its line.
+    # What is wrong with it, as frontmatter that is not YAML; with its line.
     problems: tuple[str, ...] = ()
 
 
@@ -80,10 +80,10 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NoteSearchResult(Struct, frozen=True, kw_only=True):
-    """What a search of the workspace came to."""
+    """The outcome of a search of the workspace."""
 
     hits: tuple[Hit, ...] = ()
-    # How many notes were searched, and what a person should know.
+    # How many notes were searched, and what went wrong.
     searched: int = 0
     warnings: tuple[str, ...] = ()
     # How many passages were searched by their words alone, as there was no time to embed them.

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -47,9 +47,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def text(self) -> str:
         match self.content:
-            case Text(text=text):
-                return text
-            case ToolResult(text=text) | Thinking(text=text):
+            case Text(text=text) | ToolResult(text=text) | Thinking(text=text):
                 return text
             case ToolCall(arguments=arguments):
                 return arguments
@@ -204,47 +202,42 @@ class Strand:
             self._messages, self._start = messages, start
             self._ends, self._links = NO_ENDS, NO_LINKS
             return NO_LINKS
-        known = self._known(messages, start)
-        end = self._ends[known - 1] if known else 0
-        links, ends = self._links.until(end), self._ends.until(known)
-        if added := messages.since(start + known):
+        count = self._count_known(messages, start)
+        end = self._ends[count - 1] if count else 0
+        links, ends = self._links.until(end), self._ends.until(count)
+        if additions := messages.since(start + count):
             segments: list[Segment] = []
             places: list[int] = []
-            for message in added:
+            for message in additions:
                 segments += render(message)
                 places.append(end + len(segments))
             links, ends = link_segments(links, segments), ends.extend(places)
         self._messages, self._start, self._ends, self._links = messages, start, ends, links
         return links
 
-    def _known(self, messages: Chain[Message], start: int) -> int:
+    def _count_known(self, messages: Chain[Message], start: int) -> int:
         """How many of the messages from `start` on have their segments already."""
         if start == self._start:
-            shared = messages.shared_with(self._messages)
-            if shared == min(len(messages), len(self._messages)):
-                return max(0, min(shared - start, len(self._ends)))
+            length = messages.shared_with(self._messages)
+            if length == min(len(messages), len(self._messages)):
+                return max(0, min(length - start, len(self._ends)))
         # Another chain: what still stands unchanged at its front keeps its segments.
-        known = 0
-        before = self._messages.since(self._start)
-        for old, new in zip(before, messages.since(start), strict=False):
-            if old is not new:
-                break
-            known += 1
-        return known
+        pairs = zip(self._messages.since(self._start), messages.since(start), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
         """The totals of the first of `messages`; None if the strand is of others."""
-        shared = messages.shared_with(self._messages)
-        if self._start or not shared or shared < len(self._ends):
+        length = messages.shared_with(self._messages)
+        if self._start or not length or length < len(self._ends):
             return None
-        links, ends = self._links, self._ends.until(shared)
+        links, ends = self._links, self._ends.until(length)
         tokens, running = array("Q"), bytearray()
-        known = 0
-        if (deferred := links.origin) and isinstance(kept := deferred.origin, StrandRecord):
-            known = min(deferred.base, len(links))
-            tokens.frombytes(kept.tokens[: known * tokens.itemsize])
-            running += kept.running[: known * _DIGEST]
-        for link in links.since(known):
+        count = 0
+        if (lazy_links := links.origin) and isinstance(record := lazy_links.origin, StrandRecord):
+            count = min(lazy_links.base, len(links))
+            tokens.frombytes(record.tokens[: count * tokens.itemsize])
+            running += record.running[: count * _DIGEST]
+        for link in links.since(count):
             tokens.append(link.tokens)
             running += bytes.fromhex(link.running)
         return StrandRecord(
@@ -259,14 +252,14 @@ class Strand:
         ends, tokens = array("Q"), array("Q")
         ends.frombytes(record.ends)
         tokens.frombytes(record.tokens)
-        rendered: tuple[int, list[Segment]] = (-1, [])
+        last_rendering: tuple[int, list[Segment]] = (-1, [])
 
         def load(index: int) -> SegmentLink:
-            nonlocal rendered
+            nonlocal last_rendering
             place = bisect_right(ends, index)
-            if rendered[0] != place:
-                rendered = (place, list(render(messages[place])))
-            segment = rendered[1][index - (ends[place - 1] if place else 0)]
+            if last_rendering[0] != place:
+                last_rendering = (place, list(render(messages[place])))
+            segment = last_rendering[1][index - (ends[place - 1] if place else 0)]
             own = tokens[index] - (tokens[index - 1] if index else 0)
             running = record.running[index * _DIGEST : (index + 1) * _DIGEST].hex()
             return SegmentLink(replace(segment, tokens=own), tokens[index], running)
@@ -282,9 +275,9 @@ def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Cha
     """`links` with `segments` behind, each with the totals up to it."""
     last = links[-1] if links else None
     tokens, running = (last.tokens, last.running) if last else (0, "")
-    added = []
+    additions = []
     for segment in segments:
         tokens += segment.tokens
         running = sha256((running + segment.digest).encode()).hexdigest()
-        added.append(SegmentLink(segment, tokens, running))
-    return links.extend(added)
+        additions.append(SegmentLink(segment, tokens, running))
+    return links.extend(additions)

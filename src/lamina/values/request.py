@@ -50,7 +50,7 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     chosen later than the list could change stands among the items instead."""
 
     item: ItemId
-    # What the model is told it is called.
+    # The name that the model knows it by.
     name: str = ""
     tokens: int = 0
     include: Include = "always"

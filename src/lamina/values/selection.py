@@ -1,4 +1,4 @@
-"""What is searched, what is asked of a search, and what came of it."""
+"""What is searched, how it is searched, and the result."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How items are chosen for a question. Scores are cosine similarities."""
 
     search: bool = True
-    # Of the chunks that fit best, so many are looked at; of their items, so many are taken.
+    # How many of the chunks that fit best are looked at, and how many of their items are taken.
     top_k: int = 20
     top_n: int = 5
     # From this score on an item is taken, however many there are.

@@ -1,4 +1,4 @@
-"""Tools as the engine sees them: what is offered, on which terms, and what came of a call."""
+"""Tools as the engine sees them: what is offered, on which terms, and the output of a call."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -17,7 +17,7 @@ DENIED = "Tool call denied"
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool that can be called. `definition.name` is the name the model is told; `id` is the
+    """A tool that can be called. `definition.name` is the name the model knows; `id` is the
     tool's own identity, whatever it is called; `digest` is of the definition, so that another
     description is another digest."""
 
@@ -27,9 +27,9 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     permission: Permission = "required"
     # Whether it is part of every request, of none unless it is asked for, or searched for.
     include: Include = "always"
-    # What a person is told it is, as `server · tool`.
+    # What people see, as `server · tool`.
     label: str = ""
-    # What its server says of itself: it helps to find the tool, and is no part of its definition.
+    # What its server says of itself: it helps to find the tool, and is not part of its definition.
     about: str = ""
 
 
@@ -49,7 +49,7 @@ class Toolset(Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
-    """What came of a call, as text for the model."""
+    """The output of a call, as text for the model."""
 
     text: str
     is_error: bool = False
@@ -57,12 +57,12 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
 
 def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of `mcpServers` with `permission` and `include` of the server and of its `tools`,
-    also where it says them as TeamSpark does. What it says in our words counts; what is of no
-    known form stays as it is, for whoever reads it strictly."""
-    said = dict(entry)
-    defaults = said.pop("serverToolDefaults", None)
-    _translate(said, defaults)
-    tools = dict(_table(said.get("tools")))
+    also where they are spelled as TeamSpark does. Our own words win; what has no known form stays
+    as it is, for a reader that is strict."""
+    translation = dict(entry)
+    defaults = translation.pop("serverToolDefaults", None)
+    _translate(translation, defaults)
+    tools = dict(_table(translation.get("tools")))
     for name, terms in tools.items():
         if isinstance(terms, Mapping):
             own = dict(terms)
@@ -70,26 +70,25 @@ def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
             tools[name] = own
     # As it was before there were `serverToolDefaults`.
     for old, new in (("toolPermissionRequired", "permissionRequired"), ("toolInclude", "include")):
-        older = _table(said.pop(old, None))
+        older = _table(translation.pop(old, None))
         if "serverDefault" in older:
-            _translate(said, {new: older["serverDefault"]})
+            _translate(translation, {new: older["serverDefault"]})
         for name, value in _table(older.get("tools")).items():
             own = dict(_table(tools.get(name)))
             _translate(own, {new: value})
             tools[name] = own
     if tools:
-        said["tools"] = tools
-    return said
+        translation["tools"] = tools
+    return translation
 
 
-def _translate(said: dict[str, Any], theirs: Any) -> None:
+def _translate(terms: dict[str, Any], theirs: Any) -> None:
     for key, value in _table(theirs).items():
-        if key == "permissionRequired" and isinstance(value, bool):
-            said.setdefault("permission", "required" if value else "free")
-        elif key == "permissionRequired":
-            said.setdefault("permission", value)
+        if key == "permissionRequired":
+            words = {True: "required", False: "free"}
+            terms.setdefault("permission", words[value] if isinstance(value, bool) else value)
         elif key == "include":
-            said.setdefault("include", value)
+            terms.setdefault("include", value)
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from lamina.audit.verification import pictures_of
 from lamina.codec import mint_id
 from lamina.errors import LaminaError, UnknownTarget, UsageError
 from lamina.formats import ImportProblem, import_session
-from lamina.formats.markdown import ImportedChat, import_chat
+from lamina.formats.markdown.importer import ImportedChat, import_chat
 from lamina.journal import read_journal
 from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore

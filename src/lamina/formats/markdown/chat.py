@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.values.item import MEDIUM, Include, ItemId, Shape
 from lamina.values.message import AbsentAttachment, Block, Context, Text, Thinking, ToolCall
@@ -107,7 +108,7 @@ def blocks_of(message: ChatMessage) -> tuple[Block, ...]:
             case "thinking", Thinking() as block:
                 thought_text = message.thinking[thought : thought + piece.size]
                 thought += piece.size
-                blocks.append(_with_text(block, thought_text))
+                blocks.append(replace(block, text=thought_text))
             case "call", _:
                 blocks.append(next(calls))
             case _, block if block is not None:
@@ -142,26 +143,17 @@ def _piece(block: Block) -> LayoutPiece:
         case Text(text=text):
             return LayoutPiece(kind="text", size=len(text))
         case Thinking(text=text):
-            return LayoutPiece(kind="thinking", size=len(text), block=_with_text(block, ""))
+            return LayoutPiece(kind="thinking", size=len(text), block=replace(block, text=""))
         case ToolCall():
             return LayoutPiece(kind="call")
         case _:
             return LayoutPiece(kind="block", block=block)
 
 
-def _with_text(block: Thinking, text: str) -> Thinking:
-    return Thinking(
-        text=text, signature=block.signature, redacted=block.redacted, provider=block.provider
-    )
-
-
 def _fits(message: ChatMessage) -> bool:
-    """Whether the layout is of these texts; it is not after someone edited them."""
+    """Whether the layout fits these texts, which it does not once someone edited them."""
     sizes = {"text": 0, "thinking": 0, "call": 0, "block": 0}
     for piece in message.layout or ():
         sizes[piece.kind] += 1 if piece.kind == "call" else max(0, piece.size)
-    return (
-        sizes["text"] == len(message.text)
-        and sizes["thinking"] == len(message.thinking)
-        and sizes["call"] == len(message.calls)
-    )
+    texts = {"text": message.text, "thinking": message.thinking, "call": message.calls}
+    return all(sizes[kind] == len(text) for kind, text in texts.items())

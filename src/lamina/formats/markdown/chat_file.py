@@ -52,12 +52,12 @@ UNTITLED = "Untitled_Chat"
 TITLE_WORDS = 10
 
 _UNSAFE = re.compile(r"[/\\:*?\"<>|#^\[\]\x00-\x1f\x7f-\x9f\s\ufffd]+")
-# No part of the visible head: an edit there says nothing about these.
+# Not in the visible head: an edit there says nothing about these.
 _HIDDEN_HEAD = ("pinned",)
 
 
 class ParsedChat(Struct, frozen=True, kw_only=True):
-    """A chat, what a person should know of its file, and the line each message begins on."""
+    """A chat, the problems of its file, and the line each message begins on."""
 
     chat: MarkdownChat
     problems: tuple[ImportProblem, ...]
@@ -73,7 +73,7 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
     for message in chat.messages:
         times = (message.at, *(result.at for result in message.results))
         if any(at is not None and not math.isfinite(at) for at in times):
-            raise UsageError(f"message {message.id!r} has a time that is no number of seconds")
+            raise UsageError(f"message {message.id!r} has a time that is not a number of seconds")
     head = _render_head(chat)
     chunks = [render_message(message, tz) for message in chat.messages]
     comment = HiddenComment(
@@ -92,10 +92,10 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
 def parse_chat(
     text: str, *, tz: tzinfo = UTC, paths: Sequence[str] = ()
 ) -> tuple[MarkdownChat, tuple[ImportProblem, ...]]:
-    """The chat in a file, and what a person should know of how it was read.
+    """The chat in a file, and the problems met while reading it.
 
-    `tz` is the zone of times without a comment that knows better; `paths` tell a comma in the
-    name of a note from one between two names.
+    `tz` is the zone of times that no comment settles; `paths` tell a comma in the name of a note
+    from one between two names.
 
     Raises:
         UsageError: the text holds a lone surrogate.
@@ -115,7 +115,7 @@ def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
     head, head_problems = _read_head("\n".join(lines[: ends[0]]), comment)
     problems += head_problems
     chunks = [
-        (_role(lines[mark]), "\n".join(lines[mark:end]).rstrip("\n"))
+        (opening_role(lines[mark]) or "user", "\n".join(lines[mark:end]).rstrip("\n"))
         for mark, end in zip(marks, ends[1:], strict=True)
     ]
     records = comment.messages if comment else ()
@@ -155,7 +155,7 @@ def epoch_seconds(epoch: int | None) -> float | None:
     try:
         return None if epoch is None else epoch / 1000
     except OverflowError:
-        return None  # no number of milliseconds that anyone lived in
+        return None  # outside of any calendar
 
 
 def _render_head(chat: MarkdownChat) -> str:
@@ -206,7 +206,7 @@ def _read_head(
 def _read_message(
     chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, note_names: NoteNames
 ) -> tuple[ChatMessage, list[tuple[str, str]]]:
-    """One message, and what there is to say of it."""
+    """One message, and remarks about it."""
     notes: list[tuple[str, str]] = []
     if record is not None:
         try:
@@ -244,7 +244,3 @@ def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProb
         end = match.end()
         line += match[0].count("\n")
     return comment, "".join(pieces) + text[end:], problems
-
-
-def _role(line: str) -> ChatRole:
-    return opening_role(line) or "user"

@@ -51,7 +51,7 @@ class CommentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: ChatRole = "user"
     body: str = ""
     fields: dict[str, Any] = {}
-    # What stands around the text, and is not of it.
+    # What stands around the text without being part of it.
     fencing: FencePadding = NO_PADDING
 
 
@@ -62,7 +62,7 @@ class HiddenComment(Struct, frozen=True, kw_only=True):
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True):
-    """A message as record and visible form together say it, and how it was changed by hand."""
+    """A message by its record and its visible form, and how it was changed by hand."""
 
     message: ChatMessage
     edits: tuple[str, ...] = ()
@@ -121,17 +121,14 @@ def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any
 
 
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
-    """What a reader of `chunk` has to be told to get `message`."""
+    """What a reader of `chunk` needs to know to get `message`."""
     tail, padding = render_tail(message), padding_of(message)
     view = read_message(chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
-    # Whoever reads may be in another time zone and may know other paths.
+    # The reader may be in another time zone and know other paths.
     fields = differing_fields(message, view.message, "at", "context")
+    digest, body = part_digest(chunk), part_digest(view.body)
     return CommentRecord(
-        digest=part_digest(chunk),
-        role=message.role,
-        body=part_digest(view.body),
-        fields=fields,
-        fencing=padding,
+        digest=digest, role=message.role, body=body, fields=fields, fencing=padding
     )
 
 

@@ -6,6 +6,8 @@ can tell a comma in a name from one between names.
 
 import re
 
+from msgspec.structs import replace
+
 from lamina.formats.markdown.chat import ChatContext, ChatReference
 from lamina.notes.names import NoteNames
 from lamina.values.item import ItemKind, Shape, item_id, key_of, kind_of
@@ -31,17 +33,11 @@ def render_context(context: ChatContext) -> str:
     """The line that shows a context; empty if nothing in it has a section there."""
     sections = []
     for section in _SECTIONS:
-        names = [
-            key_of(reference.item)
-            for reference in context.references
-            if section_of(reference) == section
-        ]
+        names = [key_of(ref.item) for ref in context.references if section_of(ref) == section]
         if names:
             sections.append(f"{section}: {', '.join(names)}")
     sections += context.other
-    if not sections:
-        return ""
-    return f"[Context: {show_line(' | '.join(sections))}]"
+    return f"[Context: {show_line(' | '.join(sections))}]" if sections else ""
 
 
 def show_line(text: str) -> str:
@@ -85,13 +81,9 @@ def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
     """`now`, as someone edited the line, with what is known from `before` of the same references
     and of those that no line shows."""
     by_key = {(section_of(ref), key_of(ref.item)): ref for ref in before.references}
-    references = tuple(
-        by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references
-    )
-    references += tuple(ref for ref in before.references if not section_of(ref))
-    return ChatContext(
-        references=references, absent=before.absent, in_force=before.in_force, other=now.other
-    )
+    references = [by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references]
+    references += [ref for ref in before.references if not section_of(ref)]
+    return replace(before, references=tuple(references), other=now.other)
 
 
 def _note(name: str) -> ChatReference:

@@ -65,10 +65,9 @@ def chat_of(path: Iterable[Entry]) -> MarkdownChat:
     chat = _head_of(entries)
     messages = _messages_of(entries)
     if chat.epoch is None:
-        began = next(
-            (message.at for message in (*messages, *entries) if message.at is not None), 0.0
-        )
-        chat = replace(chat, epoch=round(began * 1000))
+        times = (record.at for record in (*messages, *entries))
+        start = next((at for at in times if at is not None), 0.0)
+        chat = replace(chat, epoch=round(start * 1000))
     return replace(chat, messages=tuple(messages))
 
 
@@ -137,7 +136,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
 
 
 def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
-    """What came of another branch, told as the model is told it."""
+    """The outcome of another branch, in the words that the model reads."""
     return ChatMessage(
         role="user",
         text=f"{BRANCH_NOTICE}\n\n{entry.summary}",

@@ -1,7 +1,7 @@
 """Code fences of one message, and what keeps them from reaching into the next.
 
-Law: only fences that stand by themselves are looked at. One inside a list or a quotation ends with
-that, and a line that would close it here would open another.
+Law: only fences that stand by themselves count. One inside a list or a quotation ends with it, and
+a line that would close it here would open another.
 """
 
 import re
@@ -19,7 +19,7 @@ class FencePadding(NamedTuple):
     back: str = ""
 
 
-# One and the same for all, which is how a comment knows that it need not be in it.
+# A single value, so that a comment can tell that it may leave it out.
 NO_PADDING = FencePadding()
 
 

@@ -1,6 +1,6 @@
 """The head of a chat file: frontmatter, and whatever stands before the first message.
 
-Law: keys that Lamina does not know are kept as they stand and written back. This is no YAML
+Law: keys that Lamina does not know are kept as they stand and written back. This is not a YAML
 reader: it knows the few shapes in which the format's own keys occur, and leaves the rest alone.
 """
 
@@ -57,8 +57,8 @@ def find_frontmatter(lines: Sequence[str]) -> int:
 def read_frontmatter(
     lines: Sequence[str], first: int = 2
 ) -> tuple[dict[str, Any], list[ImportProblem]]:
-    """The fields of a `Chat` that these lines set, without their fences. `first` is the number of
-    the first of them in the file."""
+    """The fields of a `MarkdownChat` that these lines, without their fences, set. `first` is the
+    number of the first line in the file."""
     fields: dict[str, Any] = {}
     other_blocks: list[str] = []
     problems: list[ImportProblem] = []

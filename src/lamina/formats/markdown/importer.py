@@ -1,6 +1,6 @@
 """From a chat file to the entries of a session.
 
-Law: an import lays no item down, since the contents are not in the file: it says what to attach
+Law: an import lays down no items, since their contents are not in the file: it says what to attach
 again, as it is now.
 """
 
@@ -26,15 +26,9 @@ from lamina.formats.markdown.chat_file import epoch_seconds, read_chat
 from lamina.formats.markdown.exporter import BRANCH, EXTRA
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.notes.names import NoteNames
-from lamina.values.entry import (
-    BranchSummaryEntry,
-    Entry,
-    InfoEntry,
-    MessageEntry,
-    SessionEntry,
-)
+from lamina.values.entry import BranchSummaryEntry, Entry, InfoEntry, MessageEntry, SessionEntry
 from lamina.values.item import AttachmentSpec, ItemId, item_id, key_of, kind_of, url_id
-from lamina.values.message import Block, Image, Message, ToolResult
+from lamina.values.message import Block, Image, Message, Role, ToolResult
 
 SOURCE = "markdown"
 
@@ -53,7 +47,7 @@ class Reattachment(Struct, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> AttachmentSpec:
-        # A path is read as it stands; what else there is, only its id can tell.
+        # A path is read as it stands; anything else is named by its id.
         is_path = kind_of(self.item) in _PATH_KINDS
         return AttachmentSpec(
             what=key_of(self.item) if is_path else self.item,
@@ -100,7 +94,7 @@ def import_chat(
 
 
 def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
-    """The chat with what its file name says and its frontmatter does not."""
+    """The chat, with what only its file name says."""
     match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
     if chat.epoch is None and match:
         try:
@@ -136,25 +130,19 @@ class _Writer:
         if isinstance(branch, str) and message.text.startswith(f"{BRANCH_NOTICE}\n\n"):
             summary = message.text[len(BRANCH_NOTICE) + 2 :]
             extra = {name: value for name, value in message.extra.items() if name != BRANCH}
-            self.entries.append(
-                BranchSummaryEntry(**place, branch=branch, summary=summary, extra=extra)
-            )
-            return str(place["id"])
+            entry = BranchSummaryEntry(**place, branch=branch, summary=summary, extra=extra)
+            self.entries.append(entry)
+            return entry.id
         context = msgspec.to_builtins(message.context)
+        extra = {**message.extra, EXTRA: context} if context else message.extra
+        blocks = self._without_pictures(blocks_of(message), line)
+        role: Role = "user" if message.role == "user" else "assistant"
         self.entries.append(
             MessageEntry(
-                **place,
-                message=Message(
-                    role="user" if message.role == "user" else "assistant",
-                    blocks=self._without_pictures(blocks_of(message), line),
-                    id=place["id"],
-                ),
-                interrupted=message.interrupted,
-                usage=message.usage,
-                model=message.model,
-                extra={**message.extra, EXTRA: context} if context else message.extra,
+                **place, message=Message(role=role, blocks=blocks, id=place["id"]), extra=extra,
+                interrupted=message.interrupted, usage=message.usage, model=message.model,
             )
-        )
+        )  # fmt: skip
         waiting = {call.id: call.name for call in message.calls}
         for result in message.results:
             blocks = self._without_pictures(result.blocks, line)
@@ -163,7 +151,7 @@ class _Writer:
                 if isinstance(block, ToolResult):
                     waiting.pop(block.call_id, None)
         if waiting:
-            # A session cannot go on while calls wait, and nobody is left who could answer them.
+            # A session cannot go on while calls wait, and nobody is left to answer them.
             self._add_results(missing_results(waiting), ToolMessage(at=message.at))
             detail = f"no result of {', '.join(waiting.values())} is in the file; this is said so"
             self.problems.append(ImportProblem(line=line, what="no_result", detail=detail))

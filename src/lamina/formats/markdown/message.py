@@ -2,8 +2,8 @@
 
 Law: nothing inside a message can begin another one or pass for the hidden comment: the visible
 form puts a backslash in front of it. A code fence that a message leaves open is closed, so that
-what comes behind it is no code. Reading never strips what stands between a message's mark and its
-last lines, but for what was put there to that end.
+what follows is not code. Reading strips nothing between a message's mark and its last lines except
+what was put there for that purpose.
 """
 
 import re
@@ -35,7 +35,7 @@ _THINK = re.compile(r"\A\s*+<think>\n?(.+?)\n?</think>\n{0,2}", re.DOTALL)
 
 
 class VisibleMessage(Struct, frozen=True, kw_only=True):
-    """A message as its visible form says it, and the parts it was read from."""
+    """A message by its visible form alone, and the parts it was read from."""
 
     message: ChatMessage
     body: str
@@ -136,7 +136,7 @@ def read_message(
 
 
 def show_moment(at: float | None, tz: tzinfo) -> str:
-    """A time as the format writes it; empty if there is none that a calendar has."""
+    """A time as the format writes it; empty if no calendar has it."""
     if at is None:
         return ""
     try:
@@ -162,14 +162,10 @@ def read_moment(text: str, tz: tzinfo) -> float | None:
 
 
 def _call_line(call: ToolCall, messages: Sequence[ToolMessage]) -> str:
-    results = (block for message in messages for block in message.blocks)
-    texts = (
-        block.text
-        for block in results
-        if isinstance(block, ToolResult) and block.call_id == call.id
-    )
-    result = next(texts, None)
-    ending = "" if result is None else f" -> {_brief(result)}"
+    blocks = (block for message in messages for block in message.blocks)
+    results = (block for block in blocks if isinstance(block, ToolResult))
+    text = next((result.text for result in results if result.call_id == call.id), None)
+    ending = "" if text is None else f" -> {_brief(text)}"
     return f"[Tool: {_brief(call.name)} {_brief(call.arguments)}{ending}]"
 
 
