@@ -13,13 +13,13 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
-from lamina.runners.caller import CUT_SHORT, CheckedCall, needs_decision
+from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_decision
 from lamina.runners.citations import LOCAL_SEARCH
-from lamina.runners.error_groups import single_errors
 from lamina.runners.search_tool import SearchTools, search_result_text
 from lamina.runners.sender import Emit
 from lamina.session.session import Session
-from lamina.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
+from lamina.task_groups import patient_group
+from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
 from lamina.values.note import NoteSearchResult
 from lamina.values.tool import DENIED, ToolOutput
@@ -64,41 +64,24 @@ class Batch:
     async def run(self, calls: Sequence[CheckedCall]) -> None:
         policy = self._session.settings.ask_before_tools
         allowed = self._session.state.allowed
-        undecided = [c for c in calls if c.tool and needs_decision(c.tool, policy, allowed)]
-        failure: Exception | None = None
-        with single_errors():
-            async with anyio.create_task_group() as group:
-                for call in calls:
-                    if call not in undecided:
-                        group.start_soon(self._call, call)
-                try:
-                    for call in undecided:
-                        if await self._may_run(call):
-                            group.start_soon(self._call, call)
-                except Exception as error:  # noqa: BLE001 - raised when the tools are done
-                    failure = error
-        if failure is not None:
-            raise failure
+        undecided = [call for call in calls if needs_decision(call.tool, policy, allowed)]
+        async with patient_group() as group:
+            for call in calls:
+                if call not in undecided:
+                    group.start_soon(self._call, call)
+            for call in undecided:
+                if await self._may_run(call):
+                    group.start_soon(self._call, call)
 
     async def _may_run(self, checked: CheckedCall) -> bool:
-        tool, call = checked.tool, checked.intended
-        assert tool is not None
-        # Allowed for the session a moment ago, for another call of this plan.
-        if self._session.state.allowed.get(tool.id) == tool.digest:
+        session, approver, emit = self._session, self._approver, self._emit
+        if approver and await ask_person(session, approver, checked, emit, planned=True) != "deny":
             return True
-        if self._approver is None:
-            await self._keep(FinishedCall(call=call, outcome="denied", text=NOBODY))
-            return False
-        await self._emit(ApprovalWanted(call=call, tool=tool))
-        decision = await self._approver.decide(call, tool)
-        await self._session.keep_decision(call.id, tool, decision, planned=True)
-        await self._emit(ApprovalDecided(call_id=call.id, decision=decision))
-        if decision == "deny":
-            await self._keep(FinishedCall(call=call, outcome="denied", text=DENIED))
-        return decision != "deny"
+        problem = DENIED if approver else NOBODY
+        await self._keep(FinishedCall(call=checked.intended, outcome="denied", text=problem))
+        return False
 
     async def _call(self, checked: CheckedCall) -> None:
-        assert checked.tool is not None
         call = checked.intended
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()

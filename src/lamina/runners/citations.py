@@ -5,14 +5,14 @@ numbers that a model is told are those that its answer is read with. Secrets do 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.runners.answer import Answer, CitedSource
+from lamina.runners.answer import CitedSource
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.secrets import Secrets, SecretScreen
@@ -25,7 +25,6 @@ from lamina.text import (
     without_definitions,
 )
 from lamina.values.entry import CustomEntry
-from lamina.values.event import Event, WarningIssued
 from lamina.values.item import Item, selection_id
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -105,22 +104,6 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
     )
 
 
-async def with_citations(
-    answer: Answer, sources: Sequence[CitedSource], emit: Callable[[Event], Awaitable[None]]
-) -> Answer:
-    """An answer as a person gets it. One that was not given in full stays as it is."""
-    if answer.ending != "answered":
-        return answer
-    cited = cite(answer.text, sources)
-    warnings = answer.warnings
-    if cited.unknown:
-        listed = ", ".join(f"[^{number}]" for number in cited.unknown)
-        warning = f"the answer cites {listed}, and no source has that number"
-        await emit(WarningIssued(text=warning))
-        warnings += (warning,)
-    return replace(answer, text=cited.text, sources=cited.sources, warnings=warnings)
-
-
 def screen_hits(
     screen: SecretScreen, hits: Sequence[Hit], secrets: Secrets
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
@@ -139,35 +122,27 @@ def screen_hits(
 
 
 def record_search(
-    request: str,
-    scope: Scope,
-    found: NoteSearchResult,
-    shown: Sequence[Hit],
-    sources: Sequence[CitedSource],
+    scope: Scope, result: NoteSearchResult, hits: Sequence[Hit], sources: Sequence[CitedSource]
 ) -> dict[str, Any]:
-    """What was searched and found for a request, without its texts."""
+    """What was searched and found for a request, which is named later, without its texts. `hits`
+    are those it has room for."""
     numbers = {source.link: source.number for source in sources}
     return {
-        "request": request,
+        "request": "",
         "scope": _plain(scope),
-        "searched": found.searched,
+        "searched": result.searched,
         "hits": [
-            {
-                "path": hit.path,
-                "start": hit.start,
-                "end": hit.end,
-                "score": hit.score,
-                "source": numbers[link],
-            }
-            for hit, link in zip(shown, _links(shown), strict=True)
+            _describe(hit) | {"source": numbers[link]}
+            for hit, link in zip(hits, _links(hits), strict=True)
         ],
-        "without_room": [
-            {"path": hit.path, "start": hit.start, "end": hit.end, "score": hit.score}
-            for hit in found.hits[len(shown) :]
-        ],
+        "without_room": [_describe(hit) for hit in result.hits[len(hits) :]],
         "sources": _plain(sources),
-        "warnings": list(found.warnings),
+        "warnings": list(result.warnings),
     }
+
+
+def _describe(hit: Hit) -> dict[str, Any]:
+    return {"path": hit.path, "start": hit.start, "end": hit.end, "score": hit.score}
 
 
 def _plain(value: Any) -> Any:

@@ -14,22 +14,19 @@ import anyio
 
 from lamina.errors import TurnStateError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
-from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode
+from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, Delivery, Inbox, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
-from lamina.runners.chat import ChatMode
-from lamina.runners.error_groups import single_errors
-from lamina.runners.inbox import Delivery, Inbox
 from lamina.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.qa import QaMode
 from lamina.runners.search_tool import SearchTools
-from lamina.runners.tool_list import ToolList
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
+from lamina.task_groups import single_errors
 from lamina.values.event import ApprovalDecided, Event, TurnEnded
 from lamina.values.note import Scope
 from lamina.values.tool import Decision, Toolset
@@ -125,7 +122,7 @@ class Runner:
         the calls that wait.
 
         Raises:
-            TurnState: the last turn is complete.
+            TurnStateError: the last turn is complete.
         """
         return await self._finish(self._mode.resume, on_event)
 
@@ -219,7 +216,7 @@ class ChatRunner(Runner):
 
     def __init__(self, session: Session, providers: Providers) -> None:
         run = RunContext(session, providers)
-        super().__init__(run, ChatMode(run))
+        super().__init__(run, RunMode(run))
 
 
 class QaRunner(ChatRunner):
@@ -295,7 +292,7 @@ class AgentRunner(ChatRunner):
         """Decides a call that waits; `go_on` then takes the turn up again.
 
         Raises:
-            TurnState: no such call waits.
+            TurnStateError: no such call waits.
         """
         call = next((call for call in self.session.waiting if call.id == call_id), None)
         if call is None:

@@ -115,10 +115,3 @@ async def prepare_smaller(
             if not count:
                 raise
             count //= 2
-
-
-def say_without_room(total: int, count: int) -> str:
-    """The warning that passages were found and not sent."""
-    if not count:
-        return f"there is no room for any of the {total} passages that were found"
-    return f"there is room for {count} of the {total} passages that were found"
