@@ -5,24 +5,23 @@ approval runs only if somebody can be asked: there is no answer yet that it coul
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 from msgspec import Struct
 
 from lamina.codec import mend_text
-from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
 from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_decision
 from lamina.runners.citations import LOCAL_SEARCH
-from lamina.runners.search_tool import SearchTools, search_result_text
+from lamina.runners.search_tool import SearchTools
 from lamina.runners.sender import Emit
 from lamina.session.session import Session
 from lamina.task_groups import patient_group
 from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
 from lamina.values.note import NoteSearchResult
-from lamina.values.tool import DENIED, ToolOutput
+from lamina.values.tool import DENIED
 
 NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
 Outcome = Literal["ran", "failed", "denied", "stopped"]
@@ -88,7 +87,8 @@ class Batch:
         self._done[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
         found: NoteSearchResult | None = None
         if self._search is not None and call.name == LOCAL_SEARCH:
-            output, found = await self._find(self._search, checked.arguments)
+            secrets = self._session.settings.secrets
+            output, found = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
         await self._keep(
@@ -101,23 +101,10 @@ class Batch:
             )
         )
 
-    async def _find(
-        self, search: SearchTools, arguments: Any
-    ) -> tuple[ToolOutput, NoteSearchResult | None]:
-        try:
-            result = await search.find(arguments, secrets=self._session.settings.secrets)
-        except UsageError as error:
-            return ToolOutput(text=str(error), is_error=True), None
-        return ToolOutput(text=search_result_text(result)), result
-
     async def _keep(self, finished: FinishedCall) -> None:
-        self._done[finished.call.id] = finished
-        result = ToolResult(
-            call_id=finished.call.id,
-            name=finished.call.name,
-            text=finished.text,
-            is_error=finished.outcome != "ran",
-        )
+        call, is_error = finished.call, finished.outcome != "ran"
+        self._done[call.id] = finished
+        result = ToolResult(call_id=call.id, name=call.name, text=finished.text, is_error=is_error)
         await self._emit(ToolFinished(result=result, seconds=finished.seconds))
 
 

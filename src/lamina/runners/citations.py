@@ -44,14 +44,10 @@ _NOT_IN_ANCHORS = re.compile(r"[\s#|^\[\]]+")
 
 def render_hits(hits: Sequence[Hit]) -> ToolText:
     """One block that explains itself: instruction, documents, source catalogue, citation rules."""
-    links = _links(hits)
+    titles = [_TRAIL.join(filter(None, (hit.title, hit.heading))) for hit in hits]
     documents = [
-        SearchDocument(
-            title=_TRAIL.join(filter(None, (hit.title, hit.heading))),
-            path=link,
-            text=hit.text,
-        )
-        for hit, link in zip(hits, links, strict=True)
+        SearchDocument(title=title, path=link, text=hit.text)
+        for title, link, hit in zip(titles, _links(hits), hits, strict=True)
     ]
     return ToolText(name=LOCAL_SEARCH, text=render_search(LOCAL_SEARCH, INSTRUCTION, documents))
 
@@ -154,16 +150,9 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
     """The sources of a turn that was left, as the journal has them; None if nothing was searched
     for it. A request that was made anew, because it was too long, rests on what was found for the
     one before it."""
-    records = [
-        entry.data
-        for entry in session.entries
-        if isinstance(entry, CustomEntry) and entry.kind == SEARCHED
-    ]
-    own = [
-        record
-        for record in records
-        if isinstance(record, dict) and record.get("request") == turn.id
-    ]
+    customs = (entry for entry in session.entries if isinstance(entry, CustomEntry))
+    records = [entry.data for entry in customs if entry.kind == SEARCHED]
+    own = [data for data in records if isinstance(data, dict) and data.get("request") == turn.id]
     if not own and session.state.retried:
         own = records[-1:]
     return read_sources(own[-1]) if own else None

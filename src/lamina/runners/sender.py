@@ -51,20 +51,17 @@ class Sender:
         """Sends a prepared request and commits the answer; the answered turn.
 
         Raises:
-            ProviderError, ReplyError: there is no answer. What came of it is kept; if nothing did,
-                the turn stays open and can be sent again.
-            WindowExceeded: it is too long, and a compaction did not help.
+            ProviderError, ReplyError: there is no complete answer. The part that arrived is kept; if
+                there is none, the turn stays open and can be sent again.
+            WindowExceeded: it is too long, and compaction did not help.
         """
         while True:
-            await emit(
-                RequestStarted(
-                    request=turn.id,
-                    target=turn.context.target,
-                    context=turn.context,
-                    layers=turn.layers,
-                )
+            context = turn.context
+            started = RequestStarted(
+                request=turn.id, target=context.target, context=context, layers=turn.layers
             )
-            for warning in turn.context.warnings:
+            await emit(started)
+            for warning in context.warnings:
                 await emit(WarningIssued(text=warning))
             try:
                 return await self._exchange(turn, emit)
@@ -94,12 +91,10 @@ class Sender:
         except RequestTooLong:
             raise  # it is made anew: what came in is void
         except BaseException as error:
-            stopped = isinstance(error, anyio.get_cancelled_exc_class())
+            is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
+            stop = STOPPED if is_stopped else BROKE_OFF
             with anyio.CancelScope(shield=True):
-                is_kept = await self._keep_partial(
-                    turn, incoming, STOPPED if stopped else BROKE_OFF
-                )
-                if is_kept and stopped:
+                if await self._keep_partial(turn, incoming, stop) and is_stopped:
                     await self._report_cost(turn, incoming, emit)
             raise
         reply = incoming.reply
@@ -130,7 +125,7 @@ class Sender:
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
         """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
-        usage = incoming.reply.usage if incoming.reply else incoming.usage()
+        usage = incoming.usage()
         cost = cost_of(usage, self._session.target(turn.context.target))
         with anyio.move_on_after(1):
             await emit(UsageReported(request=turn.id, usage=usage, cost=cost))
@@ -140,12 +135,9 @@ class Sender:
         the request stays open."""
         if not self._session.interrupted:
             return True
-        blocks = incoming.blocks()
-        reply = incoming.reply
+        reply = incoming.reply or incoming.partial_reply(stop)
         if reply is None:
-            if not blocks:
-                return False
-            reply = Reply(blocks=blocks, usage=incoming.usage(), stop=stop, complete=False)
+            return False
         try:
             # The hooks and the compaction of a turn's end take time that there is not now.
             await turn.commit(reply, end=False)
@@ -207,14 +199,16 @@ class _Incoming:
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """What is known about the cost of an answer that will not be complete."""
+        """What is known about the cost of the answer, which may not be complete."""
+        if self.reply is not None:
+            return self.reply.usage
         if self._read is None:
             return Usage(cache_reported=False)
         output = sum(len(run.texts) for run in self._runs)
         return Usage(input=self._read.total, cached=self._read.cached, output=output)
 
-    def blocks(self) -> tuple[Block, ...]:
-        """What can be kept of it: words. Half a call is none."""
+    def partial_reply(self, stop: str) -> Reply | None:
+        """What can be kept of an answer that is not complete: words. Half a call is none."""
         blocks: list[Block] = []
         for run in self._runs:
             text = mend_text("".join(run.texts))
@@ -222,21 +216,23 @@ class _Incoming:
                 blocks.append(Text(text))
             elif run.kind == "thinking" and text.strip():
                 blocks.append(Thinking(text=text))
-        return tuple(blocks) if any(isinstance(block, Text) for block in blocks) else ()
+        if not any(isinstance(block, Text) for block in blocks):
+            return None
+        return Reply(blocks=tuple(blocks), usage=self.usage(), stop=stop, complete=False)
 
 
 def _with_own_ids(reply: Reply) -> Reply:
     """The reply with an id of its own for every call: some servers give one to several, and a
     result is known by nothing else."""
-    taken: set[str] = set()
+    ids: set[str] = set()
     blocks: list[Block] = []
     for block in reply.blocks:
         if isinstance(block, ToolCall):
             own, number = block.id, 1
-            while own in taken:
+            while own in ids:
                 number += 1
                 own = f"{block.id}-{number}"
-            taken.add(own)
-            block = block if own == block.id else replace(block, id=own)
+            ids.add(own)
+            block = replace(block, id=own)
         blocks.append(block)
     return replace(reply, blocks=tuple(blocks))

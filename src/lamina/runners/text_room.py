@@ -7,6 +7,8 @@ request still does not fit, they are what gives way.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from lamina.assembly.items import stands
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_text
 from lamina.errors import WindowExceeded
@@ -39,11 +41,8 @@ class TextRoom:
         limit = layouts.room(chosen, state).limit
         self._count = assembler.count_text
         standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
-        fixed = sum(
-            link.segment.tokens
-            for link in standing.front
-            if link.segment.layer in ("tools", "L1")
-        )  # fmt: skip
+        segments = (link.segment for link in standing.front)
+        fixed = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
         attached = sum(
             assembler.item_tokens(attachment.item)
             for attachment in attachments.attachments
@@ -55,16 +54,15 @@ class TextRoom:
         self.tokens = max(0, int(left), int(least))
 
     def cost(self, texts: Sequence[ToolText]) -> int:
-        """What texts take of a request."""
+        """How many tokens texts take of a request."""
         return self._count(render_tool_texts(texts)) if texts else 0
 
     def take_hits(self, hits: Sequence[Hit], most: int | None = None) -> tuple[Hit, ...]:
         """The first of the hits, as many as there is room for, or `most` tokens."""
         limit = self.tokens if most is None else most
-        first_hits = tuple(hits)
-        while first_hits and self.cost([render_hits(first_hits)]) > limit:
-            first_hits = first_hits[:-1]
-        return first_hits
+        while hits and self.cost([render_hits(hits)]) > limit:
+            hits = hits[:-1]
+        return tuple(hits)
 
     def shorten(
         self, texts: Sequence[ToolText], most: int
@@ -84,9 +82,7 @@ class TextRoom:
                 continue
             warnings.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
             if level > 0:
-                shortened.append(
-                    ToolText(name=text.name, text=shorten_text(text.text, level, self._count))
-                )
+                shortened.append(replace(text, text=shorten_text(text.text, level, self._count)))
         return tuple(shortened), tuple(warnings)
 
 

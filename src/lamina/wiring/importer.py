@@ -116,30 +116,23 @@ async def _lay_again(
     session: Session, chat: ImportedChat
 ) -> tuple[tuple[str, ...], tuple[ImportProblem, ...]]:
     """Puts what was attached back into the library, as it is now."""
-    wanted = {
-        reattachment.item: reattachment
-        for reattachment in chat.reattachments
-        if reattachment.message
-    }
-    missing = await session.lay(reattachment.spec for reattachment in wanted.values())
+    sent = {again.item: again for again in chat.reattachments if again.message}
+    pinned = [again.spec for again in chat.reattachments if not again.message]
     problems = [
         ImportProblem(line=None, what=omission.reason, detail=omission.detail)
-        for omission in missing
+        for omission in await session.lay(again.spec for again in sent.values())
     ]
     versions = {laid.item: laid.version for laid in session.envelope.library}
-    for reattachment in wanted.values():
-        if reattachment.reference.version and versions.get(reattachment.item) not in (
-            None,
-            reattachment.reference.version,
-        ):
-            detail = f"{key_of(reattachment.item)!r} is not as it was; its present content is taken"
+    for item, again in sent.items():
+        version = again.reference.version
+        if version and versions.get(item) not in (None, version):
+            detail = f"{key_of(item)!r} is not as it was; its present content is taken"
             problems.append(ImportProblem(line=None, what="changed", detail=detail))
-    for reattachment in chat.reattachments:
-        if not reattachment.message:
-            try:
-                await session.pin(reattachment.spec)
-            except LaminaError as error:
-                problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
+    for spec in pinned:
+        try:
+            await session.pin(spec)
+        except LaminaError as error:
+            problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
     return tuple(laid.item for laid in session.envelope.library), tuple(problems)
 
 

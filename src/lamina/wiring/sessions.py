@@ -46,7 +46,6 @@ from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
-    from lamina.wiring.agent_defaults import AgentDefaults
 
 
 def attach(
@@ -143,7 +142,10 @@ async def open_session(
     place, agent_name = "", ""
     relations: dict[str, tuple[str, ...]] = {}
     if agent is not None:
-        defaults = await _read_agent(agent, workspace, project)
+        from lamina.wiring.agent_defaults import read_agent_defaults
+
+        folder = workspace if isinstance(workspace, str | os.PathLike) else "."
+        defaults = await read_agent_defaults(agent, folder, project=project)
         place, relations, agent_name = defaults.place, defaults.agent.relations, defaults.agent.name
         system = system or defaults.system
         memory = memory if memory is not None else defaults.agent.memory
@@ -224,17 +226,6 @@ def _guides(place: str) -> GuideSource | None:
     from lamina.agents.folder import AgentFolder
 
     return AgentFolder(place)
-
-
-async def _read_agent(
-    agent: str | os.PathLike[str],
-    workspace: str | os.PathLike[str] | WorkspaceSource | None,
-    project: str | None,
-) -> "AgentDefaults":
-    from lamina.wiring.agent_defaults import read_agent_defaults
-
-    folder = workspace if isinstance(workspace, str | os.PathLike) else "."
-    return await read_agent_defaults(agent, folder, project=project)
 
 
 async def _agent_of(opened: OpenJournal) -> tuple[str, dict[str, tuple[str, ...]]]:
