@@ -66,14 +66,14 @@ class ToolList:
         run.session.turns.list_tools = host.toolset
         self.host = host
         self.toolset: Toolset | None = None
-        self.offered: dict[str, OfferedTool] = {}
+        self.by_name: dict[str, OfferedTool] = {}
         self._run = run
-        self._reported: set[str] = set()
+        self._reports: set[str] = set()
 
     async def refresh(self) -> None:
         self.toolset = toolset = await self.host.toolset()
         members = self._run.session.state.members
-        self.offered = {
+        self.by_name = {
             tool.definition.name: tool
             for tool in toolset.tools
             if members.get(tool.id) != "removed"
@@ -81,16 +81,16 @@ class ToolList:
         for tool in toolset.withheld:
             # Once a session: a server that is down should not be news on every turn.
             key = f"{tool.what} {tool.reason}"
-            if key not in self._reported:
-                self._reported.add(key)
+            if key not in self._reports:
+                self._reports.add(key)
                 await self._run.warn(f"{tool.what}: {tool.detail}")
 
     async def find(self, call: ToolCall) -> tuple[str, OfferedTool | None]:
         """The name of the tool that a call is for, and the tool if it is there."""
-        if not self.offered or intended_call(call, self.offered).name not in self.offered:
+        if not self.by_name or intended_call(call, self.by_name).name not in self.by_name:
             await self.refresh()
-        name = intended_call(call, self.offered).name
-        return name, self.offered.get(name)
+        name = intended_call(call, self.by_name).name
+        return name, self.by_name.get(name)
 
 
 class AgentMode(RunMode):
@@ -124,8 +124,8 @@ class AgentMode(RunMode):
     async def _ask(
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
-        attached = with_composer(text, attach)
-        return await self._run.prepare(text, attached, target, toolset=self._tools.toolset)
+        attach = with_composer(text, attach)
+        return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
     async def resume(self) -> Turn:
         await self._tools.refresh()
@@ -143,9 +143,9 @@ class AgentMode(RunMode):
                 f"ask something else"
             )
             return run.end("limit", turn)
-        if self._inbox.steering and (steered := await self._inbox.take(self._follow)):
+        if self._inbox.steering and (next_turn := await self._inbox.take(self._follow)):
             # The question gives way to the message; the results stay.
-            return steered
+            return next_turn
         results = run.session.state.results
         return await turn.resume([results[call.id] for call in turn.pending])
 
@@ -154,7 +154,7 @@ class AgentMode(RunMode):
         tools = QuestionReminder(self._tools.host, session.state.question)
         caller = Caller(session, tools, self._approver, self._run.emit)
         try:
-            return await caller.run(turn, self._tools.offered)
+            return await caller.run(turn, self._tools.by_name)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await session.give_up(STOPPED)

@@ -28,13 +28,13 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call. `found` is what a search gave, whose text is made for all searches."""
+    """The outcome of a call. `result` is what a search found; all searches share one text."""
 
     call: ToolCall
     outcome: Outcome
     text: str
     seconds: float = 0.0
-    found: NoteSearchResult | None = None
+    result: NoteSearchResult | None = None
 
 
 class Batch:
@@ -53,22 +53,22 @@ class Batch:
         self._search = search
         self._approver = approver
         self._emit = emit
-        self._done: dict[str, FinishedCall] = {}
+        self._outcomes: dict[str, FinishedCall] = {}
 
     @property
-    def done(self) -> tuple[FinishedCall, ...]:
+    def outcomes(self) -> tuple[FinishedCall, ...]:
         """The outcomes so far, in the order of the calls."""
-        return tuple(self._done[call] for call in sorted(self._done, key=_number))
+        return tuple(self._outcomes[call] for call in sorted(self._outcomes, key=_number))
 
     async def run(self, calls: Sequence[CheckedCall]) -> None:
         policy = self._session.settings.ask_before_tools
-        allowed = self._session.state.allowed
-        undecided = [call for call in calls if needs_decision(call.tool, policy, allowed)]
+        allowances = self._session.state.allowed
+        open_calls = [call for call in calls if needs_decision(call.tool, policy, allowances)]
         async with patient_group() as group:
             for call in calls:
-                if call not in undecided:
+                if call not in open_calls:
                     group.start_soon(self._call, call)
-            for call in undecided:
+            for call in open_calls:
                 if await self._may_run(call):
                     group.start_soon(self._call, call)
 
@@ -84,11 +84,11 @@ class Batch:
         call = checked.intended
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()
-        self._done[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
-        found: NoteSearchResult | None = None
+        self._outcomes[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
+        result: NoteSearchResult | None = None
         if self._search is not None and call.name == LOCAL_SEARCH:
             secrets = self._session.settings.secrets
-            output, found = await self._search.search(checked.arguments, secrets)
+            output, result = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
         await self._keep(
@@ -97,15 +97,15 @@ class Batch:
                 outcome="failed" if output.is_error else "ran",
                 text=mend_text(output.text),
                 seconds=anyio.current_time() - began,
-                found=found,
+                result=result,
             )
         )
 
-    async def _keep(self, finished: FinishedCall) -> None:
-        call, is_error = finished.call, finished.outcome != "ran"
-        self._done[call.id] = finished
-        result = ToolResult(call_id=call.id, name=call.name, text=finished.text, is_error=is_error)
-        await self._emit(ToolFinished(result=result, seconds=finished.seconds))
+    async def _keep(self, outcome: FinishedCall) -> None:
+        call, is_error = outcome.call, outcome.outcome != "ran"
+        self._outcomes[call.id] = outcome
+        result = ToolResult(call_id=call.id, name=call.name, text=outcome.text, is_error=is_error)
+        await self._emit(ToolFinished(result=result, seconds=outcome.seconds))
 
 
 def _number(call_id: str) -> int:
@@ -117,7 +117,7 @@ def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
     block of their own."""
     texts: dict[str, list[str]] = {}
     for call in calls:
-        if call.found is None:
+        if call.result is None:
             text = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
             arguments = " ".join(call.call.arguments.split())
             head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""

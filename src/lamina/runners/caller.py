@@ -45,16 +45,16 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
 
 def check_call(
-    call: ToolCall, sent: Mapping[str, ToolDefinition], offered: Mapping[str, OfferedTool]
+    call: ToolCall, definitions: Mapping[str, ToolDefinition], tools: Mapping[str, OfferedTool]
 ) -> CheckedCall | str:
     """A call checked against the definitions that were sent and the tools that are there now; or
     what is wrong with it."""
-    intended = intended_call(call, offered)
-    definition = sent.get(intended.name)
+    intended = intended_call(call, tools)
+    definition = definitions.get(intended.name)
     if definition is None:
-        names = ", ".join(sorted(sent)) or "none"
+        names = ", ".join(sorted(definitions)) or "none"
         return f"There is no tool {intended.name!r}. Tools: {names}."
-    tool = offered.get(intended.name)
+    tool = tools.get(intended.name)
     if tool is None and intended.name == USE_TOOL.name:
         return "use_tool needs 'name', a text, and 'arguments', an object."
     if tool is None:
@@ -71,11 +71,11 @@ def check_call(
 
 
 def needs_decision(
-    tool: OfferedTool, policy: ApprovalPolicy, allowed: Mapping[ItemId, str]
+    tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
 ) -> bool:
     """Whether a person has to be asked; what was allowed for the session is not asked again as
     long as the tool says the same of itself."""
-    if policy == "never" or allowed.get(tool.id) == tool.digest:
+    if policy == "never" or allowances.get(tool.id) == tool.digest:
         return False
     return policy == "always" or tool.permission == "required"
 
@@ -118,34 +118,34 @@ class Caller:
         self._approver = approver
         self._emit = emit
 
-    async def run(self, turn: Turn, offered: Mapping[str, OfferedTool]) -> Sequence[WaitingCall]:
+    async def run(self, turn: Turn, tools: Mapping[str, OfferedTool]) -> Sequence[WaitingCall]:
         """Runs what may run and keeps the results; gives back the calls that wait for a decision
         which nobody here can make."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
-        sent = sent_definitions(turn) | {
-            name: tool.definition for name, tool in offered.items() if is_described(tool, state)
+        definitions = sent_definitions(turn) | {
+            name: tool.definition for name, tool in tools.items() if is_described(tool, state)
         }
         free: list[CheckedCall] = []
-        undecided: list[CheckedCall] = []
+        open_calls: list[CheckedCall] = []
         for call in self._session.waiting:
-            checked = check_call(call, sent, offered)
+            checked = check_call(call, definitions, tools)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
             elif (entry := state.decisions.get(call.id)) and holds(entry, checked.tool):
                 if await self._permits(checked, entry.decision):
                     free.append(checked)
             elif needs_decision(checked.tool, policy, state.allowed):
-                undecided.append(checked)
+                open_calls.append(checked)
             else:
                 free.append(checked)
         async with patient_group() as group:
             for checked in free:
                 group.start_soon(self._call, checked)
-            for checked in undecided:
+            for checked in open_calls:
                 decision = await ask_person(self._session, self._approver, checked, self._emit)
                 if decision and await self._permits(checked, decision):
                     group.start_soon(self._call, checked)
-        waiting = [] if self._approver else undecided
+        waiting = [] if self._approver else open_calls
         return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting]
 
     async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:

@@ -104,14 +104,14 @@ def screen_hits(
     screen: SecretScreen, hits: Sequence[Hit], secrets: Secrets
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """The hits without their secrets, and what a person should know about them."""
-    screened: list[Hit] = []
+    clean_hits: list[Hit] = []
     warnings: list[str] = []
     for hit in hits:
         item = Item(id=selection_id(hit.path, hit.start, hit.end), content=hit.text)
-        screened_item, item_warnings = screen.item(item, secrets)
-        screened.append(replace(hit, text=screened_item.content))
+        clean_item, item_warnings = screen.item(item, secrets)
+        clean_hits.append(replace(hit, text=clean_item.content))
         warnings += item_warnings
-    return tuple(screened), tuple(warnings)
+    return tuple(clean_hits), tuple(warnings)
 
 
 # -- what the journal keeps ------------------------------------------------------------------------

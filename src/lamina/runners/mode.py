@@ -36,7 +36,7 @@ async def notify(listener: Listener | None, event: Event) -> None:
 
 class RunContext:
     """What the loop and its mode share: a session, the way to its models, the tally of a run, and
-    what a question rests on. `found` is the result of a search for it, `sources` those that its
+    what a question rests on. `search_result` is what was found for it, `sources` those that its
     answer may cite (None if nothing was searched), and `notes` what the journal is told about its
     request, by kind of entry."""
 
@@ -54,7 +54,7 @@ class RunContext:
 
     def start_question(self) -> None:
         """Begins a question: nothing has been searched for it yet."""
-        self.found: NoteSearchResult | None = None
+        self.search_result: NoteSearchResult | None = None
         self.sources: tuple[CitedSource, ...] | None = None
         self.notes: dict[str, dict[str, Any]] = {}
 
@@ -103,11 +103,11 @@ class RunContext:
         """Sends a request; the answered turn."""
         self.tally.requests += 1
         self.tally.turn = turn
-        self.tally.turn = answered = await self._sender.send(turn, self.emit)
-        if answered.id != turn.id:
+        self.tally.turn = answered_turn = await self._sender.send(turn, self.emit)
+        if answered_turn.id != turn.id:
             # It was too long and was made anew; what it rests on is the same.
-            await self.note_request(answered.id)
-        return answered
+            await self.note_request(answered_turn.id)
+        return answered_turn
 
     async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
         """The question rests on these hits, the first of what was found for it in `scope`."""
@@ -115,7 +115,7 @@ class RunContext:
         if count < total:
             room = f"room for {count}" if count else "no room for any"
             await self.warn(f"there is {room} of the {total} passages that were found")
-        self.found = replace(result, hits=hits, without_room=total - count)
+        self.search_result = replace(result, hits=hits, without_room=total - count)
         self.sources = list_sources(hits)
         self.notes[SEARCHED] = record_search(scope, result, hits, self.sources)
 
@@ -145,20 +145,22 @@ class RunContext:
         """The answer of a turn, with its citations if notes were searched."""
         if turn.pending or self.sources is None:
             answer = self.end("called" if turn.pending else "answered", turn)
-            return replace(answer, found=self.found)
-        cited = cite(turn.answer, self.sources)
-        if cited.unknown:
-            numbers = ", ".join(f"[^{number}]" for number in cited.unknown)
+            return replace(answer, found=self.search_result)
+        citation = cite(turn.answer, self.sources)
+        if citation.unknown:
+            numbers = ", ".join(f"[^{number}]" for number in citation.unknown)
             await self.warn(f"the answer cites {numbers}, and no source has that number")
         answer = self.end("answered", turn)
-        return replace(answer, text=cited.text, sources=cited.sources, found=self.found)
+        return replace(
+            answer, text=citation.text, sources=citation.sources, found=self.search_result
+        )
 
     def _partial_text(self) -> str:
         """What was kept of an answer that was stopped."""
-        cached = self.session.envelope.cached
-        if self.session.interrupted or not len(cached) or cached[-1].role != "assistant":
+        messages = self.session.envelope.cached
+        if self.session.interrupted or not len(messages) or messages[-1].role != "assistant":
             return ""
-        return cached[-1].text
+        return messages[-1].text
 
 
 class RunMode:
@@ -186,4 +188,4 @@ class RunMode:
         """What would be sent first for a question."""
         turn = await self.begin(text, attach, target)
         warnings = tuple(self._run.tally.warnings)
-        return Preview(turn=turn, found=self._run.found, warnings=warnings)
+        return Preview(turn=turn, found=self._run.search_result, warnings=warnings)

@@ -32,7 +32,7 @@ from lamina.sources.note_hits import merge_found
 from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import PROBLEM
 from lamina.values.event import UsageReported
-from lamina.values.message import ToolCall, ToolResult, ToolText
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
@@ -90,8 +90,8 @@ class PlanMode(RunMode):
         session = self._run.session
         planner = session.target(target)
         attachments = await session.turns.read_attachments(with_composer(text, attach))
-        offered = await self._offer(text, planner)
-        tools = [tool.definition for tool in offered.values()]
+        by_name = await self._offer(text, planner)
+        tools = [tool.definition for tool in by_name.values()]
         request = self._planner.request(text, attachments, tools, planner)
         return PlanPreview(
             target=planner,
@@ -137,31 +137,31 @@ class PlanMode(RunMode):
     ) -> Sequence[FinishedCall]:
         """Makes a plan and runs its calls."""
         run = self._run
-        offered = await self._offer(text, target)
-        plan = await self._make_plan(text, attachments, offered, target) if offered else None
-        if plan is None:
+        by_name = await self._offer(text, target)
+        tools = [tool.definition for tool in by_name.values()]
+        if not tools or not (plan := await self._make_plan(text, attachments, tools, target)):
             return ()
-        calls, refused = check_plan(plan.calls, offered)
+        calls, refusals = check_plan(plan.calls, by_name)
         record = {
             "target": target.name,
             "calls": [_describe(call.intended) for call in calls],
-            "refused": [_describe(call) | {"why": why} for call, why in refused],
+            "refused": [_describe(call) | {"why": why} for call, why in refusals],
             "usage": msgspec.to_builtins(plan.usage),
             "cost": plan.cost,
             "prompt": plan.prompt,
         }
         # Before anything runs: what a tool does may stand, whatever happens here.
         await run.session.note(PLAN, record)
-        await run.warn(*(f"planned and not run: {call.name}: {why}" for call, why in refused))
+        await run.warn(*(f"planned and not run: {call.name}: {why}" for call, why in refusals))
         batch = Batch(run.session, self._tools.host, self._search, self._approver, run.emit)
         try:
             await batch.run(calls)
         except BaseException:
             # Stopped, or nobody could be asked: what ran until then is written down.
             with anyio.CancelScope(shield=True):
-                await run.session.note(PLANNED, _record_calls(batch.done))
+                await run.session.note(PLANNED, _record_calls(batch.outcomes))
             raise
-        return batch.done
+        return batch.outcomes
 
     async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
         """The tools that a plan may call: those that are in, those chosen for the question, and the
@@ -169,7 +169,7 @@ class PlanMode(RunMode):
         run = self._run
         await self._tools.refresh()
         state = run.session.state
-        roll = sort_by_include(tuple(self._tools.offered.values()), state.members, "tool")
+        roll = sort_by_include(tuple(self._tools.by_name.values()), state.members, "tool")
         choice = await run.session.turns.selector.choose_tools(state, text, roll)
         await run.warn(*choice.warnings)
         chosen_ids = {item.item for item in choice.items}
@@ -177,27 +177,22 @@ class PlanMode(RunMode):
         tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
         if self._search is not None and state.members.get(OFFERED.id) != "removed":
             tools.insert(0, OFFERED)
-        offered: dict[str, OfferedTool] = {}
+        by_name: dict[str, OfferedTool] = {}
         for tool in tools:
-            offered.setdefault(tool.definition.name, tool)
-        if target.max_tools and len(offered) > target.max_tools:
-            over = len(offered) - target.max_tools
+            by_name.setdefault(tool.definition.name, tool)
+        if target.max_tools and len(by_name) > target.max_tools:
+            over = len(by_name) - target.max_tools
             await run.warn(f"{over} tools are too many for a plan, and left out")
-            offered = dict(list(offered.items())[: target.max_tools])
-        return offered
+            by_name = dict(list(by_name.items())[: target.max_tools])
+        return by_name
 
     async def _make_plan(
-        self,
-        text: str,
-        attachments: Attachments,
-        offered: Mapping[str, OfferedTool],
-        target: Target,
+        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> PlannedCalls | None:
-        """The plan; None, with a warning, if there is none, which costs only its tools."""
+        """The plan; None, with a warning, if it failed, which costs the question only its tools."""
         run = self._run
-        definitions = [tool.definition for tool in offered.values()]
         try:
-            plan = await self._planner.plan(text, attachments, definitions, target)
+            plan = await self._planner.plan(text, attachments, tools, target)
         except LaminaError as error:
             run.tally.requests += not isinstance(error, WindowExceeded)
             problem = mend_text(str(error))
@@ -215,16 +210,16 @@ class PlanMode(RunMode):
     ) -> Turn:
         """Prepares the question with what tools gave, as far as there is room for it."""
         run = self._run
-        searches = [call.found for call in calls if call.found is not None]
-        found = merge_found(searches) if searches else None
-        hits = found.hits if found else ()
-        await run.warn(*(found.warnings if found else ()))
+        searches = [call.result for call in calls if call.result is not None]
+        result = merge_found(searches) if searches else None
+        hits = result.hits if result else ()
+        await run.warn(*(result.warnings if result else ()))
         others = render_done(calls)
         room = TextRoom(run.session, target, text, attachments)
         # Searches and other tools share the room; what one leaves is the other's.
         spare = max(room.tokens // 2, room.tokens - room.cost(others)) if others else room.tokens
-        shown = room.take_hits(hits, spare)
-        block = (render_hits(shown),) if found and (shown or not hits) else ()
+        shown_hits = room.take_hits(hits, spare)
+        block = (render_hits(shown_hits),) if result and (shown_hits or not hits) else ()
         others, warnings = room.shorten(others, room.tokens - room.cost(block))
         await run.warn(*warnings)
         texts = (*block, *others)
@@ -236,9 +231,9 @@ class PlanMode(RunMode):
         if count < len(texts):
             names = ", ".join(text.name for text in texts[count:])
             await run.warn(f"there is no room for what these gave: {names}")
-        if found is not None:
+        if result is not None:
             scope = self._search.scope if self._search else EVERYWHERE
-            await run.rest_on(found, shown if count else (), scope)
+            await run.rest_on(result, shown_hits if count else (), scope)
         if calls:
             run.notes[PLANNED] = _record_calls(calls)
         await run.note_request(turn.id)
@@ -246,14 +241,14 @@ class PlanMode(RunMode):
 
 
 def check_plan(
-    calls: Sequence[ToolCall], offered: Mapping[str, OfferedTool]
+    calls: Sequence[ToolCall], by_name: Mapping[str, OfferedTool]
 ) -> tuple[tuple[CheckedCall, ...], tuple[tuple[ToolCall, str], ...]]:
     """The calls of a plan that can be run, and the others, each with its problem."""
-    definitions = {name: tool.definition for name, tool in offered.items()}
+    definitions = {name: tool.definition for name, tool in by_name.items()}
     right: dict[tuple[str, str], CheckedCall] = {}
     wrong: list[tuple[ToolCall, str]] = []
     for call in calls:
-        checked = check_call(call, definitions, offered)
+        checked = check_call(call, definitions, by_name)
         if isinstance(checked, str):
             wrong.append((call, checked))
         elif (key := (checked.intended.name, checked.intended.arguments)) in right:

@@ -50,7 +50,7 @@ class Runner:
         self._mode = mode
         self._tools = tools
         self._cache_keys = (*cache_keys, run.session.id)
-        self._opened: AbstractAsyncContextManager[Any] | None = None
+        self._open_tools: AbstractAsyncContextManager[Any] | None = None
         self._scope: anyio.CancelScope | None = None
         # What else is to be closed, behind the session.
         self.closing: list[Callable[[], Awaitable[None]]] = []
@@ -59,7 +59,7 @@ class Runner:
         # In the task that uses the tools: what runs for them is bound to it.
         if isinstance(self._tools, AbstractAsyncContextManager):
             await self._tools.__aenter__()
-            self._opened = self._tools
+            self._open_tools = self._tools
         return self
 
     async def __aexit__(
@@ -68,10 +68,10 @@ class Runner:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        opened, self._opened = self._opened, None
+        tools, self._open_tools = self._open_tools, None
         try:
-            if opened is not None:
-                await opened.__aexit__(kind, error, trace)
+            if tools is not None:
+                await tools.__aexit__(kind, error, trace)
         finally:
             await self.close()
 
@@ -131,7 +131,7 @@ class Runner:
     ) -> Preview | PlanPreview:
         """What `run` would send first; no model is asked, no tool is run. The request of a chat, an
         agent or a question about notes is prepared in the session and left open there: `go_on`
-        sends it. Whoever only wants to look uses a session in a `MemoryStore`.
+        sends it. To look without leaving a trace, use a session in a `MemoryStore`.
 
         Raises:
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
@@ -192,8 +192,8 @@ class Runner:
             self._scope = self._run.listener = None
         if answer is None:
             answer = self._run.end("aborted", self._run.tally.turn)
-        ended = TurnEnded(ending=answer.ending, answer=answer.text, requests=answer.requests)
-        await notify(on_event, ended)
+        event = TurnEnded(ending=answer.ending, answer=answer.text, requests=answer.requests)
+        await notify(on_event, event)
         return answer
 
     async def _loop(self, turn: Turn) -> Answer:
@@ -212,7 +212,7 @@ class Runner:
 
 class ChatRunner(Runner):
     """Asks a model, once per question. Tools that the session offers are not run: their calls are
-    in `answer.turn.pending`, for whoever knows what to do with them."""
+    in `answer.turn.pending`, for the application to run."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         run = RunContext(session, providers)
@@ -276,9 +276,9 @@ class AgentRunner(ChatRunner):
         max_requests: int = MAX_REQUESTS,
     ) -> None:
         run = RunContext(session, providers)
-        self._listed, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
         mode = AgentMode(
-            run, self._listed, self._inbox, approver=approver, max_requests=max_requests
+            run, self._tool_list, self._inbox, approver=approver, max_requests=max_requests
         )
         Runner.__init__(self, run, mode, tools=tools)
 
@@ -297,7 +297,7 @@ class AgentRunner(ChatRunner):
         call = next((call for call in self.session.waiting if call.id == call_id), None)
         if call is None:
             raise TurnStateError(f"no call {call_id!r} waits for a decision")
-        name, tool = await self._listed.find(call)
+        name, tool = await self._tool_list.find(call)
         if tool is None:
             raise TurnStateError(f"the tool {name!r} of call {call_id!r} is not there any more")
         await self.session.keep_decision(call_id, tool, decision)
@@ -322,9 +322,9 @@ class PlanRunner(AgentRunner):
         approver: Approver | None = None,
     ) -> None:
         run = RunContext(session, providers)
-        self._listed, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
         search_tools = SearchTools(search, scope=scope, top=top) if search else None
-        mode = PlanMode(run, self._listed, self._inbox, search=search_tools, approver=approver)
+        mode = PlanMode(run, self._tool_list, self._inbox, search=search_tools, approver=approver)
         Runner.__init__(self, run, mode, tools=tools, cache_keys=(plan_key(session),))
 
 

@@ -62,8 +62,8 @@ OFFERED = OfferedTool(
 
 
 class SearchTools:
-    """A tool host with the one tool. `scope` is how far it may look, `secrets` what becomes of
-    those in what it finds."""
+    """A tool host with the one tool. `scope` is how far it may look, `secrets` says what
+    to do about those in what it finds."""
 
     def __init__(
         self,
@@ -92,13 +92,20 @@ class SearchTools:
     ) -> tuple[ToolOutput, NoteSearchResult | None]:
         """What a call gives, and what it found; nothing if its arguments are wrong."""
         try:
-            result = await self._find(arguments, secrets)
+            result = await self.find(arguments, secrets)
         except UsageError as error:
             return ToolOutput(text=str(error), is_error=True), None
         text = "\n\n".join((render_hits(result.hits).text, *result.warnings))
         return ToolOutput(text=text), result
 
-    async def _find(self, arguments: Mapping[str, Any], secrets: Secrets) -> NoteSearchResult:
+    async def find(
+        self, arguments: Mapping[str, Any], secrets: Secrets = "redact"
+    ) -> NoteSearchResult:
+        """What a call finds, without its secrets.
+
+        Raises:
+            UsageError: its arguments are wrong.
+        """
         if problem := check_arguments(SEARCH.parameters, dict(arguments)):
             raise UsageError(f"The arguments do not fit the tool: {problem}")
         request = Scope(

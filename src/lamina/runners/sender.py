@@ -51,16 +51,16 @@ class Sender:
         """Sends a prepared request and commits the answer; the answered turn.
 
         Raises:
-            ProviderError, ReplyError: there is no complete answer. The part that arrived is kept; if
-                there is none, the turn stays open and can be sent again.
+            ProviderError, ReplyError: there is no complete answer. What arrived of it is kept; if
+                nothing did, the turn stays open and can be sent again.
             WindowExceeded: it is too long, and compaction did not help.
         """
         while True:
             context = turn.context
-            started = RequestStarted(
+            event = RequestStarted(
                 request=turn.id, target=context.target, context=context, layers=turn.layers
             )
-            await emit(started)
+            await emit(event)
             for warning in context.warnings:
                 await emit(WarningIssued(text=warning))
             try:
@@ -104,7 +104,7 @@ class Sender:
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
-            committed = await turn.commit(reply)
+            answered = await turn.commit(reply)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self._keep_partial(turn, incoming, STOPPED)
@@ -113,15 +113,15 @@ class Sender:
             UsageReported(
                 request=turn.id,
                 usage=reply.usage,
-                verdict=committed.verdict,
+                verdict=answered.verdict,
                 cost=cost_of(reply.usage, target),
                 first_s=first_s,
                 total_s=anyio.current_time() - began,
             )
         )
-        for warning in committed.warnings[len(turn.context.warnings) :]:
+        for warning in answered.warnings[len(turn.context.warnings) :]:
             await emit(WarningIssued(text=warning))
-        return committed
+        return answered
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
         """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
@@ -131,8 +131,8 @@ class Sender:
             await emit(UsageReported(request=turn.id, usage=usage, cost=cost))
 
     async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
-        """Keeps the words that came of an answer that will not be complete. False if none did: then
-        the request stays open."""
+        """Keeps the words of an answer that will not be complete. False if there are none: then the
+        request stays open."""
         if not self._session.interrupted:
             return True
         reply = incoming.reply or incoming.partial_reply(stop)
@@ -160,8 +160,8 @@ class _Incoming:
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
-        self._ended = False
-        self._read: ProgressPiece | None = None
+        self._is_ended = False
+        self._progress: ProgressPiece | None = None
         self.reply: Reply | None = None
 
     def take(self, piece: Piece) -> list[Event]:
@@ -170,7 +170,7 @@ class _Incoming:
                 self.reply = _with_own_ids(piece)
                 return []
             case ProgressPiece(done=done, total=total, cached=cached):
-                self._read = piece
+                self._progress = piece
                 return [PromptProgress(done=done, total=total, cached=cached)]
             case TextPiece(text=text):
                 return self._add("text", 0, text)
@@ -185,7 +185,7 @@ class _Incoming:
         if last is None or (last.kind, last.key) != (kind, key):
             events += self.end()
             self._runs.append(_Run(kind, key, []))
-            self._ended = False
+            self._is_ended = False
             events.append(BlockStarted(index=len(self._runs) - 1, kind=kind, name=name))
         if text:
             self._runs[-1].texts.append(text)
@@ -193,19 +193,19 @@ class _Incoming:
         return events
 
     def end(self) -> list[Event]:
-        if not self._runs or self._ended:
+        if not self._runs or self._is_ended:
             return []
-        self._ended = True
+        self._is_ended = True
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
         """What is known about the cost of the answer, which may not be complete."""
         if self.reply is not None:
             return self.reply.usage
-        if self._read is None:
+        if self._progress is None:
             return Usage(cache_reported=False)
         output = sum(len(run.texts) for run in self._runs)
-        return Usage(input=self._read.total, cached=self._read.cached, output=output)
+        return Usage(input=self._progress.total, cached=self._progress.cached, output=output)
 
     def partial_reply(self, stop: str) -> Reply | None:
         """What can be kept of an answer that is not complete: words. Half a call is none."""

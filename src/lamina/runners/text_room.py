@@ -36,22 +36,22 @@ class TextRoom:
         self, session: Session, target: str | None, question: str, attachments: Attachments
     ) -> None:
         state, layouts = session.state, session.turns.layouts
-        chosen = layouts.choose(target, state.settings)
-        assembler = layouts.assembler_for(chosen, state.settings.promotion)
-        limit = layouts.room(chosen, state).limit
+        model = layouts.choose(target, state.settings)
+        assembler = layouts.assembler_for(model, state.settings.promotion)
+        limit = layouts.room(model, state).limit
         self._count = assembler.count_text
         standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
         segments = (link.segment for link in standing.front)
-        fixed = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
-        attached = sum(
+        front = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
+        new_tokens = sum(
             assembler.item_tokens(attachment.item)
             for attachment in attachments.attachments
             if not stands(state, attachment.item)
         )
-        beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + attached
-        left = SHARE * (limit - standing.tokens - beside)
-        least = LEAST_SHARE * (limit - fixed - beside)
-        self.tokens = max(0, int(left), int(least))
+        beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + new_tokens
+        half = SHARE * (limit - standing.tokens - beside)
+        least = LEAST_SHARE * (limit - front - beside)
+        self.tokens = max(0, int(half), int(least))
 
     def cost(self, texts: Sequence[ToolText]) -> int:
         """How many tokens texts take of a request."""
@@ -74,24 +74,24 @@ class TextRoom:
         if over <= 0:
             return tuple(texts), ()
         level = _level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
-        shortened: list[ToolText] = []
+        pieces: list[ToolText] = []
         warnings: list[str] = []
         for text, size in zip(texts, sizes, strict=True):
             if size <= level:
-                shortened.append(text)
+                pieces.append(text)
                 continue
             warnings.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
             if level > 0:
-                shortened.append(replace(text, text=shorten_text(text.text, level, self._count)))
-        return tuple(shortened), tuple(warnings)
+                pieces.append(replace(text, text=shorten_text(text.text, level, self._count)))
+        return tuple(pieces), tuple(warnings)
 
 
 def _level(sizes: Sequence[int], goal: int) -> int:
     """What the large ones come down to, so that all of them are within `goal`."""
-    left = sorted(sizes)
-    while left and left[0] * len(left) <= goal:
-        goal -= left.pop(0)
-    return max(0, goal // len(left)) if left else max(sizes, default=0)
+    rest = sorted(sizes)
+    while rest and rest[0] * len(rest) <= goal:
+        goal -= rest.pop(0)
+    return max(0, goal // len(rest)) if rest else max(sizes, default=0)
 
 
 async def prepare_smaller(

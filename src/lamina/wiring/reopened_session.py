@@ -35,16 +35,14 @@ async def apply_given(
     does not undo what was set in the session meanwhile. If the `whole` of an agent is given, a part
     that the agent no longer has goes."""
     header = session.state.session
+    first_settings = replace(header.settings, target="")
     target = target or (settings.target if settings else "") or None
     # What comes now, and what the session began with.
     values: dict[str, tuple[Any, Any]] = {
         "system": (parts or None, header.system),
         "tools": (tools, header.tools),
         "always": (always, header.included),
-        "settings": (
-            settings and replace(settings, target=""),
-            replace(header.settings, target=""),
-        ),
+        "settings": (settings and replace(settings, target=""), first_settings),
         "target": (target, header.settings.target),
         "options": (options, header.options),
     }
@@ -64,11 +62,11 @@ async def apply_given(
             for part in parts
             if standing.get(part.name) != part.text
         ]
-        named = {part.name for part in parts}
+        names = {part.name for part in parts}
         ops += [
             SystemPartRemove(name=name, reason=f"no {name} came with the agent this time")
             for name in AGENT_PARTS
-            if whole and name in standing and name not in named
+            if whole and name in standing and name not in names
         ]
     if "tools" in new:
         reason = "other tools were given when the session was opened"

@@ -182,7 +182,7 @@ async def preview_question(
     `files` those tools are in it.
 
     Raises:
-        UsageError: the workspace is no folder, or has no notes that could be searched.
+        UsageError: the workspace is not a folder, or has no notes that could be searched.
         WindowExceeded: it does not fit.
     """
     from lamina.tools.toolbox import Toolbox
