@@ -300,7 +300,7 @@ async def test_a_workspace_that_is_no_folder_has_no_files_and_nothing_stays_open
 ) -> None:
     given = opening(folder, ProviderFake(), workspace=FakeWorkspace())
     for open_runner in (lamina.open_agent, lamina.open_plan):
-        with pytest.raises(UsageError, match="the workspace is no folder") as caught:
+        with pytest.raises(UsageError, match="the workspace is not a folder") as caught:
             await open_runner("talk", **given, files=True)
         assert caught.value
         session = await lamina.open_session("talk", store=given["store"], workspace=folder)

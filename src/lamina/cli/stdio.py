@@ -18,7 +18,7 @@ import anyio
 from anyio.lowlevel import current_token
 
 from lamina.errors import UsageError
-from lamina.runners.error_groups import single_errors
+from lamina.task_groups import single_errors
 
 CHUNK = 1 << 16
 # More than fits the largest window there is.

@@ -8,7 +8,7 @@ from lamina.errors import LaminaError
 from lamina.faces.journal_log import describe_log
 from lamina.faces.plain_text import format_json
 from lamina.faces.stored_session import StoredSession
-from lamina.formats.markdown import export_chat
+from lamina.formats.markdown.exporter import export_chat
 from lamina.journal import path_to
 from lamina.wiring.importer import ImportReport, import_data
 

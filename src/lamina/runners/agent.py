@@ -1,31 +1,99 @@
 """An agent: the tools that the model calls are run, and it is asked again, until it answers or its
 requests are used up.
 
-Law: what a person sends meanwhile comes with the next request; results that are there by then stay.
+Laws: messages that a person sends meanwhile come with the next request; results that are there by
+then stay. A tool that was removed from the session is not offered; one that a host withholds is
+reported once.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal
 
 import anyio
 
+from lamina.assembly.tools import intended_call
 from lamina.errors import UsageError
-from lamina.ports import Approver
+from lamina.ports import Approver, ToolHost
 from lamina.runners.answer import Answer
 from lamina.runners.caller import Caller, WaitingCall
 from lamina.runners.composer import with_composer
-from lamina.runners.inbox import Inbox
-from lamina.runners.mode import SUPERSEDED, RunContext
-from lamina.runners.preview import Preview
+from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.search_tool import QuestionReminder
-from lamina.runners.tool_list import ToolList
+from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
+from lamina.values.message import ToolCall
+from lamina.values.tool import OfferedTool, Toolset
 
 MAX_REQUESTS = 20
 STOPPED = "The call was not run: the person stopped the turn."
+Delivery = Literal["steer", "follow_up"]
 
 
-class AgentMode:
+class Inbox:
+    """Messages that a person sends while a turn is under way, until they are taken up."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.steering: deque[str] = deque()
+        self.following: deque[str] = deque()
+
+    def add(self, text: str, deliver: Delivery) -> None:
+        if deliver not in ("steer", "follow_up"):
+            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
+        (self.steering if deliver == "steer" else self.following).append(text)
+
+    async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
+        """The request for the next message, those that steer first; None if there is no message.
+        Stopped before it was written down, a message stays here."""
+        queue = self.steering or self.following
+        if not queue:
+            return None
+        text = queue.popleft()
+        try:
+            return await begin(text)
+        except anyio.get_cancelled_exc_class():
+            if not self._session.interrupted:
+                queue.appendleft(text)
+            raise
+
+
+class ToolList:
+    """The tools of `host` that the session can call, as `refresh` found them last."""
+
+    def __init__(self, run: RunContext, host: ToolHost) -> None:
+        run.session.turns.list_tools = host.toolset
+        self.host = host
+        self.toolset: Toolset | None = None
+        self.by_name: dict[str, OfferedTool] = {}
+        self._run = run
+        self._reports: set[str] = set()
+
+    async def refresh(self) -> None:
+        self.toolset = toolset = await self.host.toolset()
+        members = self._run.session.state.members
+        self.by_name = {
+            tool.definition.name: tool
+            for tool in toolset.tools
+            if members.get(tool.id) != "removed"
+        }
+        for tool in toolset.withheld:
+            # Once a session: a server that is down should not be news on every turn.
+            key = f"{tool.what} {tool.reason}"
+            if key not in self._reports:
+                self._reports.add(key)
+                await self._run.warn(f"{tool.what}: {tool.detail}")
+
+    async def find(self, call: ToolCall) -> tuple[str, OfferedTool | None]:
+        """The name of the tool that a call is for, and the tool if it is there."""
+        if not self.by_name or intended_call(call, self.by_name).name not in self.by_name:
+            await self.refresh()
+        name = intended_call(call, self.by_name).name
+        return name, self.by_name.get(name)
+
+
+class AgentMode(RunMode):
     """`follow` takes up a message that was sent meanwhile; without one it is asked with the tools
     of the turn it came in."""
 
@@ -41,7 +109,7 @@ class AgentMode:
     ) -> None:
         if max_requests < 1:
             raise UsageError(f"an agent needs at least one request, not {max_requests}")
-        self._run = run
+        super().__init__(run)
         self._tools = tools
         self._inbox = inbox
         self._approver = approver
@@ -56,8 +124,8 @@ class AgentMode:
     async def _ask(
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
-        attached = with_composer(text, attach)
-        return await self._run.prepare(text, attached, target, toolset=self._tools.toolset)
+        attach = with_composer(text, attach)
+        return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
     async def resume(self) -> Turn:
         await self._tools.refresh()
@@ -67,8 +135,7 @@ class AgentMode:
         run = self._run
         if not turn.pending:
             return await self._inbox.take(self._follow) or run.end("answered", turn)
-        waiting = await self._run_calls(turn)
-        if waiting:
+        if waiting := await self._run_calls(turn):
             return run.end("waiting", turn, waiting)
         if run.tally.requests >= self._max_requests:
             await run.warn(
@@ -76,21 +143,18 @@ class AgentMode:
                 f"ask something else"
             )
             return run.end("limit", turn)
-        if self._inbox.steering and (steered := await self._inbox.take(self._follow)):
+        if self._inbox.steering and (next_turn := await self._inbox.take(self._follow)):
             # The question gives way to the message; the results stay.
-            return steered
+            return next_turn
         results = run.session.state.results
         return await turn.resume([results[call.id] for call in turn.pending])
-
-    async def preview(self, text: str, attach: Iterable[Attachable], target: str | None) -> Preview:
-        return self._run.preview(await self.begin(text, attach, target))
 
     async def _run_calls(self, turn: Turn) -> Sequence[WaitingCall]:
         session = self._run.session
         tools = QuestionReminder(self._tools.host, session.state.question)
         caller = Caller(session, tools, self._approver, self._run.emit)
         try:
-            return await caller.run(turn, self._tools.offered)
+            return await caller.run(turn, self._tools.by_name)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await session.give_up(STOPPED)

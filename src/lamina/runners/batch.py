@@ -5,37 +5,36 @@ approval runs only if somebody can be asked: there is no answer yet that it coul
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 from msgspec import Struct
 
 from lamina.codec import mend_text
-from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
-from lamina.runners.caller import CUT_SHORT, CheckedCall, needs_decision
+from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_decision
 from lamina.runners.citations import LOCAL_SEARCH
-from lamina.runners.error_groups import single_errors
-from lamina.runners.search_tool import SearchTools, search_result_text
+from lamina.runners.search_tool import SearchTools
 from lamina.runners.sender import Emit
 from lamina.session.session import Session
-from lamina.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
+from lamina.task_groups import patient_group
+from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
 from lamina.values.note import NoteSearchResult
-from lamina.values.tool import DENIED, ToolOutput
+from lamina.values.tool import DENIED
 
 NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
 Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call. `found` is what a search gave, whose text is made for all searches."""
+    """The outcome of a call. `result` is what a search found; all searches share one text."""
 
     call: ToolCall
     outcome: Outcome
     text: str
     seconds: float = 0.0
-    found: NoteSearchResult | None = None
+    result: NoteSearchResult | None = None
 
 
 class Batch:
@@ -54,58 +53,42 @@ class Batch:
         self._search = search
         self._approver = approver
         self._emit = emit
-        self._done: dict[str, FinishedCall] = {}
+        self._outcomes: dict[str, FinishedCall] = {}
 
     @property
-    def done(self) -> tuple[FinishedCall, ...]:
+    def outcomes(self) -> tuple[FinishedCall, ...]:
         """The outcomes so far, in the order of the calls."""
-        return tuple(self._done[call] for call in sorted(self._done, key=_number))
+        return tuple(self._outcomes[call] for call in sorted(self._outcomes, key=_number))
 
     async def run(self, calls: Sequence[CheckedCall]) -> None:
         policy = self._session.settings.ask_before_tools
-        allowed = self._session.state.allowed
-        undecided = [c for c in calls if c.tool and needs_decision(c.tool, policy, allowed)]
-        failure: Exception | None = None
-        with single_errors():
-            async with anyio.create_task_group() as group:
-                for call in calls:
-                    if call not in undecided:
-                        group.start_soon(self._call, call)
-                try:
-                    for call in undecided:
-                        if await self._may_run(call):
-                            group.start_soon(self._call, call)
-                except Exception as error:  # noqa: BLE001 - raised when the tools are done
-                    failure = error
-        if failure is not None:
-            raise failure
+        allowances = self._session.state.allowed
+        open_calls = [call for call in calls if needs_decision(call.tool, policy, allowances)]
+        async with patient_group() as group:
+            for call in calls:
+                if call not in open_calls:
+                    group.start_soon(self._call, call)
+            for call in open_calls:
+                if await self._may_run(call):
+                    group.start_soon(self._call, call)
 
     async def _may_run(self, checked: CheckedCall) -> bool:
-        tool, call = checked.tool, checked.intended
-        assert tool is not None
-        # Allowed for the session a moment ago, for another call of this plan.
-        if self._session.state.allowed.get(tool.id) == tool.digest:
+        session, approver, emit = self._session, self._approver, self._emit
+        if approver and await ask_person(session, approver, checked, emit, planned=True) != "deny":
             return True
-        if self._approver is None:
-            await self._keep(FinishedCall(call=call, outcome="denied", text=NOBODY))
-            return False
-        await self._emit(ApprovalWanted(call=call, tool=tool))
-        decision = await self._approver.decide(call, tool)
-        await self._session.keep_decision(call.id, tool, decision, planned=True)
-        await self._emit(ApprovalDecided(call_id=call.id, decision=decision))
-        if decision == "deny":
-            await self._keep(FinishedCall(call=call, outcome="denied", text=DENIED))
-        return decision != "deny"
+        problem = DENIED if approver else NOBODY
+        await self._keep(FinishedCall(call=checked.intended, outcome="denied", text=problem))
+        return False
 
     async def _call(self, checked: CheckedCall) -> None:
-        assert checked.tool is not None
         call = checked.intended
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()
-        self._done[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
-        found: NoteSearchResult | None = None
+        self._outcomes[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
+        result: NoteSearchResult | None = None
         if self._search is not None and call.name == LOCAL_SEARCH:
-            output, found = await self._find(self._search, checked.arguments)
+            secrets = self._session.settings.secrets
+            output, result = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
         await self._keep(
@@ -114,28 +97,15 @@ class Batch:
                 outcome="failed" if output.is_error else "ran",
                 text=mend_text(output.text),
                 seconds=anyio.current_time() - began,
-                found=found,
+                result=result,
             )
         )
 
-    async def _find(
-        self, search: SearchTools, arguments: Any
-    ) -> tuple[ToolOutput, NoteSearchResult | None]:
-        try:
-            result = await search.find(arguments, secrets=self._session.settings.secrets)
-        except UsageError as error:
-            return ToolOutput(text=str(error), is_error=True), None
-        return ToolOutput(text=search_result_text(result)), result
-
-    async def _keep(self, finished: FinishedCall) -> None:
-        self._done[finished.call.id] = finished
-        result = ToolResult(
-            call_id=finished.call.id,
-            name=finished.call.name,
-            text=finished.text,
-            is_error=finished.outcome != "ran",
-        )
-        await self._emit(ToolFinished(result=result, seconds=finished.seconds))
+    async def _keep(self, outcome: FinishedCall) -> None:
+        call, is_error = outcome.call, outcome.outcome != "ran"
+        self._outcomes[call.id] = outcome
+        result = ToolResult(call_id=call.id, name=call.name, text=outcome.text, is_error=is_error)
+        await self._emit(ToolFinished(result=result, seconds=outcome.seconds))
 
 
 def _number(call_id: str) -> int:
@@ -147,7 +117,7 @@ def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
     block of their own."""
     texts: dict[str, list[str]] = {}
     for call in calls:
-        if call.found is None:
+        if call.result is None:
             text = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
             arguments = " ".join(call.call.arguments.split())
             head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""

@@ -8,6 +8,7 @@ every request is.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,11 +39,11 @@ Call none if the question can be answered from what it says and from what is att
 Of what is attached you see only titles, paths and first words; whoever answers sees all of it. \
 What you write besides calls is read by nobody."""
 ATTACHED = "attached"
-# How many attachments are listed, each with so much of its text.
+# How many attachments are listed, and how much of their text.
 MOST_ITEMS = 40
 SNIPPETS = 2
 SNIPPET_CHARACTERS = 200
-# These are sent in other ways, or are none of the planner's business.
+# These are sent in other ways, or do not concern the planner.
 _UNLISTED = ("rule", "reference", "tool")
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 
@@ -103,8 +104,8 @@ class CallPlanner:
         system = [SystemPart(name="planner", text=PLANNER)]
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))
-        attached = summarize_attached([attachment.item for attachment in attachments.attachments])
-        blocks = (Text(f"{attached}\n\n{QUERY_FRAME}"),) if attached else ()
+        summary = summarize_attached([attachment.item for attachment in attachments.attachments])
+        blocks = (Text(f"{summary}\n\n{QUERY_FRAME}"),) if summary else ()
         message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
         envelope = Envelope(system=tuple(system), tools=tuple(tools), cached=Chain([message]))
         # Apart from the one in use, whose totals are of the session.
@@ -126,12 +127,12 @@ class CallPlanner:
 
 def summarize_attached(items: Sequence[Item]) -> str:
     """What a planner sees of attachments: titles, paths, and how each begins."""
-    listed = [item for item in items if item.kind not in _UNLISTED]
-    if not listed:
+    members = [item for item in items if item.kind not in _UNLISTED]
+    if not members:
         return ""
-    lines = [line for item in listed[:MOST_ITEMS] for line in _describe(item)]
-    if len(listed) > MOST_ITEMS:
-        lines.append(f"- and {len(listed) - MOST_ITEMS:,} more")
+    lines = [line for item in members[:MOST_ITEMS] for line in _describe(item)]
+    if len(members) > MOST_ITEMS:
+        lines.append(f"- and {len(members) - MOST_ITEMS:,} more")
     text = "\n".join(lines)
     return f"<{ATTACHED}>\n{text}\n</{ATTACHED}>"
 
@@ -148,14 +149,12 @@ def _snippets(content: str) -> list[str]:
     """The first words of the first paragraphs, each on one line."""
     # Of a long text only its beginning is looked at.
     head = _FRONTMATTER.sub("", content[: 64 * SNIPPET_CHARACTERS], count=1)
-    snippets = []
-    for paragraph in re.split(r"\n\s*\n", head):
-        words = " ".join(paragraph.split())
-        if words:
-            snippet = one_line(escape_content(words, ATTACHED))
-            if len(snippet) > SNIPPET_CHARACTERS:
-                snippet = f"{snippet[: SNIPPET_CHARACTERS - 1]}…"
-            snippets.append(snippet)
-        if len(snippets) == SNIPPETS:
-            break
-    return snippets
+    paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", head))
+    snippets = [
+        one_line(escape_content(words, ATTACHED))
+        for words in islice(filter(None, paragraphs), SNIPPETS)
+    ]
+    return [
+        f"{snippet[: SNIPPET_CHARACTERS - 1]}…" if len(snippet) > SNIPPET_CHARACTERS else snippet
+        for snippet in snippets
+    ]

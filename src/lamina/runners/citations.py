@@ -5,14 +5,14 @@ numbers that a model is told are those that its answer is read with. Secrets do 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.runners.answer import Answer, CitedSource
+from lamina.runners.answer import CitedSource
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.secrets import Secrets, SecretScreen
@@ -25,7 +25,6 @@ from lamina.text import (
     without_definitions,
 )
 from lamina.values.entry import CustomEntry
-from lamina.values.event import Event, WarningIssued
 from lamina.values.item import Item, selection_id
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -45,14 +44,10 @@ _NOT_IN_ANCHORS = re.compile(r"[\s#|^\[\]]+")
 
 def render_hits(hits: Sequence[Hit]) -> ToolText:
     """One block that explains itself: instruction, documents, source catalogue, citation rules."""
-    links = _links(hits)
+    titles = [_TRAIL.join(filter(None, (hit.title, hit.heading))) for hit in hits]
     documents = [
-        SearchDocument(
-            title=_TRAIL.join(filter(None, (hit.title, hit.heading))),
-            path=link,
-            text=hit.text,
-        )
-        for hit, link in zip(hits, links, strict=True)
+        SearchDocument(title=title, path=link, text=hit.text)
+        for title, link, hit in zip(titles, _links(hits), hits, strict=True)
     ]
     return ToolText(name=LOCAL_SEARCH, text=render_search(LOCAL_SEARCH, INSTRUCTION, documents))
 
@@ -105,69 +100,45 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
     )
 
 
-async def with_citations(
-    answer: Answer, sources: Sequence[CitedSource], emit: Callable[[Event], Awaitable[None]]
-) -> Answer:
-    """An answer as a person gets it. One that was not given in full stays as it is."""
-    if answer.ending != "answered":
-        return answer
-    cited = cite(answer.text, sources)
-    warnings = answer.warnings
-    if cited.unknown:
-        listed = ", ".join(f"[^{number}]" for number in cited.unknown)
-        warning = f"the answer cites {listed}, and no source has that number"
-        await emit(WarningIssued(text=warning))
-        warnings += (warning,)
-    return replace(answer, text=cited.text, sources=cited.sources, warnings=warnings)
-
-
 def screen_hits(
     screen: SecretScreen, hits: Sequence[Hit], secrets: Secrets
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """The hits without their secrets, and what a person should know about them."""
-    screened: list[Hit] = []
+    clean_hits: list[Hit] = []
     warnings: list[str] = []
     for hit in hits:
         item = Item(id=selection_id(hit.path, hit.start, hit.end), content=hit.text)
-        screened_item, item_warnings = screen.item(item, secrets)
-        screened.append(replace(hit, text=screened_item.content))
+        clean_item, item_warnings = screen.item(item, secrets)
+        clean_hits.append(replace(hit, text=clean_item.content))
         warnings += item_warnings
-    return tuple(screened), tuple(warnings)
+    return tuple(clean_hits), tuple(warnings)
 
 
 # -- what the journal keeps ------------------------------------------------------------------------
 
 
 def record_search(
-    request: str,
-    scope: Scope,
-    found: NoteSearchResult,
-    shown: Sequence[Hit],
-    sources: Sequence[CitedSource],
+    scope: Scope, result: NoteSearchResult, hits: Sequence[Hit], sources: Sequence[CitedSource]
 ) -> dict[str, Any]:
-    """What was searched and found for a request, without its texts."""
+    """What was searched and found for a request, which is named later, without its texts. `hits`
+    are those it has room for."""
     numbers = {source.link: source.number for source in sources}
     return {
-        "request": request,
+        "request": "",
         "scope": _plain(scope),
-        "searched": found.searched,
+        "searched": result.searched,
         "hits": [
-            {
-                "path": hit.path,
-                "start": hit.start,
-                "end": hit.end,
-                "score": hit.score,
-                "source": numbers[link],
-            }
-            for hit, link in zip(shown, _links(shown), strict=True)
+            _describe(hit) | {"source": numbers[link]}
+            for hit, link in zip(hits, _links(hits), strict=True)
         ],
-        "without_room": [
-            {"path": hit.path, "start": hit.start, "end": hit.end, "score": hit.score}
-            for hit in found.hits[len(shown) :]
-        ],
+        "without_room": [_describe(hit) for hit in result.hits[len(hits) :]],
         "sources": _plain(sources),
-        "warnings": list(found.warnings),
+        "warnings": list(result.warnings),
     }
+
+
+def _describe(hit: Hit) -> dict[str, Any]:
+    return {"path": hit.path, "start": hit.start, "end": hit.end, "score": hit.score}
 
 
 def _plain(value: Any) -> Any:
@@ -179,16 +150,9 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
     """The sources of a turn that was left, as the journal has them; None if nothing was searched
     for it. A request that was made anew, because it was too long, rests on what was found for the
     one before it."""
-    records = [
-        entry.data
-        for entry in session.entries
-        if isinstance(entry, CustomEntry) and entry.kind == SEARCHED
-    ]
-    own = [
-        record
-        for record in records
-        if isinstance(record, dict) and record.get("request") == turn.id
-    ]
+    customs = (entry for entry in session.entries if isinstance(entry, CustomEntry))
+    records = [entry.data for entry in customs if entry.kind == SEARCHED]
+    own = [data for data in records if isinstance(data, dict) and data.get("request") == turn.id]
     if not own and session.state.retried:
         own = records[-1:]
     return read_sources(own[-1]) if own else None

@@ -31,13 +31,13 @@ The person wants notes to be changed or written.
 
 
 def wants_composer(text: str) -> bool:
-    """Whether a message asks for changes; what stands in code is spoken of, and not meant."""
+    """Whether a message asks for changes; a mention inside code does not count."""
     return "@composer" in text.lower() and bool(_MENTION.search(mask_code(text)[0]))
 
 
 def with_composer(text: str, attach: Iterable[Attachable]) -> Iterable[Attachable]:
     """What is attached to a message, with the instructions for changes if it asks for them."""
-    # A path alone is no list; whoever reads it says so.
+    # A bare path is not a list, which is reported where it is read.
     if isinstance(attach, str) or not wants_composer(text):
         return attach
     return (*attach, Attachment(item=COMPOSER, priority=HIGH))

@@ -5,12 +5,16 @@ know one another only by what is public.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from msgspec.structs import replace
 
 from lamina.errors import TurnStateError
 from lamina.ports import Providers
-from lamina.runners.answer import Answer, Tally
+from lamina.runners.answer import Answer, CitedSource, Tally
 from lamina.runners.caller import WaitingCall
+from lamina.runners.citations import SEARCHED, cite, list_sources, record_search
+from lamina.runners.composer import with_composer
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.sender import Sender
 from lamina.session.session import Session
@@ -18,7 +22,7 @@ from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.values.event import Ending, Event, WarningIssued
 from lamina.values.message import ToolText
-from lamina.values.note import NoteSearchResult
+from lamina.values.note import Hit, NoteSearchResult, Scope
 from lamina.values.tool import Toolset
 
 SUPERSEDED = "The call was not run: the person said something else instead."
@@ -30,27 +34,11 @@ async def notify(listener: Listener | None, event: Event) -> None:
         await pending
 
 
-class RunMode(Protocol):
-    """How a runner answers."""
-
-    async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
-        """The first request for a question."""
-
-    async def resume(self) -> Turn:
-        """The turn that was left in the middle."""
-
-    async def after(self, turn: Turn) -> Turn | Answer:
-        """What follows an answered request: the next request, or the answer."""
-
-    async def preview(
-        self, text: str, attach: Iterable[Attachable], target: str | None
-    ) -> Preview | PlanPreview:
-        """What would be sent first for a question."""
-
-
 class RunContext:
-    """What the loop and its mode share: a session, the way to its models, and the tally of a run.
-    `notes` is what the journal is told about a request, by kind of entry."""
+    """What the loop and its mode share: a session, the way to its models, the tally of a run, and
+    what a question rests on. `search_result` is what was found for it, `sources` those that its
+    answer may cite (None if nothing was searched), and `notes` what the journal is told about its
+    request, by kind of entry."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         self.session = session
@@ -62,14 +50,21 @@ class RunContext:
         """Begins a run."""
         self.listener = listener
         self.tally = Tally()
+        self.start_question()
+
+    def start_question(self) -> None:
+        """Begins a question: nothing has been searched for it yet."""
+        self.search_result: NoteSearchResult | None = None
+        self.sources: tuple[CitedSource, ...] | None = None
         self.notes: dict[str, dict[str, Any]] = {}
 
     async def emit(self, event: Event) -> None:
         self.tally.note(event)
         await notify(self.listener, event)
 
-    async def warn(self, text: str) -> None:
-        await self.emit(WarningIssued(text=text))
+    async def warn(self, *texts: str) -> None:
+        for text in texts:
+            await self.emit(WarningIssued(text=text))
 
     async def prepare(
         self,
@@ -97,7 +92,7 @@ class RunContext:
         """The turn that was left in the middle.
 
         Raises:
-            TurnState: there is none.
+            TurnStateError: there is none.
         """
         turn = await self.session.current_turn()
         if turn is None:
@@ -108,19 +103,26 @@ class RunContext:
         """Sends a request; the answered turn."""
         self.tally.requests += 1
         self.tally.turn = turn
-        self.tally.turn = answered = await self._sender.send(turn, self.emit)
-        if answered.id != turn.id:
+        self.tally.turn = answered_turn = await self._sender.send(turn, self.emit)
+        if answered_turn.id != turn.id:
             # It was too long and was made anew; what it rests on is the same.
-            await self.note_request(answered.id)
-        return answered
+            await self.note_request(answered_turn.id)
+        return answered_turn
+
+    async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
+        """The question rests on these hits, the first of what was found for it in `scope`."""
+        total, count = len(result.hits), len(hits)
+        if count < total:
+            room = f"room for {count}" if count else "no room for any"
+            await self.warn(f"there is {room} of the {total} passages that were found")
+        self.search_result = replace(result, hits=hits, without_room=total - count)
+        self.sources = list_sources(hits)
+        self.notes[SEARCHED] = record_search(scope, result, hits, self.sources)
 
     async def note_request(self, request: str) -> None:
         """Writes the notes about a request down."""
         for kind, record in self.notes.items():
             await self.session.note(kind, record | {"request": request})
-
-    def preview(self, turn: Turn, found: NoteSearchResult | None = None) -> Preview:
-        return Preview(turn=turn, found=found, warnings=tuple(self.tally.warnings))
 
     def end(self, ending: Ending, turn: Turn | None, waiting: Sequence[WaitingCall] = ()) -> Answer:
         """The answer that a run ends with."""
@@ -139,9 +141,51 @@ class RunContext:
             warnings=tuple(tally.warnings),
         )
 
+    async def answer(self, turn: Turn) -> Answer:
+        """The answer of a turn, with its citations if notes were searched."""
+        if turn.pending or self.sources is None:
+            answer = self.end("called" if turn.pending else "answered", turn)
+            return replace(answer, found=self.search_result)
+        citation = cite(turn.answer, self.sources)
+        if citation.unknown:
+            numbers = ", ".join(f"[^{number}]" for number in citation.unknown)
+            await self.warn(f"the answer cites {numbers}, and no source has that number")
+        answer = self.end("answered", turn)
+        return replace(
+            answer, text=citation.text, sources=citation.sources, found=self.search_result
+        )
+
     def _partial_text(self) -> str:
         """What was kept of an answer that was stopped."""
-        cached = self.session.envelope.cached
-        if self.session.interrupted or not len(cached) or cached[-1].role != "assistant":
+        messages = self.session.envelope.cached
+        if self.session.interrupted or not len(messages) or messages[-1].role != "assistant":
             return ""
-        return cached[-1].text
+        return messages[-1].text
+
+
+class RunMode:
+    """How a runner answers. As it stands it is a chat: one request for a question, one answer; the
+    other modes say what they do differently."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+
+    async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
+        """The first request for a question."""
+        return await self._run.prepare(text, with_composer(text, attach), target)
+
+    async def resume(self) -> Turn:
+        """The turn that was left in the middle."""
+        return await self._run.open_turn()
+
+    async def after(self, turn: Turn) -> Turn | Answer:
+        """What follows an answered request: the next request, or the answer."""
+        return await self._run.answer(turn)
+
+    async def preview(
+        self, text: str, attach: Iterable[Attachable], target: str | None
+    ) -> Preview | PlanPreview:
+        """What would be sent first for a question."""
+        turn = await self.begin(text, attach, target)
+        warnings = tuple(self._run.tally.warnings)
+        return Preview(turn=turn, found=self._run.search_result, warnings=warnings)

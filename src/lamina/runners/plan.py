@@ -10,40 +10,29 @@ from typing import Any
 
 import anyio
 import msgspec
-from msgspec.structs import replace
 
 from lamina.assembly.inclusion import sort_by_include
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, WindowExceeded
 from lamina.ports import Approver
-from lamina.runners.agent import AgentMode
-from lamina.runners.answer import Answer, CitedSource
+from lamina.runners.agent import AgentMode, Inbox, ToolList
+from lamina.runners.answer import Answer
 from lamina.runners.batch import Batch, FinishedCall, render_done
 from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
 from lamina.runners.caller import CheckedCall, check_call
-from lamina.runners.citations import (
-    SEARCHED,
-    list_sources,
-    record_search,
-    recorded_sources,
-    render_hits,
-    with_citations,
-)
+from lamina.runners.citations import recorded_sources, render_hits
 from lamina.runners.composer import with_composer
-from lamina.runners.inbox import Inbox
-from lamina.runners.mode import SUPERSEDED, RunContext
+from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
-from lamina.runners.text_room import TextRoom, prepare_smaller, say_without_room
-from lamina.runners.tool_list import ToolList
+from lamina.runners.text_room import TextRoom, prepare_smaller
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import PROBLEM
 from lamina.values.event import UsageReported
-from lamina.values.message import ToolCall, ToolResult, ToolText
-from lamina.values.note import NoteSearchResult
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
@@ -53,7 +42,7 @@ PLANNED = "lamina.planned"
 FINAL = "The call was not run: the tools of this question are done; answer with what they gave."
 
 
-class PlanMode:
+class PlanMode(RunMode):
     """Asks which tools to run, runs them together, and asks for the answer. Messages that are sent
     meanwhile come after it."""
 
@@ -66,7 +55,7 @@ class PlanMode:
         search: SearchTools | None = None,
         approver: Approver | None = None,
     ) -> None:
-        self._run = run
+        super().__init__(run)
         self._tools = tools
         self._inbox = inbox
         self._search = search
@@ -75,8 +64,6 @@ class PlanMode:
         self._agent = AgentMode(run, tools, inbox, approver=approver, follow=self._ask)
         # Whether it goes on with an agent's turn that was left in the middle.
         self._as_agent = False
-        self._found: NoteSearchResult | None = None
-        self._sources: tuple[CitedSource, ...] | None = None
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         self._as_agent = False
@@ -85,8 +72,7 @@ class PlanMode:
     async def resume(self) -> Turn:
         turn = await self._agent.resume()
         self._as_agent = bool(turn.pending)
-        self._found = None
-        self._sources = recorded_sources(self._run.session, turn)
+        self._run.sources = recorded_sources(self._run.session, turn)
         return turn
 
     async def after(self, turn: Turn) -> Turn | Answer:
@@ -96,11 +82,7 @@ class PlanMode:
             turn = await self._refuse_calls(turn)
         if (following := await self._inbox.take(self._ask)) is not None:
             return following
-        answer = self._run.end("called" if turn.pending else "answered", turn)
-        if self._sources is None:
-            return answer
-        answer = replace(answer, found=self._found)
-        return await with_citations(answer, self._sources, self._run.emit)
+        return await self._run.answer(turn)
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None
@@ -108,8 +90,8 @@ class PlanMode:
         session = self._run.session
         planner = session.target(target)
         attachments = await session.turns.read_attachments(with_composer(text, attach))
-        offered = await self._offer(text, planner)
-        tools = [tool.definition for tool in offered.values()]
+        by_name = await self._offer(text, planner)
+        tools = [tool.definition for tool in by_name.values()]
         request = self._planner.request(text, attachments, tools, planner)
         return PlanPreview(
             target=planner,
@@ -125,7 +107,7 @@ class PlanMode:
         """Makes a plan, runs it, and prepares the question with what the tools gave."""
         session = self._run.session
         await session.give_up(SUPERSEDED)
-        self._found, self._sources, self._run.notes = None, None, {}
+        self._run.start_question()
         attachments = await session.turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))
         return await self._prepare(text, target, attachments, calls)
@@ -155,32 +137,31 @@ class PlanMode:
     ) -> Sequence[FinishedCall]:
         """Makes a plan and runs its calls."""
         run = self._run
-        offered = await self._offer(text, target)
-        plan = await self._make_plan(text, attachments, offered, target) if offered else None
-        if plan is None:
+        by_name = await self._offer(text, target)
+        tools = [tool.definition for tool in by_name.values()]
+        if not tools or not (plan := await self._make_plan(text, attachments, tools, target)):
             return ()
-        calls, refused = check_plan(plan.calls, offered)
+        calls, refusals = check_plan(plan.calls, by_name)
         record = {
             "target": target.name,
             "calls": [_describe(call.intended) for call in calls],
-            "refused": [_describe(call) | {"why": why} for call, why in refused],
+            "refused": [_describe(call) | {"why": why} for call, why in refusals],
             "usage": msgspec.to_builtins(plan.usage),
             "cost": plan.cost,
             "prompt": plan.prompt,
         }
         # Before anything runs: what a tool does may stand, whatever happens here.
         await run.session.note(PLAN, record)
-        for call, why in refused:
-            await run.warn(f"planned and not run: {call.name}: {why}")
+        await run.warn(*(f"planned and not run: {call.name}: {why}" for call, why in refusals))
         batch = Batch(run.session, self._tools.host, self._search, self._approver, run.emit)
         try:
             await batch.run(calls)
         except BaseException:
             # Stopped, or nobody could be asked: what ran until then is written down.
             with anyio.CancelScope(shield=True):
-                await run.session.note(PLANNED, _record_calls(batch.done))
+                await run.session.note(PLANNED, _record_calls(batch.outcomes))
             raise
-        return batch.done
+        return batch.outcomes
 
     async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
         """The tools that a plan may call: those that are in, those chosen for the question, and the
@@ -188,36 +169,30 @@ class PlanMode:
         run = self._run
         await self._tools.refresh()
         state = run.session.state
-        roll = sort_by_include(tuple(self._tools.offered.values()), state.members, "tool")
+        roll = sort_by_include(tuple(self._tools.by_name.values()), state.members, "tool")
         choice = await run.session.turns.selector.choose_tools(state, text, roll)
-        for warning in choice.warnings:
-            await run.warn(warning)
+        await run.warn(*choice.warnings)
         chosen_ids = {item.item for item in choice.items}
         every = state.settings.tool_policy == "all"
         tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
         if self._search is not None and state.members.get(OFFERED.id) != "removed":
             tools.insert(0, OFFERED)
-        offered: dict[str, OfferedTool] = {}
+        by_name: dict[str, OfferedTool] = {}
         for tool in tools:
-            offered.setdefault(tool.definition.name, tool)
-        if target.max_tools and len(offered) > target.max_tools:
-            over = len(offered) - target.max_tools
+            by_name.setdefault(tool.definition.name, tool)
+        if target.max_tools and len(by_name) > target.max_tools:
+            over = len(by_name) - target.max_tools
             await run.warn(f"{over} tools are too many for a plan, and left out")
-            offered = dict(list(offered.items())[: target.max_tools])
-        return offered
+            by_name = dict(list(by_name.items())[: target.max_tools])
+        return by_name
 
     async def _make_plan(
-        self,
-        text: str,
-        attachments: Attachments,
-        offered: Mapping[str, OfferedTool],
-        target: Target,
+        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> PlannedCalls | None:
-        """The plan; None, with a warning, if there is none, which costs only its tools."""
+        """The plan; None, with a warning, if it failed, which costs the question only its tools."""
         run = self._run
-        definitions = [tool.definition for tool in offered.values()]
         try:
-            plan = await self._planner.plan(text, attachments, definitions, target)
+            plan = await self._planner.plan(text, attachments, tools, target)
         except LaminaError as error:
             run.tally.requests += not isinstance(error, WindowExceeded)
             problem = mend_text(str(error))
@@ -235,20 +210,18 @@ class PlanMode:
     ) -> Turn:
         """Prepares the question with what tools gave, as far as there is room for it."""
         run = self._run
-        searches = [call.found for call in calls if call.found is not None]
-        found = merge_results(searches) if searches else None
-        for warning in found.warnings if found else ():
-            await run.warn(warning)
+        searches = [call.result for call in calls if call.result is not None]
+        result = merge_results(searches) if searches else None
+        hits = result.hits if result else ()
+        await run.warn(*(result.warnings if result else ()))
         others = render_done(calls)
         room = TextRoom(run.session, target, text, attachments)
-        hits = found.hits if found else ()
         # Searches and other tools share the room; what one leaves is the other's.
         spare = max(room.tokens // 2, room.tokens - room.cost(others)) if others else room.tokens
-        shown = room.take_hits(hits, spare)
-        block = (render_hits(shown),) if found and (shown or not hits) else ()
+        shown_hits = room.take_hits(hits, spare)
+        block = (render_hits(shown_hits),) if result and (shown_hits or not hits) else ()
         others, warnings = room.shorten(others, room.tokens - room.cost(block))
-        for warning in warnings:
-            await run.warn(warning)
+        await run.warn(*warnings)
         texts = (*block, *others)
 
         async def prepare(some: tuple[ToolText, ...]) -> Turn:
@@ -258,14 +231,9 @@ class PlanMode:
         if count < len(texts):
             names = ", ".join(text.name for text in texts[count:])
             await run.warn(f"there is no room for what these gave: {names}")
-        if found is not None:
-            shown = shown if count else ()
-            if len(shown) < len(hits):
-                await run.warn(say_without_room(len(hits), len(shown)))
-            self._found = replace(found, hits=shown, without_room=len(hits) - len(shown))
-            self._sources = list_sources(shown)
+        if result is not None:
             scope = self._search.scope if self._search else EVERYWHERE
-            run.notes[SEARCHED] = record_search("", scope, found, shown, self._sources)
+            await run.rest_on(result, shown_hits if count else (), scope)
         if calls:
             run.notes[PLANNED] = _record_calls(calls)
         await run.note_request(turn.id)
@@ -273,18 +241,17 @@ class PlanMode:
 
 
 def check_plan(
-    calls: Sequence[ToolCall], offered: Mapping[str, OfferedTool]
+    calls: Sequence[ToolCall], by_name: Mapping[str, OfferedTool]
 ) -> tuple[tuple[CheckedCall, ...], tuple[tuple[ToolCall, str], ...]]:
     """The calls of a plan that can be run, and the others, each with its problem."""
-    definitions = {name: tool.definition for name, tool in offered.items()}
+    definitions = {name: tool.definition for name, tool in by_name.items()}
     right: dict[tuple[str, str], CheckedCall] = {}
     wrong: list[tuple[ToolCall, str]] = []
     for call in calls:
-        checked = check_call(call, definitions, offered)
-        key = (checked.intended.name, checked.intended.arguments)
-        if checked.tool is None:
-            wrong.append((call, checked.problem))
-        elif key in right:
+        checked = check_call(call, definitions, by_name)
+        if isinstance(checked, str):
+            wrong.append((call, checked))
+        elif (key := (checked.intended.name, checked.intended.arguments)) in right:
             wrong.append((call, "the same call stands before it"))
         elif len(right) == MOST_CALLS:
             wrong.append((call, f"a plan has at most {MOST_CALLS} calls"))

@@ -10,41 +10,29 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from lamina.errors import UsageError, WindowExceeded
-from lamina.runners.answer import Answer, CitedSource
-from lamina.runners.citations import (
-    SEARCHED,
-    list_sources,
-    record_search,
-    recorded_sources,
-    render_hits,
-    screen_hits,
-    with_citations,
-)
+from lamina.runners.citations import recorded_sources, render_hits, screen_hits
 from lamina.runners.composer import with_composer
-from lamina.runners.mode import RunContext
-from lamina.runners.preview import Preview
-from lamina.runners.text_room import TextRoom, prepare_smaller, say_without_room
+from lamina.runners.mode import RunContext, RunMode
+from lamina.runners.text_room import TextRoom, prepare_smaller
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.candidates import recent_questions
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.sources.secrets import SecretScreen
-from lamina.values.note import Hit, NoteSearchResult, Scope
+from lamina.values.note import Hit, Scope
 
 
-class QaMode:
+class QaMode(RunMode):
     """Searches the notes for every question and asks once."""
 
     def __init__(self, run: RunContext, search: WorkspaceSearch, scope: Scope, top: int) -> None:
         if top < 1:
             raise UsageError(f"a search takes at least one passage, not {top}")
-        self._run = run
+        super().__init__(run)
         self._search = search
         self.scope = scope
         self._top = top
         self._screen = SecretScreen()
-        self._found: NoteSearchResult | None = None
-        self._sources: tuple[CitedSource, ...] = ()
 
     async def begin(
         self,
@@ -55,15 +43,13 @@ class QaMode:
     ) -> Turn:
         """The request for a question; `scope` is for this one."""
         run, where = self._run, self.scope if scope is None else scope
-        self._found, self._sources = None, ()
         state = run.session.state
         result = await self._search.search(
             text, scope=where, top=self._top, recent=recent_questions(state)
         )
         hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
         result = replace(result, hits=hits)
-        for warning in (*result.warnings, *warnings):
-            await run.warn(warning)
+        await run.warn(*result.warnings, *warnings)
         attachments = await run.session.turns.read_attachments(with_composer(text, attach))
         room = TextRoom(run.session, target, text, attachments)
 
@@ -79,27 +65,11 @@ class QaMode:
                 raise
             # To say that nothing was found may be what is too much.
             turn, count = await run.prepare(text, (), target, attachments=attachments), 0
-        if count < len(hits):
-            await run.warn(say_without_room(len(hits), count))
-        shown = hits[:count]
-        self._found = replace(result, hits=shown, without_room=len(hits) - count)
-        self._sources = list_sources(shown)
-        run.notes[SEARCHED] = record_search(turn.id, where, result, shown, self._sources)
+        await run.rest_on(result, hits[:count], where)
         await run.note_request(turn.id)
         return turn
 
     async def resume(self) -> Turn:
         turn = await self._run.open_turn()
-        self._found = None
-        self._sources = recorded_sources(self._run.session, turn) or ()
+        self._run.sources = recorded_sources(self._run.session, turn) or ()
         return turn
-
-    async def after(self, turn: Turn) -> Answer:
-        answer = self._run.end("called" if turn.pending else "answered", turn)
-        return await with_citations(
-            replace(answer, found=self._found), self._sources, self._run.emit
-        )
-
-    async def preview(self, text: str, attach: Iterable[Attachable], target: str | None) -> Preview:
-        turn = await self.begin(text, attach, target)
-        return self._run.preview(turn, self._found)

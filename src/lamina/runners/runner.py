@@ -14,22 +14,19 @@ import anyio
 
 from lamina.errors import TurnStateError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
-from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode
+from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, Delivery, Inbox, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
-from lamina.runners.chat import ChatMode
-from lamina.runners.error_groups import single_errors
-from lamina.runners.inbox import Delivery, Inbox
 from lamina.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.qa import QaMode
 from lamina.runners.search_tool import SearchTools
-from lamina.runners.tool_list import ToolList
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
+from lamina.task_groups import single_errors
 from lamina.values.event import ApprovalDecided, Event, TurnEnded
 from lamina.values.note import Scope
 from lamina.values.tool import Decision, Toolset
@@ -53,7 +50,7 @@ class Runner:
         self._mode = mode
         self._tools = tools
         self._cache_keys = (*cache_keys, run.session.id)
-        self._opened: AbstractAsyncContextManager[Any] | None = None
+        self._open_tools: AbstractAsyncContextManager[Any] | None = None
         self._scope: anyio.CancelScope | None = None
         # What else is to be closed, behind the session.
         self.closing: list[Callable[[], Awaitable[None]]] = []
@@ -62,7 +59,7 @@ class Runner:
         # In the task that uses the tools: what runs for them is bound to it.
         if isinstance(self._tools, AbstractAsyncContextManager):
             await self._tools.__aenter__()
-            self._opened = self._tools
+            self._open_tools = self._tools
         return self
 
     async def __aexit__(
@@ -71,10 +68,10 @@ class Runner:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        opened, self._opened = self._opened, None
+        tools, self._open_tools = self._open_tools, None
         try:
-            if opened is not None:
-                await opened.__aexit__(kind, error, trace)
+            if tools is not None:
+                await tools.__aexit__(kind, error, trace)
         finally:
             await self.close()
 
@@ -125,7 +122,7 @@ class Runner:
         the calls that wait.
 
         Raises:
-            TurnState: the last turn is complete.
+            TurnStateError: the last turn is complete.
         """
         return await self._finish(self._mode.resume, on_event)
 
@@ -134,7 +131,7 @@ class Runner:
     ) -> Preview | PlanPreview:
         """What `run` would send first; no model is asked, no tool is run. The request of a chat, an
         agent or a question about notes is prepared in the session and left open there: `go_on`
-        sends it. Whoever only wants to look uses a session in a `MemoryStore`.
+        sends it. To look without leaving a trace, use a session in a `MemoryStore`.
 
         Raises:
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
@@ -195,8 +192,8 @@ class Runner:
             self._scope = self._run.listener = None
         if answer is None:
             answer = self._run.end("aborted", self._run.tally.turn)
-        ended = TurnEnded(ending=answer.ending, answer=answer.text, requests=answer.requests)
-        await notify(on_event, ended)
+        event = TurnEnded(ending=answer.ending, answer=answer.text, requests=answer.requests)
+        await notify(on_event, event)
         return answer
 
     async def _loop(self, turn: Turn) -> Answer:
@@ -215,11 +212,11 @@ class Runner:
 
 class ChatRunner(Runner):
     """Asks a model, once per question. Tools that the session offers are not run: their calls are
-    in `answer.turn.pending`, for whoever knows what to do with them."""
+    in `answer.turn.pending`, for the application to run."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         run = RunContext(session, providers)
-        super().__init__(run, ChatMode(run))
+        super().__init__(run, RunMode(run))
 
 
 class QaRunner(ChatRunner):
@@ -279,9 +276,9 @@ class AgentRunner(ChatRunner):
         max_requests: int = MAX_REQUESTS,
     ) -> None:
         run = RunContext(session, providers)
-        self._listed, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
         mode = AgentMode(
-            run, self._listed, self._inbox, approver=approver, max_requests=max_requests
+            run, self._tool_list, self._inbox, approver=approver, max_requests=max_requests
         )
         Runner.__init__(self, run, mode, tools=tools)
 
@@ -295,12 +292,12 @@ class AgentRunner(ChatRunner):
         """Decides a call that waits; `go_on` then takes the turn up again.
 
         Raises:
-            TurnState: no such call waits.
+            TurnStateError: no such call waits.
         """
         call = next((call for call in self.session.waiting if call.id == call_id), None)
         if call is None:
             raise TurnStateError(f"no call {call_id!r} waits for a decision")
-        name, tool = await self._listed.find(call)
+        name, tool = await self._tool_list.find(call)
         if tool is None:
             raise TurnStateError(f"the tool {name!r} of call {call_id!r} is not there any more")
         await self.session.keep_decision(call_id, tool, decision)
@@ -325,9 +322,9 @@ class PlanRunner(AgentRunner):
         approver: Approver | None = None,
     ) -> None:
         run = RunContext(session, providers)
-        self._listed, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
         search_tools = SearchTools(search, scope=scope, top=top) if search else None
-        mode = PlanMode(run, self._listed, self._inbox, search=search_tools, approver=approver)
+        mode = PlanMode(run, self._tool_list, self._inbox, search=search_tools, approver=approver)
         Runner.__init__(self, run, mode, tools=tools, cache_keys=(plan_key(session),))
 
 

@@ -62,8 +62,8 @@ OFFERED = OfferedTool(
 
 
 class SearchTools:
-    """A tool host with the one tool. `scope` is how far it may look, `secrets` what becomes of
-    those in what it finds."""
+    """A tool host with the one tool. `scope` is how far it may look, `secrets` says what
+    to do about those in what it finds."""
 
     def __init__(
         self,
@@ -85,14 +85,21 @@ class SearchTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name != LOCAL_SEARCH:
             return ToolOutput(text=f"There is no tool {name!r}.", is_error=True)
+        return (await self.search(arguments, self._secrets))[0]
+
+    async def search(
+        self, arguments: Mapping[str, Any], secrets: Secrets
+    ) -> tuple[ToolOutput, NoteSearchResult | None]:
+        """What a call gives, and what it found; nothing if its arguments are wrong."""
         try:
-            result = await self.find(arguments)
+            result = await self.find(arguments, secrets)
         except UsageError as error:
-            return ToolOutput(text=str(error), is_error=True)
-        return ToolOutput(text=search_result_text(result))
+            return ToolOutput(text=str(error), is_error=True), None
+        text = "\n\n".join((render_hits(result.hits).text, *result.warnings))
+        return ToolOutput(text=text), result
 
     async def find(
-        self, arguments: Mapping[str, Any], *, secrets: Secrets | None = None
+        self, arguments: Mapping[str, Any], secrets: Secrets = "redact"
     ) -> NoteSearchResult:
         """What a call finds, without its secrets.
 
@@ -101,44 +108,39 @@ class SearchTools:
         """
         if problem := check_arguments(SEARCH.parameters, dict(arguments)):
             raise UsageError(f"The arguments do not fit the tool: {problem}")
-        wanted = Scope(
+        request = Scope(
             folders=tuple(arguments.get("folders", ())),
             tags=tuple(arguments.get("tags", ())),
-            since=_moment(arguments.get("since", ""), "since"),
-            until=_moment(arguments.get("until", ""), "until"),
+            since=_moment(arguments, "since"),
+            until=_moment(arguments, "until"),
         )
-        within = narrow_scope(self.scope, wanted)
-        result = await self._search.search(arguments["query"], scope=within, top=self._top)
-        hits, warnings = screen_hits(self._screen, result.hits, secrets or self._secrets)
+        scope = narrow_scope(self.scope, request)
+        result = await self._search.search(arguments["query"], scope=scope, top=self._top)
+        hits, warnings = screen_hits(self._screen, result.hits, secrets)
         return replace(result, hits=hits, warnings=(*result.warnings, *warnings))
 
 
-def search_result_text(result: NoteSearchResult) -> str:
-    """A search as the result of a call."""
-    text = render_hits(result.hits).text
-    return "\n\n".join((text, *result.warnings))
-
-
-def narrow_scope(scope: Scope, wanted: Scope) -> Scope:
+def narrow_scope(scope: Scope, request: Scope) -> Scope:
     """What is asked for, as far as `scope` goes. Folders outside of it do not count; tags that it
     names hold, whatever others are asked for."""
-    folders = wanted.folders
+    folders = request.folders
     if scope.folders:
         inside = (
             f for f in folders if any(is_in_folder(f"{f.strip('/')}/", s) for s in scope.folders)
         )
         folders = tuple(inside) or scope.folders
-    since = [time for time in (scope.since, wanted.since) if time is not None]
-    until = [time for time in (scope.until, wanted.until) if time is not None]
+    since = [time for time in (scope.since, request.since) if time is not None]
+    until = [time for time in (scope.until, request.until) if time is not None]
     return Scope(
         folders=folders,
-        tags=scope.tags or wanted.tags,
+        tags=scope.tags or request.tags,
         since=max(since, default=None),
         until=min(until, default=None),
     )
 
 
-def _moment(text: str, name: str) -> float | None:
+def _moment(arguments: Mapping[str, Any], name: str) -> float | None:
+    text = arguments.get(name, "")
     if not text.strip():
         return None
     try:

@@ -51,20 +51,17 @@ class Sender:
         """Sends a prepared request and commits the answer; the answered turn.
 
         Raises:
-            ProviderError, ReplyError: there is no answer. What came of it is kept; if nothing did,
-                the turn stays open and can be sent again.
-            WindowExceeded: it is too long, and a compaction did not help.
+            ProviderError, ReplyError: there is no complete answer. What arrived of it is kept; if
+                nothing did, the turn stays open and can be sent again.
+            WindowExceeded: it is too long, and compaction did not help.
         """
         while True:
-            await emit(
-                RequestStarted(
-                    request=turn.id,
-                    target=turn.context.target,
-                    context=turn.context,
-                    layers=turn.layers,
-                )
+            context = turn.context
+            event = RequestStarted(
+                request=turn.id, target=context.target, context=context, layers=turn.layers
             )
-            for warning in turn.context.warnings:
+            await emit(event)
+            for warning in context.warnings:
                 await emit(WarningIssued(text=warning))
             try:
                 return await self._exchange(turn, emit)
@@ -94,12 +91,10 @@ class Sender:
         except RequestTooLong:
             raise  # it is made anew: what came in is void
         except BaseException as error:
-            stopped = isinstance(error, anyio.get_cancelled_exc_class())
+            is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
+            stop = STOPPED if is_stopped else BROKE_OFF
             with anyio.CancelScope(shield=True):
-                is_kept = await self._keep_partial(
-                    turn, incoming, STOPPED if stopped else BROKE_OFF
-                )
-                if is_kept and stopped:
+                if await self._keep_partial(turn, incoming, stop) and is_stopped:
                     await self._report_cost(turn, incoming, emit)
             raise
         reply = incoming.reply
@@ -109,7 +104,7 @@ class Sender:
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
-            committed = await turn.commit(reply)
+            answered = await turn.commit(reply)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self._keep_partial(turn, incoming, STOPPED)
@@ -118,34 +113,31 @@ class Sender:
             UsageReported(
                 request=turn.id,
                 usage=reply.usage,
-                verdict=committed.verdict,
+                verdict=answered.verdict,
                 cost=cost_of(reply.usage, target),
                 first_s=first_s,
                 total_s=anyio.current_time() - began,
             )
         )
-        for warning in committed.warnings[len(turn.context.warnings) :]:
+        for warning in answered.warnings[len(turn.context.warnings) :]:
             await emit(WarningIssued(text=warning))
-        return committed
+        return answered
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
         """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
-        usage = incoming.reply.usage if incoming.reply else incoming.usage()
+        usage = incoming.usage()
         cost = cost_of(usage, self._session.target(turn.context.target))
         with anyio.move_on_after(1):
             await emit(UsageReported(request=turn.id, usage=usage, cost=cost))
 
     async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
-        """Keeps the words that came of an answer that will not be complete. False if none did: then
-        the request stays open."""
+        """Keeps the words of an answer that will not be complete. False if there are none: then the
+        request stays open."""
         if not self._session.interrupted:
             return True
-        blocks = incoming.blocks()
-        reply = incoming.reply
+        reply = incoming.reply or incoming.partial_reply(stop)
         if reply is None:
-            if not blocks:
-                return False
-            reply = Reply(blocks=blocks, usage=incoming.usage(), stop=stop, complete=False)
+            return False
         try:
             # The hooks and the compaction of a turn's end take time that there is not now.
             await turn.commit(reply, end=False)
@@ -168,8 +160,8 @@ class _Incoming:
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
-        self._ended = False
-        self._read: ProgressPiece | None = None
+        self._is_ended = False
+        self._progress: ProgressPiece | None = None
         self.reply: Reply | None = None
 
     def take(self, piece: Piece) -> list[Event]:
@@ -178,7 +170,7 @@ class _Incoming:
                 self.reply = _with_own_ids(piece)
                 return []
             case ProgressPiece(done=done, total=total, cached=cached):
-                self._read = piece
+                self._progress = piece
                 return [PromptProgress(done=done, total=total, cached=cached)]
             case TextPiece(text=text):
                 return self._add("text", 0, text)
@@ -193,7 +185,7 @@ class _Incoming:
         if last is None or (last.kind, last.key) != (kind, key):
             events += self.end()
             self._runs.append(_Run(kind, key, []))
-            self._ended = False
+            self._is_ended = False
             events.append(BlockStarted(index=len(self._runs) - 1, kind=kind, name=name))
         if text:
             self._runs[-1].texts.append(text)
@@ -201,20 +193,22 @@ class _Incoming:
         return events
 
     def end(self) -> list[Event]:
-        if not self._runs or self._ended:
+        if not self._runs or self._is_ended:
             return []
-        self._ended = True
+        self._is_ended = True
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """What is known about the cost of an answer that will not be complete."""
-        if self._read is None:
+        """What is known about the cost of the answer, which may not be complete."""
+        if self.reply is not None:
+            return self.reply.usage
+        if self._progress is None:
             return Usage(cache_reported=False)
         output = sum(len(run.texts) for run in self._runs)
-        return Usage(input=self._read.total, cached=self._read.cached, output=output)
+        return Usage(input=self._progress.total, cached=self._progress.cached, output=output)
 
-    def blocks(self) -> tuple[Block, ...]:
-        """What can be kept of it: words. Half a call is none."""
+    def partial_reply(self, stop: str) -> Reply | None:
+        """What can be kept of an answer that is not complete: words. Half a call is none."""
         blocks: list[Block] = []
         for run in self._runs:
             text = mend_text("".join(run.texts))
@@ -222,21 +216,23 @@ class _Incoming:
                 blocks.append(Text(text))
             elif run.kind == "thinking" and text.strip():
                 blocks.append(Thinking(text=text))
-        return tuple(blocks) if any(isinstance(block, Text) for block in blocks) else ()
+        if not any(isinstance(block, Text) for block in blocks):
+            return None
+        return Reply(blocks=tuple(blocks), usage=self.usage(), stop=stop, complete=False)
 
 
 def _with_own_ids(reply: Reply) -> Reply:
     """The reply with an id of its own for every call: some servers give one to several, and a
     result is known by nothing else."""
-    taken: set[str] = set()
+    ids: set[str] = set()
     blocks: list[Block] = []
     for block in reply.blocks:
         if isinstance(block, ToolCall):
             own, number = block.id, 1
-            while own in taken:
+            while own in ids:
                 number += 1
                 own = f"{block.id}-{number}"
-            taken.add(own)
-            block = block if own == block.id else replace(block, id=own)
+            ids.add(own)
+            block = replace(block, id=own)
         blocks.append(block)
     return replace(reply, blocks=tuple(blocks))

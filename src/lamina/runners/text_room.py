@@ -7,6 +7,8 @@ request still does not fit, they are what gives way.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from lamina.assembly.items import stands
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_text
 from lamina.errors import WindowExceeded
@@ -34,37 +36,33 @@ class TextRoom:
         self, session: Session, target: str | None, question: str, attachments: Attachments
     ) -> None:
         state, layouts = session.state, session.turns.layouts
-        chosen = layouts.choose(target, state.settings)
-        assembler = layouts.assembler_for(chosen, state.settings.promotion)
-        limit = layouts.room(chosen, state).limit
+        model = layouts.choose(target, state.settings)
+        assembler = layouts.assembler_for(model, state.settings.promotion)
+        limit = layouts.room(model, state).limit
         self._count = assembler.count_text
         standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
-        fixed = sum(
-            link.segment.tokens
-            for link in standing.front
-            if link.segment.layer in ("tools", "L1")
-        )  # fmt: skip
-        attached = sum(
+        segments = (link.segment for link in standing.front)
+        front = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
+        new_tokens = sum(
             assembler.item_tokens(attachment.item)
             for attachment in attachments.attachments
             if not stands(state, attachment.item)
         )
-        beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + attached
-        left = SHARE * (limit - standing.tokens - beside)
-        least = LEAST_SHARE * (limit - fixed - beside)
-        self.tokens = max(0, int(left), int(least))
+        beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + new_tokens
+        half = SHARE * (limit - standing.tokens - beside)
+        least = LEAST_SHARE * (limit - front - beside)
+        self.tokens = max(0, int(half), int(least))
 
     def cost(self, texts: Sequence[ToolText]) -> int:
-        """What texts take of a request."""
+        """How many tokens texts take of a request."""
         return self._count(render_tool_texts(texts)) if texts else 0
 
     def take_hits(self, hits: Sequence[Hit], most: int | None = None) -> tuple[Hit, ...]:
         """The first of the hits, as many as there is room for, or `most` tokens."""
         limit = self.tokens if most is None else most
-        first_hits = tuple(hits)
-        while first_hits and self.cost([render_hits(first_hits)]) > limit:
-            first_hits = first_hits[:-1]
-        return first_hits
+        while hits and self.cost([render_hits(hits)]) > limit:
+            hits = hits[:-1]
+        return tuple(hits)
 
     def shorten(
         self, texts: Sequence[ToolText], most: int
@@ -76,26 +74,24 @@ class TextRoom:
         if over <= 0:
             return tuple(texts), ()
         level = _level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
-        shortened: list[ToolText] = []
+        pieces: list[ToolText] = []
         warnings: list[str] = []
         for text, size in zip(texts, sizes, strict=True):
             if size <= level:
-                shortened.append(text)
+                pieces.append(text)
                 continue
             warnings.append(f"{text.name} gave {size:,} tokens, and there is room for {level:,}")
             if level > 0:
-                shortened.append(
-                    ToolText(name=text.name, text=shorten_text(text.text, level, self._count))
-                )
-        return tuple(shortened), tuple(warnings)
+                pieces.append(replace(text, text=shorten_text(text.text, level, self._count)))
+        return tuple(pieces), tuple(warnings)
 
 
 def _level(sizes: Sequence[int], goal: int) -> int:
     """What the large ones come down to, so that all of them are within `goal`."""
-    left = sorted(sizes)
-    while left and left[0] * len(left) <= goal:
-        goal -= left.pop(0)
-    return max(0, goal // len(left)) if left else max(sizes, default=0)
+    rest = sorted(sizes)
+    while rest and rest[0] * len(rest) <= goal:
+        goal -= rest.pop(0)
+    return max(0, goal // len(rest)) if rest else max(sizes, default=0)
 
 
 async def prepare_smaller(
@@ -115,10 +111,3 @@ async def prepare_smaller(
             if not count:
                 raise
             count //= 2
-
-
-def say_without_room(total: int, count: int) -> str:
-    """The warning that passages were found and not sent."""
-    if not count:
-        return f"there is no room for any of the {total} passages that were found"
-    return f"there is room for {count} of the {total} passages that were found"

@@ -14,8 +14,6 @@ from lamina.values.envelope import Options
 from lamina.values.settings import Settings
 from lamina.wiring.agents import find_agent, persona_parts
 
-AgentLike = str | os.PathLike[str]
-
 
 class AgentDefaults(Struct, frozen=True, kw_only=True):
     """What an agent gives a session that says nothing else."""
@@ -29,7 +27,7 @@ class AgentDefaults(Struct, frozen=True, kw_only=True):
 
 
 async def read_agent_defaults(
-    agent: AgentLike,
+    agent: str | os.PathLike[str],
     workspace: str | os.PathLike[str],
     *,
     project: str | None = None,
@@ -65,8 +63,8 @@ def find_project(agent: Agent, name: str) -> Project:
     for project in agent.projects:
         if project.name == name:
             return project
-    known = ", ".join(project.name for project in agent.projects) or "none"
-    raise UsageError(f"the agent {agent.name!r} has no project {name!r}; it has: {known}")
+    names = ", ".join(project.name for project in agent.projects) or "none"
+    raise UsageError(f"the agent {agent.name!r} has no project {name!r}; it has: {names}")
 
 
 def merge_fields(base: Any, fields: dict[str, Any]) -> Any:

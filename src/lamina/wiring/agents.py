@@ -12,7 +12,7 @@ from lamina.errors import LaminaError, UsageError
 from lamina.values.agent import Agent, Problem
 from lamina.wiring.folders import data_folder
 
-# Inside a workspace: its agents, and how whoever answers in it is to be.
+# Inside a workspace: its agents, and the persona of all that answer in it.
 WORKSPACE_FOLDER = ".lamina"
 AGENTS = "agents"
 PERSONA = "persona.md"
@@ -45,21 +45,21 @@ def find_agent(name_or_path: str, workspace: str | os.PathLike[str] = ".") -> Pa
     Raises:
         UsageError: there is none.
     """
-    named = list(_named(workspace))
+    agents = list(_named(workspace))
     if _is_name(name_or_path):
-        for _, name, path in named:
+        for _, name, path in agents:
             if name == name_or_path:
                 return path
     path = Path(name_or_path).expanduser()
     if path.exists():
         return path
-    for _, _, path in named:
+    for _, _, path in agents:
         if _written_name(path) == name_or_path:
             return path
-    known = ", ".join(sorted({name for _, name, _ in named})) or "none"
+    names = ", ".join(sorted({name for _, name, _ in agents})) or "none"
     raise UsageError(
         f"there is no agent {name_or_path!r}: no path, and none of those that are known by name "
-        f"({known}). `lamina agent list` shows them, `lamina agent new {name_or_path}` writes one"
+        f"({names}). `lamina agent list` shows them, `lamina agent new {name_or_path}` writes one"
     )
 
 
@@ -118,10 +118,10 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
         except LaminaError as error:
             problems.append(Problem(path=agent.place, problem=f"model: {error}", level="warning"))
     texts = {problem.problem for problem in problems}
-    for withheld in servers_from(agent.servers, servers_path(agent), environ).problems:
+    for server in servers_from(agent.servers, servers_path(agent), environ).problems:
         # What is wrong with the entry itself was found where it stands.
-        if not any(f"the server {withheld.what!r}" in text for text in texts):
-            words = f"the server {withheld.what!r}: {withheld.detail}"
+        if not any(f"the server {server.what!r}" in text for text in texts):
+            words = f"the server {server.what!r}: {server.detail}"
             problems.append(Problem(path=agent.place, problem=words, level="warning"))
     return replace(agent, problems=tuple(problems))
 
@@ -136,7 +136,7 @@ def persona_parts(
     agent: Agent | None, workspace: str | os.PathLike[str], default: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Who answers, as parts of L1: the agent's persona (or `default`), then how the workspace and
-    then how the user wants it. What is not there is no part."""
+    then how the user wants it. A missing text makes no part."""
     own = (agent.persona if agent else "") or default
     layers = (
         ("persona", own),

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 import anyio
+from msgspec.structs import replace
 
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
 from lamina.ports import Provider, SessionKeeper
@@ -27,7 +28,7 @@ class ClosableProvider(Protocol):
 
 
 class Clients:
-    """Who answers for a target. An embedded model is loaded when it is first asked, once for all
+    """The providers of targets. An embedded model is loaded when it is first asked, once for all
     sessions of the process; `slots` of them are served at a time. Each slot takes memory for a
     whole window: `window` makes it smaller than the target's own, and the sessions' setting of that
     name should say the same. With `remember`, what it read of a session is kept in the cache folder
@@ -36,7 +37,7 @@ class Clients:
     def __init__(
         self, *, slots: int | None = None, window: int | None = None, remember: bool = False
     ) -> None:
-        self._slots = slots or _slots_wanted()
+        self._slots = slots or _default_slots()
         self._window = window
         self._remember = remember
         self._providers: dict[str, Provider] = {}
@@ -47,7 +48,7 @@ class Clients:
         Raises:
             ModelMissing: the embedded model is not on this machine.
             KeyMissing: there is no key for the vendor.
-            ProviderError: its SDK is not installed, or nobody knows where it is.
+            ProviderError: its SDK is not installed, or its address is not known.
         """
         if target.name not in self._providers:
             local = target.wire == "llamacpp"
@@ -82,7 +83,6 @@ class Clients:
 
 
 def _connect(target: Target) -> Provider:
-    sdk = _SDKS[target.wire]
     url = target.base_url or (
         os.environ.get(COMPATIBLE_URL, "") if target.provider == "compatible" else ""
     )
@@ -94,25 +94,19 @@ def _connect(target: Target) -> Provider:
     key = find_key(target, needed=not url)
     try:
         module = import_module(f"lamina.providers.clients.{target.wire}")
-        provider: Provider = module.connect(_at(target, url), key)
+        provider: Provider = module.connect(replace(target, base_url=url), key)
     except ImportError as error:
         raise ProviderError(
-            f"the SDK {sdk!r} is not installed: pip install 'lamina[{target.wire}]'"
+            f"the SDK {_SDKS[target.wire]!r} is not installed: pip install 'lamina[{target.wire}]'"
         ) from error
     return provider
-
-
-def _at(target: Target, url: str) -> Target:
-    from msgspec.structs import replace
-
-    return replace(target, base_url=url) if url else target
 
 
 def find_key(target: Target, *, needed: bool = True) -> str:
     """The key for a target.
 
     Raises:
-        KeyMissing: it is needed and not to be found.
+        KeyMissing: it is needed and cannot be found.
     """
     name = target.key_env or f"{target.provider.upper()}_API_KEY"
     others = ("GOOGLE_API_KEY",) if target.wire == "gemini" else ()
@@ -142,7 +136,7 @@ def _from_keyring(provider: str) -> str:
         return ""
 
 
-def _slots_wanted() -> int:
+def _default_slots() -> int:
     setting = os.environ.get("LAMINA_SLOTS", "")
     if not setting:
         return SLOTS

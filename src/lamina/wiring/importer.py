@@ -75,12 +75,12 @@ async def import_data(
         return await _keep(store, session, "lamina", entries, problems, target)
     if _is_chat(name, data):
         return await _import_chat(data, name, session, folder, store, target, tz)
-    imported = import_session(data, name=name, session=session)
-    for blob in imported.blobs:
+    conversion = import_session(data, name=name, session=session)
+    for blob in conversion.blobs:
         await store.put_blob(blob)
-    header = imported.entries[0]
+    header = conversion.entries[0]
     source = header.source if isinstance(header, SessionEntry) else ""
-    return await _keep(store, session, source, imported.entries, imported.problems, target)
+    return await _keep(store, session, source, conversion.entries, conversion.problems, target)
 
 
 async def _import_chat(
@@ -106,41 +106,34 @@ async def _import_chat(
     )
     opened = await open_session(session, workspace=workspace, store=store)
     try:
-        laid, problems = await _lay_again(opened, chat)
+        library, problems = await _lay_again(opened, chat)
     finally:
         await opened.close()
-    return replace(report, laid=laid, problems=(*report.problems, *problems))
+    return replace(report, laid=library, problems=(*report.problems, *problems))
 
 
 async def _lay_again(
     session: Session, chat: ImportedChat
 ) -> tuple[tuple[str, ...], tuple[ImportProblem, ...]]:
     """Puts what was attached back into the library, as it is now."""
-    wanted = {
-        reattachment.item: reattachment
-        for reattachment in chat.reattachments
-        if reattachment.message
-    }
-    missing = await session.lay(reattachment.spec for reattachment in wanted.values())
+    notes = {note.item: note for note in chat.reattachments if note.message}
+    pins = [note.spec for note in chat.reattachments if not note.message]
     problems = [
         ImportProblem(line=None, what=omission.reason, detail=omission.detail)
-        for omission in missing
+        for omission in await session.lay(note.spec for note in notes.values())
     ]
-    versions = {laid.item: laid.version for laid in session.envelope.library}
-    for reattachment in wanted.values():
-        if reattachment.reference.version and versions.get(reattachment.item) not in (
-            None,
-            reattachment.reference.version,
-        ):
-            detail = f"{key_of(reattachment.item)!r} is not as it was; its present content is taken"
+    versions = {item.item: item.version for item in session.envelope.library}
+    for item, note in notes.items():
+        version = note.reference.version
+        if version and versions.get(item) not in (None, version):
+            detail = f"{key_of(item)!r} is not as it was; its present content is taken"
             problems.append(ImportProblem(line=None, what="changed", detail=detail))
-    for reattachment in chat.reattachments:
-        if not reattachment.message:
-            try:
-                await session.pin(reattachment.spec)
-            except LaminaError as error:
-                problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
-    return tuple(laid.item for laid in session.envelope.library), tuple(problems)
+    for spec in pins:
+        try:
+            await session.pin(spec)
+        except LaminaError as error:
+            problems.append(ImportProblem(line=None, what="missing", detail=str(error)))
+    return tuple(item.item for item in session.envelope.library), tuple(problems)
 
 
 async def _keep(
@@ -155,8 +148,8 @@ async def _keep(
     assert isinstance(header, SessionEntry)
     settings = header.settings
     # A session has a target from its header on; what the file says about it comes later.
-    chosen = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
-    header = replace(header, session=session, settings=replace(settings, target=chosen))
+    model = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+    header = replace(header, session=session, settings=replace(settings, target=model))
     if target is not None and rest:
         # A target that was asked for holds, whatever the file says.
         last = max(int(entry.id, 16) for entry in entries)

@@ -49,7 +49,7 @@ def open_index(
     """The index; nothing is read or loaded before something is searched. `lexical`, or
     LAMINA_EMBED=off in the environment, leaves the embedder out. With `fetch`, a model that is not
     on this machine is fetched at first use, and `fetching` is told how far that is."""
-    # Numbers need numpy, which takes its time: whoever searches nothing does not pay for it.
+    # numpy takes its time to load, and is needed only for a search.
     from lamina.embed.index.sqlite_index import SqliteIndex
 
     place = search_index_path() if path is None else path
@@ -65,8 +65,8 @@ def open_index(
 
 class LazyIndex:
     """The one index, opened when something is searched. A model that is not here is not fetched:
-    whoever may do that does it before. With `keep` off a copy is searched, so that the index stays
-    as it is, and what is made goes with the copy."""
+    that is for others to do first. With `keep` off a copy is searched, so that the index stays as
+    it is, and new vectors go with the copy."""
 
     def __init__(self, *, keep: bool = True) -> None:
         self._keep = keep
@@ -87,8 +87,8 @@ class LazyIndex:
         return await self._index.load(documents, progress, texts, patience, among)
 
     async def aclose(self) -> None:
-        """Closes what was opened; whoever searches again opens it again, and remembers what was
-        loaded: sessions that were copied share it."""
+        """Closes what was opened; another search opens it again, and remembers what was
+        loaded: copies of a session share it."""
         if self._index is not None:
             # It may wait for the disk.
             await anyio.to_thread.run_sync(self._index.close)

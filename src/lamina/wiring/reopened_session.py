@@ -35,25 +35,22 @@ async def apply_given(
     does not undo what was set in the session meanwhile. If the `whole` of an agent is given, a part
     that the agent no longer has goes."""
     header = session.state.session
-    given: dict[str, Any] = {
-        "system": parts or None,
-        "tools": tools,
-        "always": always,
-        "settings": None if settings is None else replace(settings, target=""),
-        "target": target or (settings.target if settings else "") or None,
-        "options": options,
+    first_settings = replace(header.settings, target="")
+    target = target or (settings.target if settings else "") or None
+    # What comes now, and what the session began with.
+    values: dict[str, tuple[Any, Any]] = {
+        "system": (parts or None, header.system),
+        "tools": (tools, header.tools),
+        "always": (always, header.included),
+        "settings": (settings and replace(settings, target=""), first_settings),
+        "target": (target, header.settings.target),
+        "options": (options, header.options),
     }
-    digests = {name: _digest(value) for name, value in given.items() if value is not None}
-    before = {
-        "system": _digest(header.system),
-        "tools": _digest(header.tools),
-        "always": _digest(header.included),
-        "settings": _digest(replace(header.settings, target="")),
-        "target": _digest(header.settings.target),
-        "options": _digest(header.options),
-        **session.state.given,
-    }
-    new = {name: digest for name, digest in digests.items() if before[name] != digest}
+    new: dict[str, str] = {}
+    for name, (value, first) in values.items():
+        before = session.state.given.get(name) or _digest(first)
+        if value is not None and (digest := _digest(value)) != before:
+            new[name] = digest
     if not new:
         return
     ops: list[PatchOp] = []
@@ -65,24 +62,24 @@ async def apply_given(
             for part in parts
             if standing.get(part.name) != part.text
         ]
-        named = {part.name for part in parts}
+        names = {part.name for part in parts}
         ops += [
             SystemPartRemove(name=name, reason=f"no {name} came with the agent this time")
             for name in AGENT_PARTS
-            if whole and name in standing and name not in named
+            if whole and name in standing and name not in names
         ]
     if "tools" in new:
         reason = "other tools were given when the session was opened"
         ops.append(ToolsReplace(tools=tools or (), reason=reason))
-    wanted = session.settings
+    next_settings = session.settings
     if "settings" in new and settings:
-        wanted = replace(settings, target=wanted.target)
-    if "target" in new:
-        wanted = replace(wanted, target=given["target"])
+        next_settings = replace(settings, target=next_settings.target)
+    if "target" in new and target:
+        next_settings = replace(next_settings, target=target)
     await session.open_again(
         new,
         ops,
-        settings=wanted,
+        settings=next_settings,
         options=options if "options" in new else None,
         always=always if "always" in new else None,
     )

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
@@ -26,6 +26,8 @@ from lamina.wiring.tool_hosts import (
     withdraw_files,
 )
 
+R = TypeVar("R", bound=ChatRunner)
+
 
 async def open_chat(
     session: str | None = None, *, providers: Providers | None = None, **opening: Any
@@ -37,17 +39,24 @@ async def open_chat(
     Raises:
         SessionBusy: the session is open elsewhere.
     """
+    opened, clients = await _open(session, providers, opening)
+    return _close_clients(ChatRunner(opened, clients), clients, providers)
+
+
+async def _open(
+    session: str | None, providers: Providers | None, opening: dict[str, Any]
+) -> tuple[Session, Providers]:
+    """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    runner = ChatRunner(await open_session(session, **opening), clients)
-    _close_with(runner, providers, clients)
-    return runner
+    return await open_session(session, **opening), clients
 
 
-def _close_with(runner: ChatRunner, providers: Providers | None, clients: Providers) -> None:
+def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
     """Clients that were made for a runner are closed with it; its caller closes their own."""
     if providers is None and isinstance(clients, Clients):
         runner.closing.append(clients.aclose)
+    return runner
 
 
 async def open_qa(
@@ -65,17 +74,14 @@ async def open_qa(
         SessionBusy: the session is open elsewhere.
         UsageError: the workspace has no notes that could be searched.
     """
-    clients = providers or Clients()
-    opening.setdefault("summarizer", ModelSummarizer(clients))
-    opened = await open_session(session, **opening)
+    opened, clients = await _open(session, providers, opening)
     try:
         await withdraw_files(opened)
         runner = QaRunner(opened, clients, require_search(opened), scope=scope, top=top)
     except BaseException:
         await opened.close()
         raise
-    _close_with(runner, providers, clients)
-    return runner
+    return _close_clients(runner, clients, providers)
 
 
 async def open_plan(
@@ -97,13 +103,11 @@ async def open_plan(
         SessionBusy: the session is open elsewhere.
         UsageError: a function or the file cannot be used.
     """
-    clients = providers or Clients()
-    opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
+    opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
     )
-    _close_with(runner, providers, clients)
-    return runner
+    return _close_clients(runner, clients, providers)
 
 
 async def open_agent(
@@ -128,13 +132,11 @@ async def open_agent(
         SessionBusy: the session is open elsewhere.
         UsageError: a function or the file cannot be used.
     """
-    clients = providers or Clients()
-    opened, host = await _open_with_tools(session, tools, mcp, files, clients, opening)
+    opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
         host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
-    _close_with(runner, providers, clients)
-    return runner
+    return _close_clients(runner, clients, providers)
 
 
 async def _open_with_tools(
@@ -142,15 +144,14 @@ async def _open_with_tools(
     tools: ToolHost | Iterable[Callable[..., Any]],
     mcp: str | os.PathLike[str] | None,
     files: bool,
-    clients: Providers,
+    providers: Providers | None,
     opening: dict[str, Any],
-) -> tuple[Session, ToolHost]:
-    opening.setdefault("summarizer", ModelSummarizer(clients))
+) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
     agent, folder = opening.get("agent"), opening.get("workspace")
     if agent is not None:
         hosts += await agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
-    opened = await open_session(session, **opening)
+    opened, clients = await _open(session, providers, opening)
     try:
         if agent is None and (place := opened.state.session.with_agent_at):
             # The session goes on, and so does its agent, if it is still there.
@@ -165,7 +166,7 @@ async def _open_with_tools(
         raise
     from lamina.tools.toolbox import Toolbox
 
-    return opened, Toolbox(*hosts)
+    return opened, clients, Toolbox(*hosts)
 
 
 async def preview_question(
@@ -181,7 +182,7 @@ async def preview_question(
     `files` those tools are in it.
 
     Raises:
-        UsageError: the workspace is no folder, or has no notes that could be searched.
+        UsageError: the workspace is not a folder, or has no notes that could be searched.
         WindowExceeded: it does not fit.
     """
     from lamina.tools.toolbox import Toolbox

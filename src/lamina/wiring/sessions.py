@@ -46,7 +46,6 @@ from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
-    from lamina.wiring.agent_defaults import AgentDefaults
 
 
 def attach(
@@ -143,7 +142,10 @@ async def open_session(
     place, agent_name = "", ""
     relations: dict[str, tuple[str, ...]] = {}
     if agent is not None:
-        defaults = await _read_agent(agent, workspace, project)
+        from lamina.wiring.agent_defaults import read_agent_defaults
+
+        folder = workspace if isinstance(workspace, str | os.PathLike) else "."
+        defaults = await read_agent_defaults(agent, folder, project=project)
         place, relations, agent_name = defaults.place, defaults.agent.relations, defaults.agent.name
         system = system or defaults.system
         memory = memory if memory is not None else defaults.agent.memory
@@ -155,7 +157,7 @@ async def open_session(
     first_settings = settings or Settings()
     first_target = target or first_settings.target or default_target()
     definitions = None if tools is None else tuple(tools)
-    included = None if always is None else tuple(always)
+    always_items = None if always is None else tuple(always)
     parts = _system_parts(system, project, project_context, memory)
     if is_known := bool(session and await store.has(session)):
         journal = await store.open(session or "")
@@ -166,7 +168,7 @@ async def open_session(
             clock.now(),
             system=parts,
             tools=definitions or (),
-            included=included or (),
+            included=always_items or (),
             options=options or Options(),
             settings=replace(first_settings, target=first_target),
             workspace=source.name,
@@ -201,7 +203,7 @@ async def open_session(
                 with contextlib.suppress(UnknownTarget):
                     await opened.change(target=first_target)
             await apply_given(
-                opened, parts, definitions, included, settings, target, options,
+                opened, parts, definitions, always_items, settings, target, options,
                 whole=agent is not None,
             )  # fmt: skip
         except BaseException:
@@ -226,21 +228,10 @@ def _guides(place: str) -> GuideSource | None:
     return AgentFolder(place)
 
 
-async def _read_agent(
-    agent: str | os.PathLike[str],
-    workspace: str | os.PathLike[str] | WorkspaceSource | None,
-    project: str | None,
-) -> "AgentDefaults":
-    from lamina.wiring.agent_defaults import read_agent_defaults
-
-    folder = workspace if isinstance(workspace, str | os.PathLike) else "."
-    return await read_agent_defaults(agent, folder, project=project)
-
-
-async def _agent_of(opened: OpenJournal) -> tuple[str, dict[str, tuple[str, ...]]]:
+async def _agent_of(journal: OpenJournal) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The place of a session's agent, and its relations; none if the agent is gone, which its items
     then say."""
-    header = next(iter(opened.journal.entries.values()), None)
+    header = next(iter(journal.journal.entries.values()), None)
     place = header.with_agent_at if isinstance(header, SessionEntry) else ""
     if not place:
         return "", {}

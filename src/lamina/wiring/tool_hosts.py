@@ -32,10 +32,10 @@ def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
 
 
 async def offer_files(session: Session) -> ToolHost:
-    """The workspace's files as tools, and what the model is told of how to use them.
+    """The workspace's files as tools, and what the model is told about how to use them.
 
     Raises:
-        UsageError: the workspace is no folder.
+        UsageError: the workspace is not a folder.
     """
     from lamina.tools.functions import FunctionTools
     from lamina.wiring.file_tools import FILES_PART, file_tools
@@ -44,7 +44,7 @@ async def offer_files(session: Session) -> ToolHost:
 
     workspace = session.workspace
     if not isinstance(workspace, FolderWorkspace):
-        raise UsageError("the workspace is no folder: it has no files to offer as tools")
+        raise UsageError("the workspace is not a folder: it has no files to offer as tools")
     standing = {part.name: part.text for part in session.envelope.system}
     if standing.get(FILES_PART) != WORKSPACE_PERSONA:
         reason = "the workspace's files are offered as tools"
@@ -53,7 +53,7 @@ async def offer_files(session: Session) -> ToolHost:
 
 
 async def withdraw_files(session: Session) -> None:
-    """A session that goes on without the files is not told of them any more. One that was left in
+    """A session that goes on without the files is no longer told about them. One that was left in
     the middle of a turn ends it first."""
     from lamina.wiring.file_tools import FILES_PART
 

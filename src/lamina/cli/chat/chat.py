@@ -28,9 +28,9 @@ from lamina.faces.items import ItemOverview
 from lamina.faces.mentions import find_mentions
 from lamina.faces.session_tree import questions_of
 from lamina.ports import WorkspaceSource
-from lamina.runners.error_groups import single_errors
 from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
 from lamina.session.tree import name_of
+from lamina.task_groups import single_errors
 from lamina.values.entry import ReplyEntry
 from lamina.values.item import AttachmentSpec
 

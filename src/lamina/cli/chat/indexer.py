@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from lamina.runners.error_groups import single_errors
 from lamina.sources.note_search import WorkspaceSearch
+from lamina.task_groups import single_errors
 
 
 class BackgroundIndexer:

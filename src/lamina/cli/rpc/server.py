@@ -39,8 +39,8 @@ from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.turn_gate import TurnGate
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
-from lamina.runners.error_groups import single_errors
 from lamina.runners.runner import ChatRunner
+from lamina.task_groups import single_errors
 
 Handler = Callable[[Any], Awaitable[object]]
 

@@ -16,7 +16,7 @@ from lamina.providers.emulators.answers import AnswerSource, EchoAnswers
 from lamina.providers.emulators.cost_report import CostReport
 from lamina.providers.emulators.faults import EmulatedFault, FaultQueue, parse_fault
 from lamina.providers.model_book import load_book
-from lamina.runners.error_groups import single_errors
+from lamina.task_groups import single_errors
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
