@@ -52,12 +52,6 @@ def split_link(text: str) -> Link:
     return Link(name=name.strip(), anchor=anchor.strip(), label=label.strip())
 
 
-def resolve_note(name: str, paths: Sequence[str]) -> ResolvedName:
-    """The path that `name` means: by full path, else by a stem that only one path has. Case and
-    Unicode normal form are overlooked only where nothing matches exactly."""
-    return NoteNames(paths).resolve(name)
-
-
 def tag_matches(tag: str, wanted: str) -> bool:
     """Whether a tag is the wanted one or nested in it: `project` wants `Project/x`, too."""
     have, want = (name.removeprefix("#").strip("/").casefold() for name in (tag, wanted))
@@ -144,7 +138,8 @@ class NoteNames:
 
     def resolve(self, name: str, beside: str | None = None) -> ResolvedName:
         """The path that `name` means, as a bare name, a path or a link; seen from the note
-        `beside`, where one is given. A file that is called like a link goes first."""
+        `beside`, where one is given. A file that is called like a link goes first; case and
+        Unicode normal form are ignored only where nothing matches exactly."""
         link = split_link(name)
         if not link.name and link.anchor and beside in self._exact.by_path:
             return _judge_paths(name, link.anchor, "path", (beside,))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lamina.notes.frontmatter import split_frontmatter
-from lamina.notes.outline import CodeBlock, Heading, read_outline
+from lamina.notes.outline import CodeBlock, Heading
 from lamina.values.note import Passage
 
 # In bytes of UTF-8: what an embedder reads of a text is a number of tokens, and a character of
@@ -43,14 +43,6 @@ _SENTENCE_END = re.compile(r"[.!?][)\"'\]*_]{0,3}\s+|[。！？]+|\|\s+")
 _HEADING_LINE = re.compile(r"#{1,6}[ \t]+(\S[^\n]*)")
 
 _SMALLEST_UNIT = 3
-
-
-def find_passages(title: str, text: str) -> tuple[Passage, ...]:
-    """The passages of a note. `title` is what it is called, `text` all of it."""
-    head, body, first_line = split_frontmatter(text)
-    lines = body.split("\n")
-    outline = read_outline(lines)
-    return cut_passages(title, head, lines, first_line, outline.headings, outline.blocks)
 
 
 def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> str:

@@ -27,11 +27,7 @@ from lamina.notes.query.syntax import (
     ParsedQuery,
     Property,
     QueryCall,
-    QuerySource,
     SortKey,
-    SourceConjunction,
-    SourceDisjunction,
-    SourceNegation,
     TagSource,
     Value,
 )
@@ -58,11 +54,9 @@ def run_query(query: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryRes
     """What the query means, if it stands in the note `at`."""
     context = _QueryContext(notes, at)
     matches: Iterable[Note] = sorted(notes, key=lambda note: note.path)
-    if query.source is not None:
-        matches = filter(context.source(query.source), matches)
-    if query.where is not None:
-        condition = context.ask(query.where)
-        matches = (note for note in matches if is_truthy(condition(note)))
+    for condition in (query.source, query.where):
+        if condition is not None:
+            matches = filter(context.test(condition), matches)
     ordered_notes = list(matches)
     for sort_key in reversed(query.sort):
         ordered_notes = _sort(ordered_notes, sort_key, context)
@@ -136,40 +130,14 @@ class _QueryContext:
         aliases = {note.path: note.aliases for note in self._notes if note.aliases}
         return NoteNames((note.path for note in self._notes), aliases)
 
-    # -- where notes come from -------------------------------------------------------------------
-
-    def source(self, source: QuerySource) -> _Test:
-        match source:
-            case TagSource(wanted):
-                # Tags are few and notes are many.
-                matches = lru_cache(maxsize=10_000)(lambda tag: tag_matches(tag, wanted))
-                return lambda note: any(map(matches, note.tags))
-            case FolderSource(folder):
-                paths = (folder, folder + NOTE_SUFFIX)
-                return lambda note: is_in_folder(note.path, folder) or note.path in paths
-            case LinkSource(name):
-                return self._links_to(name)
-            case SourceNegation(part):
-                test = self.source(part)
-                return lambda note: not test(note)
-            case SourceConjunction(parts):
-                tests = tuple(map(self.source, parts))
-                return lambda note: all(test(note) for test in tests)
-            case SourceDisjunction(parts):
-                tests = tuple(map(self.source, parts))
-                return lambda note: any(test(note) for test in tests)
-            case _:
-                assert_never(source)
-
     def _links_to(self, name: str) -> _Test:
         """By the note that a link means. A name that means none is looked for as it is spelled."""
         resolution = self._names.resolve(name, beside=self._at) if name.strip() else None
         path = self._at if resolution is None else resolution.path
         if path is None:
             if resolution is not None and resolution.how == "ambiguous":
-                listing = ", ".join(resolution.matches[:5]) + (
-                    ", …" * (len(resolution.matches) > 5)
-                )
+                dots = ("…",) if len(resolution.matches) > 5 else ()
+                listing = ", ".join((*resolution.matches[:5], *dots))
                 self.warnings.append(
                     f"[[{name}]] may mean any of {listing}; links spelled like it were taken"
                 )
@@ -189,8 +157,6 @@ class _QueryContext:
             for link in _links_near(note, names)
         )
 
-    # -- expressions -----------------------------------------------------------------------------
-
     def ask(self, expression: Expression) -> _Ask:
         """A function that gives the expression's value for a note."""
         match expression:
@@ -207,17 +173,31 @@ class _QueryContext:
                 return lambda note: call(*(ask(note) for ask in asks))
             case Comparison():
                 return self._ask_comparison(expression)
+            case TagSource(tag):
+                # There are few tags and many notes.
+                matches = lru_cache(maxsize=10_000)(lambda own_tag: tag_matches(own_tag, tag))
+                return lambda note: any(map(matches, note.tags))
+            case FolderSource(folder):
+                paths = (folder, folder + NOTE_SUFFIX)
+                return lambda note: is_in_folder(note.path, folder) or note.path in paths
+            case LinkSource(name):
+                return self._links_to(name)
             case Negation(part):
-                ask_part = self.ask(part)
-                return lambda note: not is_truthy(ask_part(note))
+                test_part = self.test(part)
+                return lambda note: not test_part(note)
             case Conjunction(parts):
-                asks = tuple(map(self.ask, parts))
-                return lambda note: all(is_truthy(ask(note)) for ask in asks)
+                tests = tuple(map(self.test, parts))
+                return lambda note: all(test(note) for test in tests)
             case Disjunction(parts):
-                asks = tuple(map(self.ask, parts))
-                return lambda note: any(is_truthy(ask(note)) for ask in asks)
+                tests = tuple(map(self.test, parts))
+                return lambda note: any(test(note) for test in tests)
             case _:
                 assert_never(expression)
+
+    def test(self, expression: Expression) -> _Test:
+        """A function that says whether the expression's value for a note counts as true."""
+        ask = self.ask(expression)
+        return lambda note: is_truthy(ask(note))
 
     def key(self, expression: Expression) -> Callable[[Note], ValueKey]:
         """As `ask`, but gives what the value is compared by."""
@@ -345,23 +325,19 @@ def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, str | list | tuple | dict) else None
 
 
-def _begins(whole: Any, part: Any) -> bool:
-    return _are_texts(whole, part) and normalize_text(whole).startswith(normalize_text(part))
-
-
-def _ends(whole: Any, part: Any) -> bool:
-    return _are_texts(whole, part) and normalize_text(whole).endswith(normalize_text(part))
-
-
-def _are_texts(*values: Any) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _compare_texts(test: Callable[[str, str], bool]) -> Callable[[Any, Any], bool]:
+    return lambda whole, part: (
+        isinstance(whole, str)
+        and isinstance(part, str)
+        and test(normalize_text(whole), normalize_text(part))
+    )
 
 
 _FUNCTIONS: dict[FunctionName, Callable[..., Any]] = {
     "contains": _contains,
     "icontains": _contains_folded,
-    "startswith": _begins,
-    "endswith": _ends,
+    "startswith": _compare_texts(str.startswith),
+    "endswith": _compare_texts(str.endswith),
     "length": _length,
     "lower": _change_case(str.lower),
     "upper": _change_case(str.upper),

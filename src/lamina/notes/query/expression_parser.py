@@ -44,16 +44,19 @@ class ExpressionParser:
         self._depth = 0
 
     def read_expression(self) -> Expression:
-        parts = [self._read_every()]
-        while self._words.take_words("or"):
-            parts.append(self._read_every())
-        return Disjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+        return self.read_joined(self._read_negation)
 
-    def _read_every(self) -> Expression:
-        parts = [self._read_negation()]
-        while self._words.take_words("and"):
-            parts.append(self._read_negation())
-        return Conjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+    def read_joined(
+        self, read_part: Callable[[], Expression], *, in_source: bool = False
+    ) -> Expression:
+        """Parts joined by `and`, which binds closer, and by `or`."""
+        alternatives: list[Expression] = []
+        while not alternatives or self._words.take_words("or", in_source=in_source):
+            parts = [read_part()]
+            while self._words.take_words("and", in_source=in_source):
+                parts.append(read_part())
+            alternatives.append(Conjunction(tuple(parts)) if len(parts) > 1 else parts[0])
+        return Disjunction(tuple(alternatives)) if len(alternatives) > 1 else alternatives[0]
 
     def _read_negation(self) -> Expression:
         token = self._words.look()

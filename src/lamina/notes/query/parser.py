@@ -10,14 +10,12 @@ from lamina.notes.query.expression_parser import MOST_DIGITS, ExpressionParser
 from lamina.notes.query.scanner import Scanner, Token
 from lamina.notes.query.syntax import (
     Column,
+    Expression,
     FolderSource,
     LinkSource,
+    Negation,
     ParsedQuery,
-    QuerySource,
     SortKey,
-    SourceConjunction,
-    SourceDisjunction,
-    SourceNegation,
     TagSource,
 )
 
@@ -153,19 +151,10 @@ class _Parser:
 
     # -- where notes come from -------------------------------------------------------------------
 
-    def _read_source(self) -> QuerySource:
-        parts = [self._read_every_source()]
-        while self._words.take_words("or", in_source=True):
-            parts.append(self._read_every_source())
-        return SourceDisjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+    def _read_source(self) -> Expression:
+        return self._expressions.read_joined(self._read_one_source, in_source=True)
 
-    def _read_every_source(self) -> QuerySource:
-        parts = [self._read_one_source()]
-        while self._words.take_words("and", in_source=True):
-            parts.append(self._read_one_source())
-        return SourceConjunction(tuple(parts)) if len(parts) > 1 else parts[0]
-
-    def _read_one_source(self) -> QuerySource:
+    def _read_one_source(self) -> Expression:
         token = self._words.take(in_source=True)
         match token.kind, token.value:
             case "tag", tag:
@@ -176,7 +165,7 @@ class _Parser:
                 return LinkSource(name)
             case ("word", "not") | ("sign", "!" | "-"):
                 with self._expressions.deeper(token):
-                    return SourceNegation(self._read_one_source())
+                    return Negation(self._read_one_source())
             case "sign", "(":
                 with self._expressions.deeper(token):
                     source = self._read_source()
