@@ -69,8 +69,7 @@ def read_agent_file(draft: AgentDraft, file: Path) -> None:
     try:
         whole = read_yaml(text, label, draft.problems)
     except UnreadableText as error:
-        problem = f"it is no YAML: {error.problem}; nothing it says is used"
-        draft.problems.error(label, problem, error.line)
+        report_no_yaml(draft, label, error)
         return
     if whole is None:
         draft.problems.warn(label, "is empty; give the agent a name and a description", 1)
@@ -79,6 +78,11 @@ def read_agent_file(draft: AgentDraft, file: Path) -> None:
         draft.problems.error(label, problem, whole.line)
     else:
         read_agent_sheet(draft, Sheet(whole.entries, label, draft.problems, 1))
+
+
+def report_no_yaml(draft: AgentDraft, label: str, error: UnreadableText) -> None:
+    problem = f"it is no YAML: {error.problem}; nothing it says is used"
+    draft.problems.error(label, problem, error.line)
 
 
 def read_agent_sheet(draft: AgentDraft, sheet: Sheet) -> None:

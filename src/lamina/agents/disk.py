@@ -121,33 +121,24 @@ class Disk:
         self.stamps.setdefault(str(path), stamp)
 
     def _bytes(self, path: Path) -> bytes | None:
-        label = self.label(path)
         try:
-            # Nothing that waits, as a pipe does, is waited for.
+            # A pipe, for one, would make us wait.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        except FileNotFoundError:
-            self.problems.error(label, "does not exist, or is a link to what does not")
-            return None
-        except OSError as error:
-            self.problems.error(label, f"cannot be read: {error.strerror}")
-            return None
-        try:
             with os.fdopen(handle, "rb") as file:
-                status = os.fstat(file.fileno())
+                status = os.fstat(handle)
+                size, limit = status.st_size / MEGABYTE, MOST_BYTES // MEGABYTE
                 if not stat.S_ISREG(status.st_mode):
-                    self.problems.error(label, "is not a file and is not read")
-                    return None
-                if status.st_size > MOST_BYTES:
-                    size = f"{status.st_size / MEGABYTE:,.1f} MB"
-                    limit = f"{MOST_BYTES // MEGABYTE} MB"
-                    self.problems.error(
-                        label, f"has {size}, over the limit of {limit}; it is not read"
-                    )
-                    return None
-                return file.read(MOST_BYTES)
+                    problem = "is not a file and is not read"
+                elif status.st_size > MOST_BYTES:
+                    problem = f"has {size:,.1f} MB, over the limit of {limit} MB; it is not read"
+                else:
+                    return file.read(MOST_BYTES)
+        except FileNotFoundError:
+            problem = "does not exist, or is a link to what does not"
         except OSError as error:
-            self.problems.error(label, f"cannot be read: {error.strerror}")
-            return None
+            problem = f"cannot be read: {error.strerror}"
+        self.problems.error(self.label(path), problem)
+        return None
 
     def _decode(self, path: Path, data: bytes) -> str | None:
         label = self.label(path)

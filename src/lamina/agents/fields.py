@@ -43,6 +43,11 @@ class Field(Struct, frozen=True, kw_only=True):
             return "an object" if self.is_object else "a list"
         return "nothing" if self.data is None else repr(self.data)
 
+    @property
+    def spelling(self) -> str:
+        """What the file says, in a message."""
+        return repr(self.text) if self.is_scalar else self.kind
+
 
 class UnreadableText(Exception):
     """A text that is no YAML or JSON, or none that is read."""
@@ -51,6 +56,16 @@ class UnreadableText(Exception):
         super().__init__(problem)
         self.problem = problem
         self.line = line
+
+
+def report_twin(
+    entries: Mapping[str, Field], name: str, path: str, problems: ProblemList, line: int
+) -> None:
+    """Complains of a name that is there already."""
+    if name in entries:
+        earlier = entries[name].line
+        problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
+        problems.error(path, problem, line)
 
 
 class Sheet:
@@ -70,8 +85,7 @@ class Sheet:
         self._known_names: set[str] = set()
 
     def has(self, name: str) -> bool:
-        field = self.entries.get(name)
-        return field is not None and field.data is not None
+        return self._find(name) is not None
 
     def line_of(self, name: str) -> int | None:
         field = self.entries.get(name)
@@ -79,6 +93,9 @@ class Sheet:
 
     def field(self, name: str) -> Field | None:
         self._known_names.add(name)
+        return self._find(name)
+
+    def _find(self, name: str) -> Field | None:
         field = self.entries.get(name)
         return field if field is not None and field.data is not None else None
 
@@ -129,8 +146,7 @@ class Sheet:
             return word
         if word.lower() in choices:
             return word.lower()
-        spelling = repr(field.text) if field.is_scalar else field.kind
-        problem = f"has to be one of {', '.join(choices)}, not {spelling}; {default} is used"
+        problem = f"has to be one of {', '.join(choices)}, not {field.spelling}; {default} is used"
         self.complain(name, problem)
         return default
 

@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lamina.agents.draft import AgentDraft
-from lamina.agents.fields import Sheet
-from lamina.agents.guides import MOST_CHARACTERS, clean_name, one_line, place_of
+from lamina.agents.guides import (
+    MOST_CHARACTERS,
+    clean_name,
+    one_line,
+    place_of,
+    read_page,
+    walk_guides,
+)
 from lamina.agents.imports import find_imports, looks_like_path
-from lamina.agents.markdown_file import read_markdown
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 
 AGENTS_FILE = "AGENTS.md"
@@ -121,24 +126,19 @@ class Instructions:
 
 def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
     """Keeps `.claude/rules`: with `paths` they join with files that fit, without them always."""
-    disk = draft.disk
-    for path in disk.walk(folder):
-        label = disk.label(path)
-        if path.suffix.lower() != ".md":
-            draft.problems.warn(label, "is not read: Claude's rules end in .md")
-        elif (text := disk.text(path)) is not None:
-            page = read_markdown(text, label, draft.problems)
-            sheet = Sheet(page.head, label, draft.problems, 1)
+    problem = "is not read: Claude's rules end in .md"
+    for path, within in walk_guides(draft.disk, folder, (".md",), problem):
+        if (parts := read_page(draft.disk, path)) is not None:
+            page, sheet = parts
             globs = sheet.texts("paths")
             guide = Guide(
                 kind="rule",
-                name=clean_name(path.stem, label, draft.problems, None) or "unnamed",
+                name=clean_name(path.stem, sheet.path, draft.problems, None) or "unnamed",
                 text=page.body,
                 description=one_line(sheet.text("description")),
                 include="manual" if sheet.has("paths") else "always",
                 globs=globs,
-                place=place_of(label, page.line),
+                place=place_of(sheet.path, page.line),
             )
             sheet.finish()
-            within = path.parent.name if path.parent != folder else ""
-            draft.guides.add(guide, label, page.line, within=within)
+            draft.guides.add(guide, sheet.path, page.line, within=within)

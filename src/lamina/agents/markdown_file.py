@@ -8,7 +8,7 @@ import re
 
 from msgspec import Struct
 
-from lamina.agents.fields import Field, UnreadableText
+from lamina.agents.fields import Field, UnreadableText, report_twin
 from lamina.agents.problems import ProblemList
 from lamina.agents.yaml_fields import read_yaml
 
@@ -119,10 +119,7 @@ def _entry_by_entry(
                 problems.error(path, f"{block[0].strip()!r} is no entry like 'name: value'", line)
             continue
         name = match[1]
-        if name in entries:
-            earlier = entries[name].line
-            problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-            problems.error(path, problem, line)
+        report_twin(entries, name, path, problems, line)
         entries[name] = _read_block(name, block, path, problems, line)
     return entries
 

@@ -4,11 +4,12 @@ Law: nothing is made of YAML but texts, numbers, lists and objects; a document t
 without end through its aliases is refused, and what is written twice is reported.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lamina.agents.fields import Field, UnreadableText
+from lamina.agents.fields import Field, UnreadableText, report_twin
 from lamina.agents.problems import ProblemList
 from lamina.codec import mend_text
 
@@ -108,10 +109,7 @@ class _Reader:
                 self._problems.error(self._path, "'<<' is not read; write its entries out", line)
                 continue
             field, name = self.read(value), mend_text(key.value)
-            if name in entries:
-                earlier = entries[name].line
-                problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-                self._problems.error(self._path, problem, line)
+            report_twin(entries, name, self._path, self._problems, line)
             entries[name] = replace(field, line=line)
         return entries
 
@@ -122,12 +120,9 @@ class _Reader:
             self._problems.error(self._path, problem, line)
 
     def _scalar(self, node: Any) -> Any:
-        name = node.tag.removeprefix(_STANDARD)
-        if name in ("int", "float", "bool", "null"):
-            try:
+        if node.tag.removeprefix(_STANDARD) in ("int", "float", "bool", "null"):
+            with suppress(ValueError):
                 return self._loader.construct_object(node)
-            except ValueError:
-                return node.value
         return node.value
 
 
