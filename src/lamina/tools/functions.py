@@ -58,33 +58,25 @@ class FunctionTool(Generic[P, R]):
                 f"{own_name!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
                 f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
             )
+        problem = ""
         if permission not in ("required", "free"):
-            raise UsageError(
-                f"tool {own_name!r}: permission is 'required' or 'free', not {permission!r}"
-            )
-        if include not in get_args(Include):
-            raise UsageError(
-                f"tool {own_name!r}: include is 'always', 'manual' or 'agent', not {include!r}"
-            )
-        if not timeout > 0:
-            raise UsageError(
-                f"tool {own_name!r}: timeout is a number of seconds above 0, not {timeout!r}"
-            )
+            problem = f"permission is 'required' or 'free', not {permission!r}"
+        elif include not in get_args(Include):
+            problem = f"include is 'always', 'manual' or 'agent', not {include!r}"
+        elif not timeout > 0:
+            problem = f"timeout is a number of seconds above 0, not {timeout!r}"
+        if problem:
+            raise UsageError(f"tool {own_name!r}: {problem}")
         self.__name__ = own_name
         self.function = function
         self.name = own_name
         self.timeout = timeout
         self.max_characters = max_characters
         self._parameters: Parameters = read_parameters(function, own_name)
-        doc = inspect.getdoc(function)
-        offer = offer_tool(
-            NO_SERVER,
-            own_name,
-            first_paragraph(doc) if description is None else description,
-            self._parameters.schema,
-            permission,
-            include,
-        )
+        if description is None:
+            description = first_paragraph(inspect.getdoc(function))
+        schema = self._parameters.schema
+        offer = offer_tool(NO_SERVER, own_name, description, schema, permission, include)
         if isinstance(offer, WithheldTool):
             raise UsageError(f"tool {own_name!r}: {offer.detail}")
         self.offered: OfferedTool = offer
@@ -171,12 +163,9 @@ class FunctionTools:
     taken as `tool` would take it."""
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
-        tools = [
-            function if isinstance(function, FunctionTool) else FunctionTool(function)
-            for function in functions
-        ]
         self._tools: dict[str, FunctionTool[..., Any]] = {}
-        for tool in tools:
+        for function in functions:
+            tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
             if tool.name in self._tools:
                 raise UsageError(
                     f"two functions are both called {tool.name!r}; give one of them another name "

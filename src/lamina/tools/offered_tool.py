@@ -3,9 +3,10 @@
 Law: what is offered can be sent to every provider; what cannot is withheld, with its reason.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from lamina.codec import digest_value, mend_text
@@ -75,6 +76,19 @@ def _as_object(schema: Any) -> Any:
 def tool_name_of(id: ItemId) -> str:
     """The tool's part of its id."""
     return id.partition("/")[2]
+
+
+async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Toolset]:
+    """The toolsets of several hosts, asked at once, in the order of the hosts."""
+    toolsets = [Toolset()] * len(asks)
+
+    async def ask(at: int) -> None:
+        toolsets[at] = await asks[at]()
+
+    async with anyio.create_task_group() as tasks:
+        for at in range(len(asks)):
+            tasks.start_soon(ask, at)
+    return toolsets
 
 
 def without_duplicates(tools: Iterable[OfferedTool]) -> Toolset:

@@ -8,8 +8,9 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -150,8 +151,7 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
             f"{str(path)!r} names no MCP servers: it has to be an object with 'mcpServers', itself "
             f'an object, as {{"mcpServers": {{"time": {{"command": "mcp-server-time"}}}}}}'
         )
-    entries: dict[str, Any] = whole[root]
-    return entries
+    return cast(dict[str, Any], whole[root])
 
 
 def _place(data: bytes, problem: str) -> str:
@@ -167,31 +167,25 @@ def _place(data: bytes, problem: str) -> str:
 def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> ServerConfig | None:
     if not name.strip():
         raise UsageError("a server needs a name")
+    terms = translate_server_terms(raw) if isinstance(raw, dict) else raw
     try:
-        entry = msgspec.convert(
-            translate_server_terms(raw) if isinstance(raw, dict) else raw, _Entry
-        )
+        entry = msgspec.convert(terms, _Entry)
     except msgspec.ValidationError as error:
         raise UsageError(f"the entry is not of the right form: {error}") from error
     if entry.disabled:
         return None
     _check_entry(entry)
-
-    def fill(text: str, field: str) -> str:
-        return _fill(text, field, environ)
-
+    fill = partial(_fill, environ)
     cwd = fill(entry.cwd, "cwd") if entry.cwd else None
     return ServerConfig(
         name=name,
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
-        env={key: fill(variable, f"env.{key}") for key, variable in (entry.env or {}).items()},
+        env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
         # As seen from the file: where Lamina was started says nothing about it.
         cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
         url=fill(entry.url or "", "url"),
-        headers={
-            key: fill(header, f"headers.{key}") for key, header in (entry.headers or {}).items()
-        },
+        headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
         timeout=entry.timeout,
         permission=entry.permission,
         include=entry.include,
@@ -214,7 +208,7 @@ def _check_entry(entry: _Entry) -> None:
         raise UsageError(f"'timeout' is a number of seconds above 0, not {entry.timeout!r}")
 
 
-def _fill(text: str, field: str, environ: Mapping[str, str]) -> str:
+def _fill(environ: Mapping[str, str], text: str, field: str) -> str:
     def value(match: re.Match[str]) -> str:
         variable = _NAMED.fullmatch(match[1])
         if variable is None:

@@ -9,7 +9,6 @@ import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -50,7 +49,7 @@ class Connection:
         self._seconds = seconds
         self._over = anyio.Event()
         self._client: Client | None = None
-        self._place = Endpoint(config) if config.url else ServerProcess(config, grace)
+        self.place = Endpoint(config) if config.url else ServerProcess(config, grace)
         self._problem = ""
 
     @property
@@ -58,25 +57,13 @@ class Connection:
         return self.was_open and not self._over.is_set()
 
     @property
-    def pid(self) -> int | None:
-        return self._place.pid
-
-    @property
     def problem(self) -> str:
         """Why it is not open, with what the server said at last."""
         reason = self._problem or (
             "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
         )
-        words = self._place.last_words
+        words = self.place.last_words
         return f"{reason} ({words})" if words else reason
-
-    @property
-    def last_words(self) -> str:
-        return self._place.last_words
-
-    @property
-    def forgot_us(self) -> bool:
-        return self._place.forgot_us
 
     def close(self) -> None:
         """Has it taken down by the task that runs it."""
@@ -168,7 +155,7 @@ class Connection:
         from mcp_types import Implementation
 
         async with Client(
-            _watch_end(self._place.connect(), self._over),
+            _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
             client_info=Implementation(name="lamina", version=version("lamina")),
             # We know when a list is stale, and ask only then.
@@ -189,9 +176,8 @@ class Connection:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         tools = client.server_capabilities.tools
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
-        if not (tools and tools.list_changed):
+        is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not (is_modern and tools and tools.list_changed):
             return
         try:
             async with client.listen(tools_list_changed=True) as changes:
@@ -259,10 +245,5 @@ class _WatchedStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()

@@ -55,14 +55,13 @@ class ServerProcess:
     @property
     def last_words(self) -> str:
         """How it ended, if it has, and the last line it wrote to stderr."""
-        lines = self._words.decode("utf-8", "replace").split("\n")
-        written_lines = [line.strip() for line in lines if line.strip()]
+        lines = self._words.decode("utf-8", "replace").strip().split("\n")
         words = [self.fault] if self.fault else []
         code = self._process.returncode if self._process else None
         if code is not None and not self.fault:
             words.append(f"signal {-code}" if code < 0 else f"exit code {code}")
-        if written_lines:
-            words.append(f"its last words: {written_lines[-1][-_LONGEST_WORD:]!r}")
+        if lines[-1]:
+            words.append(f"its last words: {lines[-1].strip()[-_LONGEST_WORD:]!r}")
         return ", ".join(words)
 
     @asynccontextmanager

@@ -60,9 +60,9 @@ class Server:
     @property
     def pid(self) -> int | None:
         current = self._connection
-        return current.pid if current and not current.ended.is_set() else None
+        return current.place.pid if current and not current.ended.is_set() else None
 
-    async def tools(self) -> Toolset:
+    async def toolset(self) -> Toolset:
         """What the server offers, or that it cannot be reached."""
         connection = await self._connected()
         if isinstance(connection, str):
@@ -75,9 +75,7 @@ class Server:
             except Exception as error:  # noqa: BLE001
                 connection.close()  # of no use any more; the next who asks opens another
                 return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
-        if self._offer_cache[0] is not connection.tools:
-            self._offer_cache = (connection.tools, self._offer(connection))
-        return self._offer_cache[1]
+        return self._offered(connection)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], digest: str) -> ToolOutput:
         """Calls a tool that was offered with this digest."""
@@ -99,7 +97,7 @@ class Server:
         connection = await self._connected()
         if isinstance(connection, str):
             return fail(f"The server {name!r} cannot be reached: {connection}")
-        if not self._still_offers(connection, digest):
+        if all(tool.digest != digest for tool in self._offered(connection).tools):
             return fail(
                 f"{tool!r} was not called: the server {name!r} was started again, and now "
                 f"describes it in other words or has it no more"
@@ -177,15 +175,19 @@ class Server:
         return ""
 
     def _unreachable(self, problem: str) -> Toolset:
-        server = WithheldTool(
-            what=self.config.name, reason="unreachable", detail=mend_text(problem)
-        )
+        detail = mend_text(problem)
+        server = WithheldTool(what=self.config.name, reason="unreachable", detail=detail)
         return Toolset(withheld=(server,))
+
+    def _offered(self, connection: Connection) -> Toolset:
+        if self._offer_cache[0] is not connection.tools:
+            self._offer_cache = (connection.tools, self._offer(connection))
+        return self._offer_cache[1]
 
     def _offer(self, connection: Connection) -> Toolset:
         config = self.config
         tools: list[OfferedTool] = []
-        withheld = [*self._complaints(connection)]
+        withheld = self._complaints(connection)
         for tool in connection.tools:
             if config.is_disabled(tool.name):
                 continue
@@ -220,18 +222,13 @@ class Server:
             complaints.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
         return complaints
 
-    def _still_offers(self, connection: Connection, digest: str) -> bool:
-        if self._offer_cache[0] is not connection.tools:
-            self._offer_cache = (connection.tools, self._offer(connection))
-        return any(tool.digest == digest for tool in self._offer_cache[1].tools)
-
     async def _read_failure(self, connection: Connection, error: Exception) -> ToolOutput | None:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
         code = error.code if isinstance(error, MCPError) else None
         # The SDK's own words for an answer that is no JSON-RPC.
-        if connection.forgot_us and str(error) in _REFUSALS:
+        if connection.place.forgot_us and str(error) in _REFUSALS:
             connection.close()
             return None
         is_gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
@@ -248,10 +245,9 @@ class Server:
         self._failures = 0
         message = _describe_error(error)
         if str(error) in _REFUSALS:
-            message = f"{message} ({connection.last_words})"
+            message = f"{message} ({connection.place.last_words})"
         return fail(cut_text(message, self._max_characters))
 
 
 def _describe_error(error: BaseException) -> str:
-    message = str(error).strip()
-    return message or type(error).__name__
+    return str(error).strip() or type(error).__name__

@@ -5,7 +5,6 @@ tool whose words changed since a person agreed to it is not offered, and is not 
 """
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -16,7 +15,7 @@ from lamina.tools.approvals import Approvals
 from lamina.tools.limits import MOST_CHARACTERS
 from lamina.tools.mcp_client.config import ServerList
 from lamina.tools.mcp_client.server import Server, ServerPatience
-from lamina.tools.offered_tool import tool_name_of, without_duplicates
+from lamina.tools.offered_tool import ask_all, tool_name_of, without_duplicates
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 
 
@@ -52,12 +51,7 @@ class McpServers:
         }
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
         tasks, self._tasks = self._tasks, None
         self._offers = {}
         if tasks is None:
@@ -82,23 +76,15 @@ class McpServers:
             UsageError: the host is not open.
         """
         self._require_open()
-        by_server: dict[str, Toolset] = {}
-
-        async def ask(name: str, server: Server) -> None:
-            by_server[name] = await server.tools()
-
-        async with anyio.create_task_group() as tasks:
-            for name, server in self._servers.items():
-                tasks.start_soon(ask, name, server)
-        toolsets = [by_server[name] for name in self._servers]
+        servers = list(self._servers.values())
+        toolsets = await ask_all([server.toolset for server in servers])
         whole = without_duplicates(tool for toolset in toolsets for tool in toolset.tools)
         review = Toolset(tools=whole.tools)
         if self._approvals is not None:
             review = await self._approvals.review(whole.tools)
-        home = {tool.id: name for name in self._servers for tool in by_server[name].tools}
-        self._offers = {
-            tool.definition.name: (self._servers[home[tool.id]], tool) for tool in review.tools
-        }
+        pairs = zip(servers, toolsets, strict=True)
+        homes = {tool.id: server for server, toolset in pairs for tool in toolset.tools}
+        self._offers = {tool.definition.name: (homes[tool.id], tool) for tool in review.tools}
         unusable = [tool for toolset in toolsets for tool in toolset.withheld]
         return Toolset(
             tools=review.tools,
