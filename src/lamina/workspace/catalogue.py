@@ -60,7 +60,7 @@ class FolderScan(NamedTuple):
     and what could not be looked at."""
 
     suspects: list[SeenFile]
-    gone: set[str]
+    lost_paths: set[str]
     unread: tuple[str, ...]
 
 
@@ -204,32 +204,38 @@ class NoteCatalogue:
 
     def _walk(self, notes: dict[str, KnownNote]) -> FolderScan:
         """Looks at all files."""
-        suspects, unread, gone = list[SeenFile](), list[str](), {*notes, *self._refusals}
+        suspects, unread = list[SeenFile](), list[str]()
+        lost_paths = {*notes, *self._refusals}
         for path, status in self._root.walk(unread=unread):
             if not _is_note(path):
                 continue
-            gone.discard(path)
-            stamp, old = _stamp(status), notes.get(path)
-            if old is None or old.stamp != stamp or path in self._doubts:
-                suspects.append(SeenFile(path, stamp, status))
-        return FolderScan(suspects, gone, tuple(unread))
+            lost_paths.discard(path)
+            if suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, tuple(unread))
 
     def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
         """Looks at these files alone."""
-        suspects, gone = list[SeenFile](), set[str]()
+        suspects, lost_paths = list[SeenFile](), set[str]()
         for path in sorted(filter(_is_note, paths)):
             try:
                 status = self._root.stat(path)
-                is_file = stat.S_ISREG(status.st_mode)
             except PathRefused:
-                is_file = False
-            if not is_file:
-                gone.add(path)
+                lost_paths.add(path)
                 continue
-            stamp, old = _stamp(status), notes.get(path)
-            if old is None or old.stamp != stamp or path in self._doubts:
-                suspects.append(SeenFile(path, stamp, status))
-        return FolderScan(suspects, gone, self._unread)
+            if not stat.S_ISREG(status.st_mode):
+                lost_paths.add(path)
+            elif suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, self._unread)
+
+    def _suspect(
+        self, notes: dict[str, KnownNote], path: str, status: os.stat_result
+    ) -> SeenFile | None:
+        """The file, if it has to be read again."""
+        stamp, old = _stamp(status), notes.get(path)
+        is_changed = old is None or old.stamp != stamp or path in self._doubts
+        return SeenFile(path, stamp, status) if is_changed else None
 
     def _without_folder(self, refusal: PathRefused) -> Catalogue:
         """The folder itself cannot be read, as on a disk that was taken out. What is known of it
@@ -244,9 +250,9 @@ class NoteCatalogue:
 
     def _drop(self, notes: dict[str, KnownNote], scan: FolderScan) -> None:
         """Forgets what is not there any more."""
-        lost_notes = [path for path in scan.gone if notes.pop(path, None)]
-        lost_refusals = [path for path in scan.gone if self._refusals.pop(path, None)]
-        self._doubts -= scan.gone
+        lost_notes = [path for path in scan.lost_paths if notes.pop(path, None)]
+        lost_refusals = [path for path in scan.lost_paths if self._refusals.pop(path, None)]
+        self._doubts -= scan.lost_paths
         if lost_notes or lost_refusals or scan.unread != self._unread:
             self._unread = scan.unread
             self._is_stale = True

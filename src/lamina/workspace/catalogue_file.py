@@ -162,8 +162,7 @@ def _checksum(path: bytes, stamp: bytes, settled: bool, note: bytes) -> int:
 
 
 def _is_text(path: str) -> bool:
-    try:
+    with suppress(UnicodeEncodeError):
         path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        return True
+    return False

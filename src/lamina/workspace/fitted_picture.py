@@ -63,15 +63,8 @@ _MAGIC = (
 )
 # What Pillow may take something for: nothing that starts another program, or fetches.
 _FORMATS = {
-    "image/png": "PNG",
-    "image/jpeg": "JPEG",
-    "image/gif": "GIF",
-    "image/webp": "WEBP",
-    "image/bmp": "BMP",
-    "image/tiff": "TIFF",
-    "image/avif": "AVIF",
-    "image/x-icon": "ICO",
-}
+    f"image/{form.lower()}": form for form in ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+} | {"image/x-icon": "ICO"}
 _PHOTOS = {"image/jpeg", "image/avif", "image/tiff", "image/webp"}
 # Start-of-frame markers of JPEG; the others among them are tables.
 _FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -237,8 +230,6 @@ def _save(image: "Image", form: str) -> bytes:
     target = BytesIO()
     # Pillow keeps what it read in `info`, and writes some of it.
     image.info = {}
-    if form == "JPEG":
-        image.save(target, "JPEG", quality=88)
-    else:
-        image.save(target, "PNG", compress_level=6)
+    options = {"quality": 88} if form == "JPEG" else {"compress_level": 6}
+    image.save(target, form, **options)
     return target.getvalue()

@@ -60,13 +60,8 @@ async def gather_pictures(
     if not references:
         return NotePictures()
     resources = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
-
-    def collect() -> NotePictures:
-        return _collect(
-            note, references, _Loader(note=note, read=read, find=find, resources=resources)
-        )
-
-    return await anyio.to_thread.run_sync(collect)
+    loader = _Loader(note=note, read=read, find=find, resources=resources)
+    return await anyio.to_thread.run_sync(_collect, references, loader)
 
 
 async def _fetch_all(
@@ -88,11 +83,9 @@ async def _fetch_all(
     return resources
 
 
-def _collect(
-    note: PurePosixPath, references: tuple[PictureRef, ...], loader: "_Loader"
-) -> NotePictures:
+def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictures:
     by_digest: dict[str, FittedPicture] = {}
-    warnings = []
+    warnings, note = [], loader.note
     for reference in references[:MAX_TRIED]:
         # What follows an address may be a key to it.
         target = reference.target.split("?")[0] if reference.kind == "url" else reference.target

@@ -3,18 +3,14 @@
 Law: what was not searched and what is not shown is said; finding nothing is no error.
 """
 
+import contextlib
 import stat
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lamina.errors import UsageError
 from lamina.selection.globs import first_match
-from lamina.workspace.file_actions.line_finder import (
-    LineFinder,
-    LineMatches,
-    PatternFinder,
-    PlainFinder,
-)
+from lamina.workspace.file_actions.line_finder import LineMatches, PatternFinder, PlainFinder
 from lamina.workspace.file_actions.view import (
     MOST_CHARACTERS,
     cut_around,
@@ -58,20 +54,16 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
     _check(search)
     problems: list[str] = []
     texts = _texts(root, folder, glob, problems)
-    finder: LineFinder
-    if search.regex:
-        finder = PatternFinder(
-            search.pattern, ignore_case=search.ignore_case, seconds=search.seconds
-        )
-    else:
-        finder = PlainFinder(search.pattern, ignore_case=search.ignore_case)
+    pattern, ignore_case = search.pattern, search.ignore_case
     report = _Report(search)
-    try:
+    with contextlib.closing(
+        PatternFinder(pattern, ignore_case=ignore_case, seconds=search.seconds)
+        if search.regex
+        else PlainFinder(pattern, ignore_case=ignore_case)
+    ) as finder:
         for batch in _batches(texts):
             for file, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
                 report.add(file, places)
-    finally:
-        finder.close()
     return report.text(problems)
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -23,12 +23,6 @@ PATTERN_SECONDS = 10.0
 LineMatches = list[tuple[int, int]]
 
 
-class LineFinder(Protocol):
-    def find(self, texts: Sequence[str]) -> list[LineMatches]: ...
-
-    def close(self) -> None: ...
-
-
 class PlainFinder:
     def __init__(self, text_to_find: str, *, ignore_case: bool) -> None:
         self._ignore_case = ignore_case
@@ -38,10 +32,10 @@ class PlainFinder:
         return [self._places(text) for text in texts]
 
     def _places(self, text: str) -> LineMatches:
-        folded = text.casefold() if self._ignore_case else text
-        if self._text_to_find not in folded:
+        content = text.casefold() if self._ignore_case else text
+        if self._text_to_find not in content:
             return []
-        columns = (line.find(self._text_to_find) for line in folded.split("\n"))
+        columns = (line.find(self._text_to_find) for line in content.split("\n"))
         return [(number, column) for number, column in enumerate(columns) if column >= 0]
 
     def close(self) -> None:

@@ -61,16 +61,16 @@ class Trash:
             if refusal.reason == "missing":
                 return (), ()
             raise UsageError(f"the list of changes cannot be read: {refusal.detail}") from None
-        read_deeds: list[Deed] = []
+        deeds: list[Deed] = []
         problems: list[str] = []
         for number, line in enumerate(data.split(b"\n"), 1):
             if not line:
                 continue
             try:
-                read_deeds.append(msgspec.json.decode(line, type=Deed))
+                deeds.append(msgspec.json.decode(line, type=Deed))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 problems.append(f"line {number} of {self._list} is damaged and was skipped")
-        return tuple(read_deeds), tuple(problems)
+        return tuple(deeds), tuple(problems)
 
     def record(self, deed: Deed) -> None:
         self._prepare()
