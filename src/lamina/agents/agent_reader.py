@@ -1,7 +1,7 @@
-"""Which kind of agent a path leads to, and reading it.
+"""Finds out which kind of agent is at a path, and reads it.
 
-Law: a path that leads to no agent is an error of whoever named it; everything else is a problem of
-the agent, which is read as well as it can be.
+Law: a path without an agent is the caller's error; everything else is a problem of the agent, which
+is read as well as possible.
 """
 
 import os
@@ -61,23 +61,23 @@ _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
 
 
 class LoadedAgent(Struct, frozen=True, kw_only=True):
-    """An agent, with the stamps of all that was looked at for it."""
+    """An agent, with the stamps of all files and folders that were read for it."""
 
     agent: Agent
     stamps: dict[str, Stamp]
 
 
 def read_agent(path: str | os.PathLike[str]) -> Agent:
-    """The agent that a folder or a file holds.
+    """The agent in a folder or a file.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no agent.
     """
     return load_agent(path).agent
 
 
 def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
-    """As `read_agent`, with what to look at to know whether it changed."""
+    """Like `read_agent`, with the stamps that show whether it changed."""
     agent_path = Path(path).expanduser()
     base = Path(os.path.normpath(agent_path.absolute()))
     if not base.exists():
@@ -108,8 +108,8 @@ def holds_agent(path: str | os.PathLike[str]) -> bool:
 
 
 def _root(folder: Path) -> Path:
-    """The folder that nothing leads out of: of the repository, or else this one. An agent that
-    stands by itself is its own."""
+    """The folder that nothing may lead out of: the repository, or else this folder. An agent that
+    is complete in itself is its own root."""
     files = (*_FOLDER_READERS, SKILL_FILE)
     if not any((folder / name).is_file() for name in files) and not _has_rules(folder):
         for parent in (folder, *folder.parents):
@@ -131,7 +131,7 @@ def _read_folder(draft: AgentDraft, folder: Path) -> bool:
 
 
 def _read_all(draft: AgentDraft, folder: Path) -> bool:
-    """Everything of others that a folder holds, together."""
+    """Reads all files of other formats in a folder."""
     disk, root = draft.disk, draft.disk.root
     chain = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root)][::-1]
     instructions = Instructions(draft)
@@ -177,7 +177,7 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
 
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
-    """Servers, or an agent of TeamSpark's in JSON."""
+    """Reads servers, or a TeamSpark agent in JSON."""
     quiet = Disk(draft.disk.root, ProblemList())
     try:
         whole = read_json(quiet.text(path) or "", "", ProblemList())
@@ -191,7 +191,7 @@ def _read_json_file(draft: AgentDraft, path: Path) -> None:
 
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
-    """An agent of TeamSpark's, or what `agent.yaml` says without its folder."""
+    """Reads a TeamSpark agent, or an `agent.yaml` without its folder."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return

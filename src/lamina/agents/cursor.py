@@ -1,4 +1,4 @@
-"""Rules as Cursor keeps them: `.mdc` files that say when they apply.
+"""Cursor's rules: `.mdc` files that say when they apply.
 
 Law: every file is a rule, whatever its head says.
 """
@@ -13,13 +13,12 @@ from lamina.values.item import Include
 
 CURSOR_SUFFIX = ".mdc"
 _HEADLESS = "has no head between lines of '---', so it joins only when it is added by hand"
-# Patterns that tell no file from another.
+# Patterns that match every file.
 _EVERYTHING = {"*", "**", "**/*", "**/**", "**/*.*", "*.*", "/**", "/**/*", "./**", "./**/*"}
 
 
 def read_cursor_rules(disk: Disk, guides: GuideSet, folder: Path, *, others: bool = True) -> None:
-    """Keeps the rules of a folder and of those below it; with `others`, complains of what is no
-    rule there."""
+    """Adds the rules in a folder and below it; with `others`, warns of files that are not rules."""
     problem = f"is not read: Cursor's rules end in {CURSOR_SUFFIX}" if others else ""
     for path, within in walk_guides(disk, folder, (CURSOR_SUFFIX,), problem):
         add_cursor_rule(disk, guides, path, within=within)
@@ -49,8 +48,8 @@ def add_cursor_rule(disk: Disk, guides: GuideSet, path: Path, *, within: str = "
 
 
 def _include(always: bool, globs: tuple[str, ...], description: str) -> Include:
-    """As Cursor has it; but a pattern that fits every file says nothing of when a rule is meant,
-    and such a rule is searched for by its description as well."""
+    """As in Cursor; but a pattern that fits every file does not say when a rule is meant, so such a
+    rule is also searched for by its description."""
     if always:
         return "always"
     says_which = any(glob not in _EVERYTHING for glob in globs)

@@ -1,4 +1,4 @@
-"""Rules and references of files: what they are called, when they join, and what is odd about them.
+"""Rules and references from files: their names, when they join, and what is wrong with them.
 
 Law: a text that was read is a guide, however wrong its head is; two guides never share a name.
 """
@@ -20,9 +20,9 @@ from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL, Guid
 from lamina.values.item import Include
 
 INCLUDES: tuple[str, ...] = get_args(Include)
-# A text as long as several books is not sent because a file says so, but when a person does.
+# A text as long as several books is sent only if a person adds it, not because a file says so.
 MOST_CHARACTERS = MEGABYTE
-# What cannot be seen, and what turns the direction of what follows.
+# Invisible characters, and those that reverse the direction of what follows.
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 _HEADLESS = (
     "has no head between lines of '---', so it joins only when it is added by hand; "
@@ -31,7 +31,7 @@ _HEADLESS = (
 
 
 class GuideSet:
-    """The guides of an agent, each name once of its kind."""
+    """The guides of an agent; names are unique within a kind."""
 
     def __init__(self, problems: ProblemList) -> None:
         self._problems = problems
@@ -43,7 +43,7 @@ class GuideSet:
         return tuple(self._guides.values())
 
     def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
-        """Keeps a guide; where its name is taken, under one that tells where it is from."""
+        """Adds a guide; if its name is taken, under a name that says where it is from."""
         guide = self._lighten(guide, path, line)
         self._check_text(guide, path, line)
         first = self._guides.get((guide.kind, guide.name))
@@ -85,7 +85,7 @@ class GuideSet:
 
 
 def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
-    """A name as it can be shown and typed; empty if nothing is left of it."""
+    """A name that can be shown and typed; empty if nothing is left of it."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
     visible = unicodedata.normalize("NFC", visible).strip()
     if visible != name.strip():
@@ -146,7 +146,7 @@ def add_guide(
 def guide_of(
     sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
-    """The guide that a head and a text make; `stem` is its name if it has no other."""
+    """The guide from a head and a text; `stem` is its name if the head gives none."""
     problems, path = sheet.problems, sheet.path
     own_name = sheet.text("name").strip()
     name = clean_name(own_name, path, problems, sheet.line_of("name")) if own_name else ""

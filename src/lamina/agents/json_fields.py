@@ -1,4 +1,4 @@
-"""JSON as fields: the same values as YAML gives, with their lines."""
+"""JSON as fields: the same values as from YAML, with their lines."""
 
 import re
 from bisect import bisect_left
@@ -15,7 +15,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _MOST_DEPTH = 100
-# Only ever set upon a quote; raw line breaks in a text cost nobody anything.
+# Only used at a quote; raw line breaks in a text do no harm.
 _STRINGS = JSONDecoder(strict=False)
 
 
@@ -23,7 +23,7 @@ def read_json(text: str, path: str, problems: ProblemList) -> Field:
     """The value that a text holds.
 
     Raises:
-        UnreadableText: it is no JSON.
+        UnreadableText: it is not JSON.
     """
     if len(text) > MOST_CHARACTERS:
         problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"

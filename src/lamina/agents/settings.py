@@ -1,6 +1,6 @@
-"""What an agent says of settings, by the names that sessions know them by.
+"""The settings of an agent, under the names that sessions use.
 
-Law: a setting that is wrong costs itself alone.
+Law: a wrong setting costs only itself.
 """
 
 from difflib import get_close_matches
@@ -24,20 +24,20 @@ _OPTIONS = {info.name for info in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
-# What keeps a person safe is theirs to say: an agent may come from anywhere.
+# What keeps a person safe is theirs to decide: an agent may come from anywhere.
 _PERSONS = ("web", "allow_hosts", "secrets")
 _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
 def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
-    """Keeps the entries of an object of settings."""
+    """Reads an object of settings."""
     for name, field in sheet.entries.items():
         if field.data is not None:
             keep_setting(draft, sheet.path, name, field)
 
 
 def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
-    """Keeps a setting or an option if it is one, and may be what it is."""
+    """Keeps a setting or an option, if there is one of that name and the value is valid."""
     if name in SEARCHES:
         draft.settings[name] = read_search(draft, path, name, field)
     elif name in _OPTIONS:
@@ -67,7 +67,7 @@ def _keep(
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
-    """What is wrong with a value; empty if nothing is."""
+    """What is wrong with a value; empty if it is fine."""
     kind = next(info.type for info in fields(form) if info.name == name)
     choices = get_args(kind)
     if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
@@ -122,7 +122,7 @@ def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, 
 
 
 def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
-    """A model as `provider:id`; empty if it is none."""
+    """A model as `provider:id`; empty if it has another form."""
     if field is None:
         return ""
     name = field.text.strip() if field.is_scalar else ""
@@ -135,6 +135,6 @@ def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
 
 
 def as_number(field: Field) -> Field:
-    """The field with a number that was written as a text: older programs did so."""
+    """The field with a number that was written as a text, as older programs did."""
     value = number_of(field)
     return field if value is None else Field(line=field.line, data=value, text=field.text)

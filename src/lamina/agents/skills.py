@@ -1,5 +1,5 @@
-"""Skills: folders with a SKILL.md. What there is is told always; a skill's text joins when it is
-chosen; its other files are read when they are asked for.
+"""Skills: folders with a SKILL.md. The list of skills is always sent; a skill's text joins when it
+is chosen; its other files are read on request.
 
 Law: a skill with a wrong name or description is still a skill, under the name of its folder.
 """
@@ -19,7 +19,7 @@ SKILL_FILE = "SKILL.md"
 OVERVIEW = "skills"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MOST_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
-# `Bash(git add:*) Read`: what stands in brackets is one with what stands before them.
+# `Bash(git add:*) Read`: brackets belong to the name before them.
 _TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
 _HEADING = (
     "These skills are instructions for certain tasks. The text of a skill is the reference of its "
@@ -29,7 +29,7 @@ _HEADING = (
 
 
 def read_skills(draft: AgentDraft, folder: Path) -> None:
-    """Keeps the skills that are folders of this one."""
+    """Reads the skills in a folder."""
     for name in draft.disk.names(folder):
         if draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
@@ -51,7 +51,7 @@ def read_skill(draft: AgentDraft, folder: Path) -> None:
         include="agent",
         place=place_of(sheet.path, page.line),
     )
-    # Under the name that its text got: it is what a model sees of it.
+    # Under the name of its reference, which is what the model sees.
     reference = draft.guides.add(guide, sheet.path, page.line, within="skill")
     draft.skills.append(replace(skill, name=reference.name))
 
@@ -114,7 +114,7 @@ def _tools(sheet: Sheet) -> tuple[str, ...]:
 
 
 def add_overview(draft: AgentDraft) -> None:
-    """Keeps the one reference that tells, always, which skills there are."""
+    """Adds the reference that lists all skills and always applies."""
     if not draft.skills:
         return
     lines = "\n".join(

@@ -1,6 +1,6 @@
 """Agents of TeamSpark: one YAML file, or the older folder with `tsagent.json`.
 
-Law: what such a file leaves out is what TeamSpark takes then.
+Law: what such a file leaves out has TeamSpark's default.
 """
 
 import re
@@ -17,7 +17,7 @@ from lamina.agents.yaml_fields import read_yaml
 from lamina.values.agent import GuideKind
 
 TEAMSPARK_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
-# By any of these a YAML file is known to be one of TeamSpark's.
+# Any of these marks a YAML file as TeamSpark's.
 TEAMSPARK_KEYS = {"metadata", "systemPrompt", "mcpServers"}
 _FOLDERS: tuple[tuple[str, GuideKind], ...] = (("rules", "rule"), ("refs", "reference"))
 _SUFFIXES = {".mdt", ".md"}
@@ -26,10 +26,10 @@ _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
 _ASKING = ("always", "never", "tool")
 _TURNS, _MOST_TURNS = "maxChatTurns", 20
-# What TeamSpark keeps of its own in there.
+# TeamSpark's own settings.
 _ITS_OWN = ("theme", "systemPath", "mostRecentModel")
 _KEPT_WITH_GUIDES = ("enabled", "embeddings", "hash")
-# It keeps the vectors of texts beside them: a thousand numbers a paragraph, over many lines.
+# TeamSpark stores vectors beside texts: a thousand numbers per paragraph, over many lines.
 _VECTORS = re.compile(
     r"^([ ]*(?:- )*embeddings:)[ \t]*(?:#.*)?((?:[-+.,\d\[\]eE \t]*(?:\n|$))+)", re.MULTILINE
 )
@@ -37,8 +37,8 @@ _FEW = 500
 
 
 def without_vectors(text: str) -> str:
-    """The YAML of an agent without the vectors in it, which would take minutes to read; every line
-    stays where it is."""
+    """The YAML of an agent without its vectors, which would take minutes to read; every line keeps
+    its number."""
     if "embeddings:" not in text:
         return text
 
@@ -51,7 +51,7 @@ def without_vectors(text: str) -> str:
 
 
 def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
-    """Keeps what the file of an agent says; False if it could not be read."""
+    """Reads the file of an agent; False if that failed."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return False
@@ -139,7 +139,7 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
 
 
 def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Keeps an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
+    """Reads an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
     disk = draft.disk
     read_teamspark_file(draft, file)
     if not draft.persona and disk.is_file(folder / "prompt.md"):

@@ -1,7 +1,7 @@
 """YAML as fields.
 
-Law: nothing is made of YAML but texts, numbers, lists and objects; a document that repeats itself
-without end through its aliases is refused, and what is written twice is reported.
+Law: YAML gives only texts, numbers, lists and objects; a document whose aliases repeat it endlessly
+is refused, and names that are written twice are reported.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ from lamina.codec import mend_text
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
-# Agents of others keep their texts in YAML, too; what takes long to read is many values.
+# Some agents keep long texts in YAML; only many values take long to read.
 MOST_CHARACTERS = 1_000_000
 MOST_VALUES = 20_000
 _STANDARD = "tag:yaml.org,2002:"
@@ -27,7 +27,7 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
     """The one document of a text that begins at a line of its file; None if it is empty.
 
     Raises:
-        UnreadableText: it is no YAML, or refused.
+        UnreadableText: it is not YAML, or was refused.
     """
     import yaml
 
@@ -48,8 +48,8 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
 
 
 def _loader(text: str, first_line: int) -> Any:
-    """A loader that stops at too many values. The one in C is faster, and breaks the process on a
-    text of brackets."""
+    """A loader that stops at too many values. The one in C is faster, but a text of brackets
+    crashes the process."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -90,7 +90,7 @@ class _Reader:
             if isinstance(node, SequenceNode):
                 items = tuple(self.read(member) for member in node.value)
                 return Field(line=line, data=[item.data for item in items], items=items)
-            # Half characters can be written as escapes, and nobody could send them.
+            # Half characters can be written as escapes, but not sent.
             node.value = mend_text(node.value)
             return Field(line=line, data=self._scalar(node), text=node.value)
         finally:

@@ -1,7 +1,7 @@
-"""Names of notes and files, as people spell them in chats and links, to paths of a workspace.
+"""From names of notes and files, as people spell them in chats and links, to paths.
 
-Law: a name means one path or none. What is not found or not unique is said, never guessed. A shelf
-is built in time that grows with its paths, and asked in time that does not.
+Law: a name means one path or none. What is not found or not unique is reported, never guessed.
+Building the names takes time in proportion to the paths; looking one up does not.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 NOTE_SUFFIX = ".md"
-# A warning lists no more matches than a person reads.
+# The most matches that a warning lists.
 _MOST_LISTED = 10
 _WIKILINK = re.compile(r"!?\[\[([^\n]*)\]\]")
 _BLOCK = re.compile(r"\^[A-Za-z0-9-]++\Z")
@@ -29,8 +29,8 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class ResolvedName(Struct, frozen=True, kw_only=True):
-    """What a name means. `warning` is empty where it is found under just that name; `anchor` is
-    what stood behind it, the heading or block that is meant."""
+    """What a name means. `warning` is empty if it was found under exactly that name; `anchor` is
+    the heading or block behind it."""
 
     name: str
     path: str | None = None
@@ -68,7 +68,7 @@ _Match = tuple[Literal["path", "relative", "stem", "alias"], tuple[str, ...]]
 
 
 class _Names:
-    """One way to spell paths and aliases, exactly or folded; made when first asked."""
+    """Paths and aliases in one spelling, exact or folded; indexed on first use."""
 
     def __init__(
         self,
@@ -147,14 +147,14 @@ class NoteNames:
             for spelling, anchor in ((name, ""), (link.name, link.anchor)):
                 if match := names.find(spelling, beside):
                     how, paths = match
-                    # Under another spelling it is not the path that was said.
-                    is_said = names is self._exact or how == "alias"
-                    return _judge_paths(name, anchor, how if is_said else "stem", paths)
+                    # Under another spelling it is not the path that was given.
+                    is_exact = names is self._exact or how == "alias"
+                    return _judge_paths(name, anchor, how if is_exact else "stem", paths)
         warning = f"{name!r} is not in the workspace; it is left out"
         return ResolvedName(name=name, anchor=link.anchor, warning=warning)
 
     def split(self, names: str) -> tuple[str, ...]:
-        """The names in a list with commas between them; known names may hold commas."""
+        """The names in a comma-separated list; known names may contain commas."""
         pieces = names.split(", ")
         parts: list[str] = []
         at = 0
@@ -170,7 +170,7 @@ class NoteNames:
 
     @cached_property
     def _most_commas(self) -> int:
-        """How many separators one known name can hold: what a split has to look ahead."""
+        """The most separators in a known name: how far a split has to look ahead."""
         return max((path.count(", ") for path in self._paths), default=0)
 
     def _knows(self, name: str) -> bool:
@@ -200,7 +200,7 @@ def _judge_paths(
 
 
 def _is_bare(name: str, path: str) -> bool:
-    """Whether a name says no more than the stem of a path."""
+    """Whether a name is just the stem of a path."""
     return any(
         "/" not in spelling and _stem(spelling) == _stem(path)
         for spelling in (name, split_link(name).name)

@@ -1,6 +1,7 @@
 """All the tools of a session as one host.
 
-Law: the order stays: hosts as they were given, and each in its own. A name means one tool, or none.
+Law: the order stays: hosts as given, and tools as their host lists them. A name means one tool or
+none.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ class Toolbox:
         self._managed_hosts = [h for h in hosts if isinstance(h, AbstractAsyncContextManager)]
         self._stack: AsyncExitStack | None = None
         self._homes: dict[str, ToolHost] = {}
-        # By the digest of the definition: to check a schema takes its time.
+        # By the digest of the definition, since checking a schema takes time.
         self._checked: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -40,10 +41,10 @@ class Toolbox:
         return await stack.__aexit__(*error) if stack else None
 
     async def toolset(self) -> Toolset:
-        """What all hosts offer.
+        """The tools of all hosts.
 
         Raises:
-            UsageError: a host has to be opened, and the toolbox is not open.
+            UsageError: a host needs to be opened, and the toolbox is not open.
         """
         if self._stack is None and self._managed_hosts:
             raise UsageError("this toolbox is not open; use `async with` around it")

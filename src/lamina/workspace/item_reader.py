@@ -1,6 +1,6 @@
 """A file as an item: a note, a text, a PDF, a picture.
 
-Law: its text is byte for byte what the file holds; what cannot be text is refused with words.
+Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
 
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def kind_of_file(path: str) -> ItemKind:
 
 
 def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
-    """The file at `path`; a `hidden` one if a person named it.
+    """The file at `path`; `hidden` allows a hidden one, which a person named.
 
     Raises:
         PathRefused: it is not there, may not be opened, or cannot be read.

@@ -1,4 +1,4 @@
-"""A query over notes as it was understood: what to show of which notes, in which order.
+"""The meaning of a query over notes: what to show of which notes, in which order.
 
 Law: these values alone say what a query means. Two spellings of one query are equal here, and
 `spell` writes an expression that reads as the same value again.
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lamina.notes.query.scanner import is_name, is_word
 
-# What a query writes down itself. Times are in UTC and carry no zone.
+# Values in the query itself. Times are in UTC and carry no zone.
 Constant: TypeAlias = bool | int | float | str | datetime | None
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 FunctionName = Literal[
@@ -22,7 +22,7 @@ FileField = Literal[
     "name", "path", "folder", "tags", "aliases", "links", "embeds", "headings",
     "ctime", "mtime", "size",
 ]  # fmt: skip
-# How many arguments each takes.
+# How many arguments each function takes.
 ARGUMENT_COUNTS: dict[FunctionName, int] = {
     "contains": 2, "icontains": 2, "startswith": 2, "endswith": 2,
     "length": 1, "lower": 1, "upper": 1, "default": 2,
@@ -34,7 +34,7 @@ class Value(Struct, frozen=True):
 
 
 class ListLiteral(Struct, frozen=True):
-    """A list that is written down: `["draft", "done"]`."""
+    """A list in the query itself: `["draft", "done"]`."""
 
     members: "tuple[Expression, ...]"
 
@@ -101,7 +101,7 @@ Expression: TypeAlias = (
 
 
 class Column(Struct, frozen=True):
-    """What is shown, and what stands above it if the query says so."""
+    """What is shown, and its heading if the query gives one."""
 
     shown: Expression
     name: str | None = None
@@ -117,7 +117,7 @@ class SortKey(Struct, frozen=True):
 
 
 class ParsedQuery(Struct, frozen=True, kw_only=True):
-    """A whole query. `with_id`: the note's path stands in front of what is shown of it."""
+    """A whole query. `with_id`: the note's path comes before its columns."""
 
     shape: Literal["list", "table"]
     with_id: bool = True
@@ -131,12 +131,12 @@ class ParsedQuery(Struct, frozen=True, kw_only=True):
 
 # -- spelling ------------------------------------------------------------------------------------
 
-# How tightly a thing holds together: what is looser than its surroundings needs parentheses.
+# How tightly an expression binds: one looser than its surroundings needs parentheses.
 _OR, _AND, _NOT, _COMPARED, _ALONE = range(5)
 
 
 def spell(expression: Expression, inside: int = _OR) -> str:
-    """An expression in one line; in parentheses if it is looser than what it stands in."""
+    """An expression in one line; in parentheses if it binds looser than what is around it."""
     text, tightness = _spell_bare(expression)
     return text if tightness >= inside else f"({text})"
 
@@ -187,7 +187,7 @@ def _spell_constant(value: Constant) -> str:
         case datetime():
             return f"date({value.isoformat().removesuffix('T00:00:00')})"
         case float():
-            # Never with an exponent, which a query cannot write.
+            # Never with an exponent, which queries do not have.
             return format(Decimal(repr(value)), "f")
         case _:
             return str(value)
@@ -201,7 +201,7 @@ def _quote(text: str) -> str:
 def _spell_property(field: Property) -> str:
     first, *inner = field.names
     if field.of_this:
-        # `this.file` is something else.
+        # `this.file` means something else.
         spelling = "this" + _spell_step(first, plain=first.lower() != "file")
     else:
         spelling = first if is_name(first) else "row" + _spell_step(first)

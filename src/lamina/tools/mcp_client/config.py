@@ -1,7 +1,7 @@
-"""MCP servers from a file, in the form that Claude Desktop, Cursor and VS Code share.
+"""MCP servers from a file, in the format shared by Claude Desktop, Cursor and VS Code.
 
-Law: one bad entry costs that server and no other. Fields of other programs are left alone; what
-an entry says to us is read strictly; and what stands for a secret is never shown.
+Law: a bad entry costs only its own server. Fields of other programs are ignored; ours are read
+strictly; and what may be a secret is never shown.
 """
 
 import math
@@ -29,7 +29,7 @@ _HTTP_KINDS = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 
 
 class ServerToolConfig(Struct, frozen=True, kw_only=True):
-    """What a person says of one tool of a server."""
+    """A person's settings for one tool of a server."""
 
     permission: Permission | None = None
     include: Include | None = None
@@ -96,7 +96,7 @@ def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> Server
     """The servers that a file names.
 
     Raises:
-        UsageError: it cannot be read, or is not such a file.
+        UsageError: it cannot be read, or does not name servers.
     """
     try:
         data = path.read_bytes()
@@ -112,7 +112,7 @@ def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> Server
     """The servers that the bytes of a file at `path` name.
 
     Raises:
-        UsageError: they are not such a file.
+        UsageError: they do not name servers.
     """
     return servers_from(_entries(data, path), path, environ)
 
@@ -138,7 +138,7 @@ def servers_from(
 
 def _entries(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        # Editors on Windows put a mark in front of the text.
+        # Editors on Windows put a byte order mark in front.
         whole = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
@@ -155,7 +155,7 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def _place(data: bytes, problem: str) -> str:
-    """The problem with its line, where the decoder says a byte."""
+    """The problem with its line instead of the decoder's byte offset."""
     position = re.search(r"\(byte (\d+)\)", problem)
     if not position:
         return problem
@@ -182,7 +182,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
         env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
-        # As seen from the file: where Lamina was started says nothing about it.
+        # Relative to the file, not to where Lamina was started.
         cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},

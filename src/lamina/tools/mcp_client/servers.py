@@ -1,7 +1,7 @@
 """The tools of MCP servers.
 
-Law: a server in trouble costs its own tools and nothing else. What is offered was reviewed: a
-tool whose words changed since a person agreed to it is not offered, and is not called either.
+Law: a failing server costs only its own tools. What is offered was reviewed: a tool whose
+definition changed since a person approved it is neither offered nor called.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 
 
 class McpServers:
-    """MCP servers as a tool host. Open while it is entered (`async with`): servers are connected
-    when tools are first asked for, and none of their processes is left when it is left."""
+    """MCP servers as a tool host, to be used with `async with`: servers are connected when tools
+    are first needed, and all their processes are gone at the end."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class McpServers:
         self._max_characters = max_characters
         self._tasks: TaskGroup | None = None
         self._servers: dict[str, Server] = {}
-        # By the name a model is told.
+        # By the name for the model.
         self._offers: dict[str, tuple[Server, OfferedTool]] = {}
 
     async def __aenter__(self) -> Self:
@@ -59,13 +59,13 @@ class McpServers:
         tasks.cancel_scope.cancel()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             return await tasks.__aexit__(kind, error, trace)
-        # Any other error is not the group's business, which would wrap it.
+        # The group would wrap any other error, which does not concern it.
         await tasks.__aexit__(None, None, None)
         return None
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes of the servers that are running, by server."""
+        """The process ids of running servers, by server."""
         servers = self._servers.items()
         return {name: server.pid for name, server in servers if server.pid is not None}
 
@@ -106,7 +106,7 @@ class McpServers:
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 
     def retry(self, server: str) -> None:
-        """Has a server that failed too often tried again.
+        """Allows another attempt at a server that failed too often.
 
         Raises:
             UsageError: there is no such server.

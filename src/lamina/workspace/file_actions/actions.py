@@ -1,8 +1,8 @@
 """What a model may do in a workspace: look, search, change, and take a change back.
 
-Law: nothing is lost. A change that is not clear, or that was made for a file as it no longer is,
-changes nothing; what a change takes away is kept first; and everything goes through the root, so
-nothing outside it is ever touched. The docstrings are what a model is told.
+Law: nothing is lost. A change that is ambiguous, or meant for a file that has changed since, does
+nothing; what a change removes is saved first; and everything goes through the root, so nothing
+outside it is ever touched. The docstrings are sent to the model.
 """
 
 import contextlib
@@ -62,9 +62,9 @@ def _one_at_a_time(
 
 
 class FileActions:
-    """The tools on one root. `trash` is a folder in which removed and replaced files are kept; if
-    none is given, `.lamina/trash` in the root. `on_change` is called with every path that changed.
-    `seconds` is how long a regular expression may take."""
+    """The tools on one root. `trash` is the folder for removed and replaced files, by default
+    `.lamina/trash` in the root. `on_change` is called with every path that changed. `seconds` is
+    how long a regular expression may take."""
 
     def __init__(
         self,

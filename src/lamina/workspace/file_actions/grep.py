@@ -1,6 +1,6 @@
 """Searching the files of a workspace line by line.
 
-Law: what was not searched and what is not shown is said; finding nothing is no error.
+Law: what was not searched and what is not shown is reported; finding nothing is not an error.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from lamina.workspace.root import Root
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20
-# How much goes to a finder at once, in characters and in files.
+# The most that goes to a finder at once, in characters and in files.
 _BATCH, _BATCH_FILES = 1_000_000, 256
 _NAMED = 5
 
@@ -34,7 +34,7 @@ class FileText(NamedTuple):
 
 
 class GrepSearch(NamedTuple):
-    """What is searched for, and how much of it is shown."""
+    """What to search for, and how much to show."""
 
     pattern: str
     regex: bool
@@ -49,7 +49,7 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
 
     Raises:
         PathRefused: there is no such file or folder.
-        UsageError: what is searched for cannot be.
+        UsageError: the search is not valid.
     """
     _check(search)
     problems: list[str] = []
@@ -116,7 +116,7 @@ def _batches(texts: Iterator[FileText]) -> Iterator[list[FileText]]:
 
 
 class _Report:
-    """Matches as they come; those above the limit are only counted."""
+    """Collects matches; those above the limit are only counted."""
 
     def __init__(self, search: GrepSearch) -> None:
         self._search = search

@@ -1,8 +1,7 @@
 """Lines that hold a text, or that a regular expression matches.
 
-Law: it ends. A regular expression can take for ever, and Python cannot be interrupted in the midst
-of one; so it runs in a process of its own, which is killed when its time is up. Plain text needs
-none of that.
+Law: it ends. A regular expression can take forever, and Python cannot interrupt one; so it runs in
+its own process, which is killed when its time is up. Plain text needs none of that.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ from lamina.errors import UsageError
 
 PATTERN_SECONDS = 10.0
 
-# Of a text, the lines that match, counted from 0, each with the column of its first match.
+# The matching lines of a text, counted from 0, each with the column of its first match.
 LineMatches = list[tuple[int, int]]
 
 
@@ -46,7 +45,7 @@ class PatternFinder:
     """Runs until it is closed; each call may take `seconds`.
 
     Raises:
-        UsageError: what was asked is no regular expression, or it took too long.
+        UsageError: it is not a regular expression, or it took too long.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class PatternFinder:
         self._seconds = seconds
         child = Path(__file__).with_name("line_finder_child.py")
         try:
-            # Isolated: neither the environment nor the folder we are in has a say in it.
+            # Isolated from the environment and the current folder.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-W", "ignore", str(child)],
                 stdin=subprocess.PIPE,
@@ -83,7 +82,7 @@ class PatternFinder:
 
     def close(self) -> None:
         self._process.kill()
-        # Closes the pipes and waits for its end; what was not written any more is of no use.
+        # Closes the pipes and waits for it to end; unsent output does not matter.
         with contextlib.suppress(OSError):
             self._process.communicate()
 
