@@ -34,8 +34,8 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
     """The names of headings in links: as they read, and as web pages spell them."""
-    folded = [_fold(heading) for heading in headings]
-    return frozenset(folded) | {_make_slug(name) for name in folded}
+    names = [_fold(heading) for heading in headings]
+    return frozenset(names) | {_make_slug(name) for name in names}
 
 
 def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:

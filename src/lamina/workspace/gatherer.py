@@ -222,7 +222,9 @@ class Gatherer:
                 "missing", f"{place.path} has {len(lines):,} lines; {start} is not there"
             )
         last = min(end, len(lines))
-        cut = () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
+        end_warnings = (
+            () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
+        )
         item = replace(
             whole.item,
             id=selection_id(place.path, start, last),
@@ -230,7 +232,7 @@ class Gatherer:
             content="\n".join(lines[start - 1 : last]),
             version="",
         )
-        warnings = (*place.warnings, *whole.warnings, *cut)
+        warnings = (*place.warnings, *whole.warnings, *end_warnings)
         return GatheredItems(readings=(LoadedItem(item=item, warnings=warnings),))
 
     def _section(self, location: FileLocation) -> GatheredItems:

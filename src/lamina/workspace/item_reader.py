@@ -37,18 +37,18 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
     data, status = root.read(path, hidden=hidden)
     match kind:
         case "image":
-            loaded = _read_picture(path, data)
+            reading = _read_picture(path, data)
         case "pdf":
-            loaded = _read_pdf(path, data)
+            reading = _read_pdf(path, data)
         case _:
-            loaded = _read_text(path, kind, data)
+            reading = _read_text(path, kind, data)
     item = replace(
-        loaded.item,
+        reading.item,
         ctime=format_time(status.st_ctime),
         mtime=format_time(status.st_mtime),
         workspace=root.id,
     )
-    return replace(loaded, item=item)
+    return replace(reading, item=item)
 
 
 def _read_picture(path: str, data: bytes) -> LoadedItem:

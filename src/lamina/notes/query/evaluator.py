@@ -275,8 +275,8 @@ def _follow(value: Any, steps: tuple[tuple[str, str], ...]) -> Any:
 def _links_near(note: Note, names: set[str]) -> Iterable[str]:
     """Targets of links and embeds that hold one of the names; not links within the note."""
     for link in note.links + note.embeds:
-        folded = fold_case(link)
-        if not folded.startswith("#") and any(name in folded for name in names):
+        spelling = fold_case(link)
+        if not spelling.startswith("#") and any(name in spelling for name in names):
             yield link
 
 

@@ -54,11 +54,11 @@ class FileWriter:
         if data is None and not read_hash:
             return
         digest = digest_of(data)
-        expected = read_hash or self._digests.get(path, digest)
-        if data is None or not digest.startswith(expected):
+        last_digest = read_hash or self._digests.get(path, digest)
+        if data is None or not digest.startswith(last_digest):
             now = "it is gone" if data is None else f"its hash is {short_hash(digest)}"
             raise UsageError(
-                f"{path} changed since it was read ({now}, not {short_hash(expected)}); nothing "
+                f"{path} changed since it was read ({now}, not {short_hash(last_digest)}); nothing "
                 f"was changed: read it again first"
             )
 
