@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
-from lamina.notes.names import NoteNames, is_in_folder, resolve_note, split_link, tag_matches
+from lamina.notes.names import NoteNames, is_in_folder, split_link, tag_matches
 
 PATHS = (
     "a.md",
@@ -37,12 +37,12 @@ PATHS = (
     ],
 )
 def test_a_name_is_found_by_path_or_by_a_stem_of_its_own(name: str, path: str, how: str) -> None:
-    resolved = resolve_note(name, PATHS)
+    resolved = NoteNames(PATHS).resolve(name)
     assert (resolved.path, resolved.how) == (path, how)
 
 
 def test_a_stem_that_several_have_means_none_and_the_warning_lists_them() -> None:
-    resolved = resolve_note("b", PATHS)
+    resolved = NoteNames(PATHS).resolve("b")
     assert (resolved.path, resolved.how, resolved.matches) == (
         None,
         "ambiguous",
@@ -54,19 +54,19 @@ def test_a_stem_that_several_have_means_none_and_the_warning_lists_them() -> Non
 
 
 def test_exact_spelling_comes_before_overlooking_case() -> None:
-    assert resolve_note("B", ("b.md", "q/B.md")).path == "q/B.md"
-    assert resolve_note("b.MD", ("b.md", "B.md")).how == "ambiguous"
+    assert NoteNames(("b.md", "q/B.md")).resolve("B").path == "q/B.md"
+    assert NoteNames(("b.md", "B.md")).resolve("b.MD").how == "ambiguous"
 
 
 def test_what_is_not_there_or_not_there_any_more_is_said() -> None:
-    missing = resolve_note("gone.md", PATHS)
+    missing = NoteNames(PATHS).resolve("gone.md")
     assert (missing.path, missing.how) == (None, "missing")
     assert missing.warning == "'gone.md' is not in the workspace; it is left out"
-    moved = resolve_note("old/C.md", PATHS)
+    moved = NoteNames(PATHS).resolve("old/C.md")
     assert moved.warning == "'old/C.md' is not there under that path; 'x/C.md' is taken for it"
-    assert resolve_note("C", PATHS).warning == ""
-    assert resolve_note("", PATHS).how == "missing"
-    assert resolve_note("/", PATHS).how == "missing"
+    assert NoteNames(PATHS).resolve("C").warning == ""
+    assert NoteNames(PATHS).resolve("").how == "missing"
+    assert NoteNames(PATHS).resolve("/").how == "missing"
 
 
 def test_lists_are_split_by_what_is_known() -> None:
@@ -88,7 +88,7 @@ def test_lists_are_split_by_what_is_known() -> None:
 )
 def test_every_known_path_means_itself(paths: list[str]) -> None:
     for path in paths:
-        assert resolve_note(path, paths).path == path
+        assert NoteNames(paths).resolve(path).path == path
 
 
 # -- links, aliases, and names as seen from a note -----------------------------------------------

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.notes.test_passages import NOTES
+from tests.notes.test_passages import NOTES, find_passages
 from tests.strategies import modest
 from tests.text.test_pictures import growth
 
 from lamina.notes.note_reader import decode_note, read_note
-from lamina.notes.passages import find_passages
 from lamina.values.note import Note
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"

@@ -12,10 +12,18 @@ from tests.strategies import modest
 from tests.text.test_pictures import growth
 
 from lamina.notes.frontmatter import split_frontmatter
-from lamina.notes.passages import LONGEST_PASSAGE, find_passages, searched_text, stored_text
+from lamina.notes.outline import read_outline
+from lamina.notes.passages import LONGEST_PASSAGE, cut_passages, searched_text, stored_text
 from lamina.values.note import Passage
 
 SENTENCE = "The engine keeps its bytes stable so that caches hit. "
+
+
+def find_passages(title: str, text: str) -> tuple[Passage, ...]:
+    head, body, first_line = split_frontmatter(text)
+    lines = body.split("\n")
+    outline = read_outline(lines)
+    return cut_passages(title, head, lines, first_line, outline.headings, outline.blocks)
 
 
 def shown(title: str, text: str) -> list[tuple[int, int, str, str]]:

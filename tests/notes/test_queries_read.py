@@ -30,14 +30,10 @@ from lamina.notes.query.syntax import (
     ParsedQuery,
     Property,
     QueryCall,
-    QuerySource,
     SortKey,
-    SourceConjunction,
-    SourceDisjunction,
-    SourceNegation,
     TagSource,
     Value,
-    spell_query,
+    spell,
 )
 
 
@@ -45,6 +41,28 @@ def where(text: str) -> Expression:
     parsed = parse_query(f"LIST WHERE {text}").where
     assert parsed is not None
     return parsed
+
+
+def spell_query(query: ParsedQuery) -> str:
+    """A query in one line, as it would be read again."""
+    source = "" if query.source is None else f"FROM {spell(query.source)}"
+    condition = "" if query.where is None else f"WHERE {spell(query.where)}"
+    group = "" if query.group is None else f"GROUP BY {spell_column(query.group)}"
+    keys = ", ".join(spell(key.by) + " DESC" * key.descending for key in query.sort)
+    words = (
+        query.shape.upper(),
+        "" if query.with_id else "WITHOUT ID",
+        ", ".join(map(spell_column, query.columns)),
+        *(source, condition, group),
+        f"SORT {keys}" if keys else "",
+        "" if query.limit is None else f"LIMIT {query.limit}",
+    )
+    return " ".join(filter(None, words))
+
+
+def spell_column(column: Column) -> str:
+    name = "" if column.name is None else f" AS {spell(Value(column.name))}"
+    return spell(column.shown) + name
 
 
 def problem(text: str) -> str:
@@ -69,8 +87,8 @@ def test_a_query_is_read_clause_by_clause() -> None:
         shape="table",
         with_id=False,
         columns=(Column(Property(("status",))), Column(Property(("due",)), "Due")),
-        source=SourceDisjunction(
-            (SourceConjunction((TagSource("project"), FolderSource("work"))), LinkSource("Tides"))
+        source=Disjunction(
+            (Conjunction((TagSource("project"), FolderSource("work"))), LinkSource("Tides"))
         ),
         where=Comparison("!=", Property(("status",)), Value("done")),
         group=Column(QueryCall("lower", (Property(("status",)),))),
@@ -101,10 +119,10 @@ def test_not_binds_closer_than_and_and_and_closer_than_or() -> None:
 
 def test_places_are_combined_as_conditions_are() -> None:
     source = parse_query('LIST FROM -#a and !"b" or not (#c or [[]])').source
-    assert source == SourceDisjunction(
+    assert source == Disjunction(
         (
-            SourceConjunction((SourceNegation(TagSource("a")), SourceNegation(FolderSource("b")))),
-            SourceNegation(SourceDisjunction((TagSource("c"), LinkSource("")))),
+            Conjunction((Negation(TagSource("a")), Negation(FolderSource("b")))),
+            Negation(Disjunction((TagSource("c"), LinkSource("")))),
         )
     )
 
@@ -352,14 +370,14 @@ def _above(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
 
 
 expressions = st.recursive(leaves, _above, max_leaves=8)
-places: st.SearchStrategy[QuerySource] = st.recursive(
+places: st.SearchStrategy[Expression] = st.recursive(
     st.builds(TagSource, st.from_regex(r"[^\s#\"()\[\],]+", fullmatch=True))
     | st.builds(FolderSource, st.text())
     | st.builds(LinkSource, st.text().filter(lambda text: not re.search(r"[\[\]\n]", text))),
     lambda inner: (
-        st.builds(SourceNegation, inner)
-        | st.builds(SourceConjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
-        | st.builds(SourceDisjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        st.builds(Negation, inner)
+        | st.builds(Conjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        | st.builds(Disjunction, st.lists(inner, min_size=2, max_size=3).map(tuple))
     ),
     max_leaves=5,
 )

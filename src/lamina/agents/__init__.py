@@ -1,7 +1,7 @@
-"""Agents on disk, in our own form and in those that people already have.
+"""Agents on disk, in our own format and in those that people already have.
 
-Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Whatever is odd
-about a file is a problem with its place, and costs no more than what it is about.
+Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Whatever is wrong
+with a file is a problem with its place, and costs only the part that is wrong.
 """
 
 from lamina.agents.agent_reader import holds_agent, read_agent

@@ -1,16 +1,22 @@
-"""Which kind of agent a path leads to, and reading it.
+"""Finds out which kind of agent is at a path, and reads it.
 
-Law: a path that leads to no agent is an error of whoever named it; everything else is a problem of
-the agent, which is read as well as it can be.
+Law: a path without an agent is the caller's error; everything else is a problem of the agent, which
+is read as well as possible.
 """
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
-from lamina.agents.agent_yaml import AGENT_FILES, read_agent_folder, read_agent_sheet
+from lamina.agents.agent_yaml import (
+    AGENT_FILES,
+    read_agent_folder,
+    read_agent_sheet,
+    report_no_yaml,
+)
 from lamina.agents.cursor import CURSOR_SUFFIX, add_cursor_rule, read_cursor_rules
 from lamina.agents.disk import Disk, Stamp
 from lamina.agents.draft import AgentDraft
@@ -45,29 +51,33 @@ SKILL_FOLDERS = ("skills", ".claude/skills", ".agents/skills")
 SERVER_FILES = ("mcp.json", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
 _KNOWN = (
     f"a folder with {AGENT_FILES[0]}, {TEAMSPARK_FILES[2]}, {AGENTS_FILE}, CLAUDE.md, "
-    f"{CURSOR_RULES}, "
-    f"{CLAUDE_RULES}, skills or mcp.json, or one such file"
+    f"{CURSOR_RULES}, {CLAUDE_RULES}, skills or mcp.json, or one such file"
 )
+# Files that make the folder around them an agent.
+_FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
+    **dict.fromkeys(AGENT_FILES, read_agent_folder),
+    **dict.fromkeys(TEAMSPARK_FILES, read_teamspark_folder),
+}
 
 
 class LoadedAgent(Struct, frozen=True, kw_only=True):
-    """An agent, with the stamps of all that was looked at for it."""
+    """An agent, with the stamps of all files and folders that were read for it."""
 
     agent: Agent
     stamps: dict[str, Stamp]
 
 
 def read_agent(path: str | os.PathLike[str]) -> Agent:
-    """The agent that a folder or a file holds.
+    """The agent in a folder or a file.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no agent.
     """
     return load_agent(path).agent
 
 
 def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
-    """As `read_agent`, with what to look at to know whether it changed."""
+    """Like `read_agent`, with the stamps that show whether it changed."""
     agent_path = Path(path).expanduser()
     base = Path(os.path.normpath(agent_path.absolute()))
     if not base.exists():
@@ -88,23 +98,20 @@ def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
 def holds_agent(path: str | os.PathLike[str]) -> bool:
     """Whether a folder holds an agent of any kind; its files are not opened."""
     base = Path(path)
-    if any((base / name).is_file() for name in (*AGENT_FILES, *TEAMSPARK_FILES, SKILL_FILE)):
-        return True
-    files = (AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
+    files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
     return (
         any((base / name).is_file() for name in files)
         or any((base / name).is_dir() for name in folders)
-        or (base.is_dir() and any(base.glob(f"*{CURSOR_SUFFIX}")))
+        or (base.is_dir() and _has_rules(base))
     )
 
 
 def _root(folder: Path) -> Path:
-    """The folder that nothing leads out of: of the repository, or else this one. An agent that
-    stands by itself is its own."""
-    stands_alone = any((folder / name).is_file() for name in (*AGENT_FILES, *TEAMSPARK_FILES))
-    stands_alone = stands_alone or (folder / SKILL_FILE).is_file() or _has_rules(folder)
-    if not stands_alone:
+    """The folder that nothing may lead out of: the repository, or else this folder. An agent that
+    is complete in itself is its own root."""
+    files = (*_FOLDER_READERS, SKILL_FILE)
+    if not any((folder / name).is_file() for name in files) and not _has_rules(folder):
         for parent in (folder, *folder.parents):
             if (parent / ".git").exists():
                 return parent
@@ -116,19 +123,15 @@ def _has_rules(folder: Path) -> bool:
 
 
 def _read_folder(draft: AgentDraft, folder: Path) -> bool:
-    for name in AGENT_FILES:
+    for name, read in _FOLDER_READERS.items():
         if draft.disk.is_file(folder / name):
-            read_agent_folder(draft, folder, folder / name)
-            return True
-    for name in TEAMSPARK_FILES:
-        if draft.disk.is_file(folder / name):
-            read_teamspark_folder(draft, folder, folder / name)
+            read(draft, folder, folder / name)
             return True
     return _read_all(draft, folder)
 
 
 def _read_all(draft: AgentDraft, folder: Path) -> bool:
-    """Everything of others that a folder holds, together."""
+    """Reads all files of other formats in a folder."""
     disk, root = draft.disk, draft.disk.root
     chain = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root)][::-1]
     instructions = Instructions(draft)
@@ -150,44 +153,31 @@ def _read_all(draft: AgentDraft, folder: Path) -> bool:
 
 
 def _read_file(draft: AgentDraft, path: Path) -> bool:
-    if path.name in AGENT_FILES:
-        draft.name = path.parent.name
-        read_agent_folder(draft, path.parent, path)
-        return True
-    if path.name in TEAMSPARK_FILES:
-        draft.name = path.parent.name
-        read_teamspark_folder(draft, path.parent, path)
-        return True
-    by_name: Mapping[str, Callable[[AgentDraft, Path], object]] = {
-        AGENTS_FILE: lambda draft, path: Instructions(draft).add_agents_files([path.parent]),
-        "CLAUDE.md": lambda draft, path: Instructions(draft).add_with_imports(path),
-        "CLAUDE.local.md": lambda draft, path: Instructions(draft).add_with_imports(path),
-        SKILL_FILE: lambda draft, path: read_skill(draft, path.parent),
+    by_name: dict[str, Callable[[], None]] = {
+        **{name: partial(read, draft, path.parent, path) for name, read in _FOLDER_READERS.items()},
+        AGENTS_FILE: lambda: Instructions(draft).add_agents_files([path.parent]),
+        "CLAUDE.md": lambda: Instructions(draft).add_with_imports(path),
+        "CLAUDE.local.md": lambda: Instructions(draft).add_with_imports(path),
+        SKILL_FILE: lambda: read_skill(draft, path.parent),
     }
-    by_suffix: Mapping[str, Callable[[AgentDraft, Path], object]] = {
-        CURSOR_SUFFIX: lambda draft, path: add_cursor_rule(draft.disk, draft.guides, path),
-        ".mdt": lambda draft, path: add_teamspark_guide(draft.disk, draft, path, "rule"),
-        ".md": _read_rule,
-        ".json": _read_json_file,
-        ".yaml": _read_yaml_file,
-        ".yml": _read_yaml_file,
+    by_suffix: dict[str, Callable[[], None]] = {
+        CURSOR_SUFFIX: lambda: add_cursor_rule(draft.disk, draft.guides, path),
+        ".mdt": lambda: add_teamspark_guide(draft, path, "rule"),
+        ".md": lambda: add_guide(draft.disk, draft.guides, path, "rule"),
+        ".json": lambda: _read_json_file(draft, path),
+        ".yaml": lambda: _read_yaml_file(draft, path),
+        ".yml": lambda: _read_yaml_file(draft, path),
     }
-    reader = by_name.get(path.name) or by_suffix.get(path.suffix.lower())
-    if reader is None:
-        return False
     if path.name in by_name:
         draft.name = path.parent.name
-    reader(draft, path)
-    return True
-
-
-def _read_rule(draft: AgentDraft, path: Path) -> None:
-    if (text := draft.disk.text(path)) is not None:
-        add_guide(draft.disk, draft.guides, path, text, "rule")
+    read_file = by_name.get(path.name) or by_suffix.get(path.suffix.lower())
+    if read_file is not None:
+        read_file()
+    return read_file is not None
 
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
-    """Servers, or an agent of TeamSpark's in JSON."""
+    """Reads servers, or a TeamSpark agent in JSON."""
     quiet = Disk(draft.disk.root, ProblemList())
     try:
         whole = read_json(quiet.text(path) or "", "", ProblemList())
@@ -201,15 +191,14 @@ def _read_json_file(draft: AgentDraft, path: Path) -> None:
 
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
-    """An agent of TeamSpark's, or what `agent.yaml` says without its folder."""
+    """Reads a TeamSpark agent, or an `agent.yaml` without its folder."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return
     try:
         whole = read_yaml(without_vectors(text), label, draft.problems)
     except UnreadableText as error:
-        problem = f"it is no YAML: {error.problem}; nothing it says is used"
-        draft.problems.error(label, problem, error.line)
+        report_no_yaml(draft, label, error)
         return
     if whole is None or not whole.is_object:
         kind = whole.kind if whole else "nothing"

@@ -1,4 +1,4 @@
-"""An agent of our own form: a folder with `agent.yaml`, and files by what they hold."""
+"""An agent in our own format: a folder with `agent.yaml`, and files named after their content."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,7 +23,7 @@ _PROJECT_FILES = ("prompt.md", "context.md")
 
 
 def read_agent_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Keeps what the folder of an agent holds."""
+    """Reads the folder of an agent."""
     disk = draft.disk
     read_agent_file(draft, file)
     for name in ("persona", "memory"):
@@ -40,7 +40,7 @@ def read_agent_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
 
 
 def _complain_of_relations(draft: AgentDraft) -> None:
-    """Names that relations give and that nothing has; of tools, only servers are known here."""
+    """Warns of names in relations that do not exist; of tools, only servers are known here."""
     there = {str(guide.id) for guide in draft.guides.all}
     for item, path, line in draft.mentions:
         kind, _, key = item.partition(":")
@@ -62,15 +62,14 @@ def _complain_of_others(draft: AgentDraft, folder: Path) -> None:
 
 
 def read_agent_file(draft: AgentDraft, file: Path) -> None:
-    """Keeps what `agent.yaml` says."""
+    """Reads `agent.yaml`."""
     text, label = draft.disk.text(file), draft.disk.label(file)
     if text is None:
         return
     try:
         whole = read_yaml(text, label, draft.problems)
     except UnreadableText as error:
-        problem = f"it is no YAML: {error.problem}; nothing it says is used"
-        draft.problems.error(label, problem, error.line)
+        report_no_yaml(draft, label, error)
         return
     if whole is None:
         draft.problems.warn(label, "is empty; give the agent a name and a description", 1)
@@ -79,6 +78,11 @@ def read_agent_file(draft: AgentDraft, file: Path) -> None:
         draft.problems.error(label, problem, whole.line)
     else:
         read_agent_sheet(draft, Sheet(whole.entries, label, draft.problems, 1))
+
+
+def report_no_yaml(draft: AgentDraft, label: str, error: UnreadableText) -> None:
+    problem = f"it is no YAML: {error.problem}; nothing it says is used"
+    draft.problems.error(label, problem, error.line)
 
 
 def read_agent_sheet(draft: AgentDraft, sheet: Sheet) -> None:
@@ -115,7 +119,7 @@ def _related(draft: AgentDraft, sheet: Sheet, item: str, field: Field) -> str:
     item = item.strip()
     if ":" not in item and "/" in item:
         item = f"tool:{item}"
-    # Everything has a kind and a name, and a tool has a server before it, empty for a function.
+    # Every id has a kind and a name; a tool's name begins with its server, empty for a function.
     kind, _, key = item.partition(":")
     if kind in ITEM_KINDS and key and (kind_of(item) != "tool" or "/" in key):  # type: ignore[arg-type]
         draft.mentions.append((item, sheet.path, field.line))

@@ -1,7 +1,7 @@
 """Files of an agent: opened within a root, read whole, and remembered by their stamps.
 
-Law: a file that leads out of the root is not opened. What can be read of a file as text is read;
-how it had to be read is noted.
+Law: a file that leads out of the root is not opened. Whatever can be read as text is read; how it
+had to be decoded is reported.
 """
 
 import os
@@ -13,18 +13,18 @@ from pathlib import Path
 from lamina.agents.problems import ProblemList
 
 MEGABYTE = 1_000_000
-# Nobody writes that many rules by hand; a folder of data was taken for one of rules.
+# No one writes more rules by hand; it is probably a folder of data.
 MOST_BYTES = 20 * MEGABYTE
 MOST_FILES = 10_000
-# A file that was written so shortly before it was looked at may change again unseen.
+# A file written just before it was checked may change again unnoticed.
 _FRESH_NS = 50_000_000
 
-# None: there was nothing.
+# None if there was nothing.
 Stamp = tuple[int, int, int, int] | None
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp:
-    """What changes when a file does; of a folder, when one comes, goes or is renamed in it."""
+    """Changes when a file does, or when a folder gains, loses or renames an entry."""
     try:
         status = os.stat(path)
     except OSError:
@@ -33,8 +33,8 @@ def stamp_of(path: str | os.PathLike[str]) -> Stamp:
 
 
 class Disk:
-    """What is read below `root`. Paths are shown as a person would write them: as seen from where
-    they stand, if that is how they named the agent."""
+    """Reads below `root`. Paths are shown as a person would write them: relative to the current
+    folder, if that is how they named the agent."""
 
     def __init__(self, root: Path, problems: ProblemList, *, relative: bool = False) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class Disk:
 
     def label(self, path: Path) -> str:
         label = os.path.relpath(path, self._here) if self._here else str(path)
-        # Names that are no text are shown, and kept apart, by their bytes.
+        # Names that are not valid text are shown by their bytes.
         return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def is_file(self, path: Path) -> bool:
@@ -57,7 +57,7 @@ class Disk:
         return path.is_dir()
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder, in order; nothing if it is none."""
+        """The names in a folder, sorted; none if it is not a folder."""
         self._watch(folder)
         try:
             return sorted(os.listdir(folder))
@@ -68,7 +68,7 @@ class Disk:
             return []
 
     def walk(self, folder: Path) -> list[Path]:
-        """All files below a folder, in order, without hidden ones. Links are followed inside the
+        """All files below a folder in order, except hidden ones. Links are followed inside the
         root, and no folder is entered twice."""
         paths: list[Path] = []
         for path in self._walk(folder, set()):
@@ -96,11 +96,11 @@ class Disk:
                 yield path
 
     def leads_out(self, path: Path) -> bool:
-        """Whether a path leaves the root when its links are followed."""
+        """Whether a path leaves the root once its links are followed."""
         return not Path(os.path.realpath(path)).is_relative_to(self._real_root)
 
     def is_inside(self, path: Path) -> bool:
-        """Whether a path stays below the root; noted if not."""
+        """Whether a path stays below the root; a problem is added if not."""
         inside = not self.leads_out(path)
         if not inside:
             problem = f"leads out of {self.label(self.root)!r} and is not opened"
@@ -108,46 +108,37 @@ class Disk:
         return inside
 
     def text(self, path: Path) -> str | None:
-        """The text of a file with plain line ends; None if it has none that could be read."""
+        """The text of a file with plain line ends; None if it cannot be read as text."""
         self._watch(path)
         data = self._bytes(path) if self.is_inside(path) else None
         return None if data is None else self._decode(path, data)
 
     def _watch(self, path: Path) -> None:
-        # Before it is read: a change while it is being read is a change since.
+        # Before it is read, so that a change during the read counts as one after it.
         stamp = stamp_of(path)
         if stamp and time.time_ns() - max(stamp[0], stamp[1]) < _FRESH_NS:
             stamp = (-1, -1, -1, -1)
         self.stamps.setdefault(str(path), stamp)
 
     def _bytes(self, path: Path) -> bytes | None:
-        label = self.label(path)
         try:
-            # Nothing that waits, as a pipe does, is waited for.
+            # A pipe, for one, would make us wait.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        except FileNotFoundError:
-            self.problems.error(label, "does not exist, or is a link to what does not")
-            return None
-        except OSError as error:
-            self.problems.error(label, f"cannot be read: {error.strerror}")
-            return None
-        try:
             with os.fdopen(handle, "rb") as file:
-                status = os.fstat(file.fileno())
+                status = os.fstat(handle)
+                size, limit = status.st_size / MEGABYTE, MOST_BYTES // MEGABYTE
                 if not stat.S_ISREG(status.st_mode):
-                    self.problems.error(label, "is not a file and is not read")
-                    return None
-                if status.st_size > MOST_BYTES:
-                    size = f"{status.st_size / MEGABYTE:,.1f} MB"
-                    limit = f"{MOST_BYTES // MEGABYTE} MB"
-                    self.problems.error(
-                        label, f"has {size}, over the limit of {limit}; it is not read"
-                    )
-                    return None
-                return file.read(MOST_BYTES)
+                    problem = "is not a file and is not read"
+                elif status.st_size > MOST_BYTES:
+                    problem = f"has {size:,.1f} MB, over the limit of {limit} MB; it is not read"
+                else:
+                    return file.read(MOST_BYTES)
+        except FileNotFoundError:
+            problem = "does not exist, or is a link to what does not"
         except OSError as error:
-            self.problems.error(label, f"cannot be read: {error.strerror}")
-            return None
+            problem = f"cannot be read: {error.strerror}"
+        self.problems.error(self.label(path), problem)
+        return None
 
     def _decode(self, path: Path, data: bytes) -> str | None:
         label = self.label(path)

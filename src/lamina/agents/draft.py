@@ -10,7 +10,7 @@ from lamina.values.agent import Agent, Project, Skill
 
 
 class AgentDraft:
-    """What was found so far. `disk` is what it is read from, and `place` what was named."""
+    """What was read so far. `disk` is where it is read from, and `place` the given path."""
 
     def __init__(self, disk: Disk, place: Path, name: str) -> None:
         self.disk = disk
@@ -29,7 +29,7 @@ class AgentDraft:
         self.projects: list[Project] = []
         self.skills: list[Skill] = []
         self.relations: dict[str, tuple[str, ...]] = {}
-        # Every item that relations name, with the file and the line that do.
+        # Every item that relations name, with the file and line.
         self.mentions: list[tuple[str, str, int]] = []
 
     def agent(self) -> Agent:

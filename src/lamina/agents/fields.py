@@ -1,6 +1,6 @@
-"""What stands in a YAML or JSON file, each value with its line.
+"""The values of a YAML or JSON file with their lines.
 
-Law: a value of the wrong kind is a problem at its line and reads as its default.
+Law: a value of the wrong kind is a problem at its line and counts as its default.
 """
 
 import re
@@ -17,7 +17,7 @@ _MARKS = re.compile(r"[{},]")
 
 class Field(Struct, frozen=True, kw_only=True):
     """A value as plain data. `text` is a scalar as it is written, so that version 1.10 is not 1.1;
-    `entries` and `items` are those of an object or a list."""
+    `entries` and `items` belong to an object or a list."""
 
     line: int
     data: Any = None
@@ -43,9 +43,14 @@ class Field(Struct, frozen=True, kw_only=True):
             return "an object" if self.is_object else "a list"
         return "nothing" if self.data is None else repr(self.data)
 
+    @property
+    def spelling(self) -> str:
+        """What the file says, in a message."""
+        return repr(self.text) if self.is_scalar else self.kind
+
 
 class UnreadableText(Exception):
-    """A text that is no YAML or JSON, or none that is read."""
+    """A text that is not YAML or JSON, or that we refuse to read."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -53,8 +58,18 @@ class UnreadableText(Exception):
         self.line = line
 
 
+def report_twin(
+    entries: Mapping[str, Field], name: str, path: str, problems: ProblemList, line: int
+) -> None:
+    """Complains of a name that is there already."""
+    if name in entries:
+        earlier = entries[name].line
+        problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
+        problems.error(path, problem, line)
+
+
 class Sheet:
-    """The entries of an object, read by name; `finish` reports those that nobody read."""
+    """The entries of an object, read by name; `finish` reports those that were not read."""
 
     def __init__(
         self,
@@ -70,8 +85,7 @@ class Sheet:
         self._known_names: set[str] = set()
 
     def has(self, name: str) -> bool:
-        field = self.entries.get(name)
-        return field is not None and field.data is not None
+        return self._find(name) is not None
 
     def line_of(self, name: str) -> int | None:
         field = self.entries.get(name)
@@ -79,6 +93,9 @@ class Sheet:
 
     def field(self, name: str) -> Field | None:
         self._known_names.add(name)
+        return self._find(name)
+
+    def _find(self, name: str) -> Field | None:
         field = self.entries.get(name)
         return field if field is not None and field.data is not None else None
 
@@ -95,7 +112,7 @@ class Sheet:
         return field.text
 
     def whole_number(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number, or the nearest one that is allowed."""
+        """A whole number, or the nearest allowed one."""
         field = self.field(name)
         if field is None:
             return default
@@ -129,13 +146,12 @@ class Sheet:
             return word
         if word.lower() in choices:
             return word.lower()
-        spelling = repr(field.text) if field.is_scalar else field.kind
-        problem = f"has to be one of {', '.join(choices)}, not {spelling}; {default} is used"
+        problem = f"has to be one of {', '.join(choices)}, not {field.spelling}; {default} is used"
         self.complain(name, problem)
         return default
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a list, or those that commas keep apart."""
+        """The texts of a list, or of a comma-separated text."""
         field = self.field(name)
         if field is None:
             return ()
@@ -164,11 +180,11 @@ class Sheet:
         return Sheet(self.object(name), self.path, self.problems, self.line_of(name))
 
     def ignore(self, *names: str) -> None:
-        """Marks entries as known and of no use here."""
+        """Marks entries as known but not used here."""
         self._known_names.update(names)
 
     def finish(self) -> None:
-        """Warns of entries that nobody reads."""
+        """Warns of entries that were not read."""
         names = sorted(self._known_names)
         for name, field in self.entries.items():
             if name not in self._known_names:
@@ -179,12 +195,12 @@ class Sheet:
 
 
 def number_of(field: Field) -> int | float | None:
-    """A number, also one that is written as a text."""
+    """A number, even if it is written as a text."""
     value = field.data
     if isinstance(value, bool):
         return None
     if re.fullmatch(r"[+-]?0\d+", field.text.strip()):
-        return int(field.text)  # 042 is how levels are shown, and no octal number
+        return int(field.text)  # 042 is how levels are shown, not an octal number
     if isinstance(value, int | float):
         return value
     for form in (int, float):
@@ -196,7 +212,7 @@ def number_of(field: Field) -> int | float | None:
 
 
 def split_commas(text: str) -> tuple[str, ...]:
-    """Parts between commas; those inside of braces keep nothing apart, as in `**/*.{ts,tsx}`."""
+    """Parts between commas; commas inside braces do not count, as in `**/*.{ts,tsx}`."""
     parts, start, depth = [], 0, 0
     for mark in _MARKS.finditer(text):
         depth = max(0, depth + {"{": 1, "}": -1, ",": 0}[mark[0]])

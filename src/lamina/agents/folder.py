@@ -1,6 +1,6 @@
-"""An agent that is looked at again before every turn.
+"""An agent that is checked again before every turn.
 
-Law: an edit is seen by whoever asks next; where nothing changed, asking costs a look at each file.
+Law: the next call sees every edit; if nothing changed, it costs one check per file.
 """
 
 import os
@@ -19,16 +19,16 @@ class AgentFolder:
     """The agent at a path, as it is now."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # Where it is stays, wherever the process goes.
+        # Absolute, so that it stays the same if the process changes its folder.
         self.path = Path(os.path.abspath(Path(path).expanduser()))
         self._latest: LoadedAgent | None = None
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
-        """The agent; read anew only if one of its files is another than it was.
+        """The agent; read again only if one of its files changed.
 
         Raises:
-            UsageError: there is none, and was none before.
+            UsageError: there is no agent, and never was.
         """
         async with self._lock:
             latest = await anyio.to_thread.run_sync(self._look)
@@ -49,7 +49,7 @@ class AgentFolder:
         except UsageError as error:
             if self._latest is None:
                 raise
-            # It went away while it was in use: there is nothing of it now, and that is said.
+            # It was deleted while in use: the agent is empty now, and a problem says so.
             problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
             agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))
             return LoadedAgent(agent=agent, stamps=self._latest.stamps)

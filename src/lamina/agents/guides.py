@@ -1,10 +1,11 @@
-"""Rules and references of files: what they are called, when they join, and what is odd about them.
+"""Rules and references from files: their names, when they join, and what is wrong with them.
 
 Law: a text that was read is a guide, however wrong its head is; two guides never share a name.
 """
 
 import re
 import unicodedata
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import cast, get_args
 
@@ -19,14 +20,18 @@ from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL, Guid
 from lamina.values.item import Include
 
 INCLUDES: tuple[str, ...] = get_args(Include)
-# A text as long as several books is not sent because a file says so, but when a person does.
+# A text as long as several books is sent only if a person adds it, not because a file says so.
 MOST_CHARACTERS = MEGABYTE
-# What cannot be seen, and what turns the direction of what follows.
+# Invisible characters, and those that reverse the direction of what follows.
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+_HEADLESS = (
+    "has no head between lines of '---', so it joins only when it is added by hand; "
+    "'include: always' or 'include: agent' there changes that"
+)
 
 
 class GuideSet:
-    """The guides of an agent, each name once of its kind."""
+    """The guides of an agent; names are unique within a kind."""
 
     def __init__(self, problems: ProblemList) -> None:
         self._problems = problems
@@ -38,7 +43,7 @@ class GuideSet:
         return tuple(self._guides.values())
 
     def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
-        """Keeps a guide; where its name is taken, under one that tells where it is from."""
+        """Adds a guide; if its name is taken, under a name that says where it is from."""
         guide = self._lighten(guide, path, line)
         self._check_text(guide, path, line)
         first = self._guides.get((guide.kind, guide.name))
@@ -80,7 +85,7 @@ class GuideSet:
 
 
 def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
-    """A name as it can be shown and typed; empty if nothing is left of it."""
+    """A name that can be shown and typed; empty if nothing is left of it."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
     visible = unicodedata.normalize("NFC", visible).strip()
     if visible != name.strip():
@@ -98,39 +103,50 @@ def place_of(path: str, line: int | None) -> str:
     return f"{path}:{line}" if line else path
 
 
-def read_guides(
-    disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind, suffix: str = ".md"
-) -> None:
-    """Keeps the guides of a folder of our own form, and of those below it."""
+def walk_guides(
+    disk: Disk, folder: Path, suffixes: Collection[str], problem: str
+) -> Iterator[tuple[Path, str]]:
+    """The files below a folder that end in one of the suffixes, each with the name of the inner
+    folder it is in. Other files get the problem, if there is one."""
     for path in disk.walk(folder):
-        if path.suffix.lower() != suffix:
-            problem = f"is not read: a {kind} is a file that ends in {suffix}"
+        if path.suffix.lower() in suffixes:
+            yield path, path.parent.name if path.parent != folder else ""
+        elif problem:
             disk.problems.warn(disk.label(path), problem)
-        elif (text := disk.text(path)) is not None:
-            within = path.parent.name if path.parent != folder else ""
-            add_guide(disk, guides, path, text, kind, within=within)
+
+
+def read_page(disk: Disk, path: Path, headless: str = "") -> tuple[MarkdownFile, Sheet] | None:
+    """A Markdown file and the sheet of its head; None if it cannot be read. `headless` is the
+    warning for a text without a head."""
+    text, label = disk.text(path), disk.label(path)
+    if text is None:
+        return None
+    page = read_markdown(text, label, disk.problems)
+    if headless and not page.has_head and text.strip():
+        disk.problems.warn(label, headless, 1)
+    return page, Sheet(page.head, label, disk.problems, 1)
+
+
+def read_guides(disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind) -> None:
+    """Adds the guides in a folder of our own form, and below it."""
+    problem = f"is not read: a {kind} is a file that ends in .md"
+    for path, within in walk_guides(disk, folder, (".md",), problem):
+        add_guide(disk, guides, path, kind, within=within)
 
 
 def add_guide(
-    disk: Disk, guides: GuideSet, path: Path, text: str, kind: GuideKind, *, within: str = ""
+    disk: Disk, guides: GuideSet, path: Path, kind: GuideKind, *, within: str = ""
 ) -> None:
-    """Keeps what a file of our own form holds."""
-    label = disk.label(path)
-    page = read_markdown(text, label, disk.problems)
-    if not page.has_head and text.strip():
-        problem = (
-            "has no head between lines of '---', so it joins only when it is added by hand; "
-            "'include: always' or 'include: agent' there changes that"
-        )
-        disk.problems.warn(label, problem, 1)
-    guide = guide_of(Sheet(page.head, label, disk.problems, 1), kind, path.stem, page)
-    guides.add(guide, label, page.line, within=within)
+    """Adds the guide in a file of our own form."""
+    if (parts := read_page(disk, path, _HEADLESS)) is not None:
+        page, sheet = parts
+        guides.add(guide_of(sheet, kind, path.stem, page), sheet.path, page.line, within=within)
 
 
 def guide_of(
     sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
-    """The guide that a head and a text make; `stem` is its name if it has no other."""
+    """The guide from a head and a text; `stem` is its name if the head gives none."""
     problems, path = sheet.problems, sheet.path
     own_name = sheet.text("name").strip()
     name = clean_name(own_name, path, problems, sheet.line_of("name")) if own_name else ""

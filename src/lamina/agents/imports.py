@@ -1,6 +1,6 @@
 """Where a text imports others with `@path`, as CLAUDE.md does, and where it is code. Pure.
 
-Law: what stands in code is an example, not an import.
+Law: an `@path` in code is an example, not an import.
 """
 
 import re
@@ -11,12 +11,12 @@ _LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 _TICKS = re.compile(r"`+")
 _IMPORT = re.compile(r"(?<![\w@/.\\])@(?!@)((?:\\ |[^\s\\`])+)")
 _TRAILING = ".,;:!?)]}>'\"*_"
-# A path leads somewhere or has a suffix; @someone and @angular/core are none.
+# A path has a folder or a suffix; @someone and @angular/core are not paths.
 _PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
 
 
 def find_imports(text: str) -> tuple[tuple[int, str], ...]:
-    """The line and the path of each import, in order, each path once."""
+    """The lines and paths of imports, in order; every path once."""
     lines: dict[str, int] = {}
     for number, line in enumerate(_without_code(text).split("\n"), start=1):
         for match in _IMPORT.finditer(line):
@@ -31,7 +31,7 @@ def looks_like_path(path: str) -> bool:
 
 
 def _without_code(text: str) -> str:
-    """The text with code blanked out, line by line as it was."""
+    """The text with code blanked out, on the same lines."""
     paragraphs: list[list[str]] = [[]]
     for line, is_code in _lines(text):
         if is_code or not line.strip():
@@ -43,7 +43,7 @@ def _without_code(text: str) -> str:
 
 
 def unclosed_fence(text: str) -> int | None:
-    """Which line, from 0 on, begins a block of code that never ends."""
+    """The line, from 0 on, that begins a code block without an end."""
     fence, began = "", None
     for number, line in enumerate(text.split("\n")):
         was, fence = fence, _fence_after(line, fence)
@@ -53,20 +53,20 @@ def unclosed_fence(text: str) -> int | None:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence of the block of code that is open behind a line; empty if none is."""
+    """The fence of the code block that is open after a line; empty if there is none."""
     match = _FENCE.match(line)
     if match is None:
         return fence
     if fence:
         closes = match[1].startswith(fence) and not match[2].strip()
         return "" if closes else fence
-    # In ticks, a fence's own line holds none: that would be a span.
+    # A fence of backticks has no more of them on its line: that would be a span.
     is_span = match[1][0] == "`" and "`" in match[2]
     return "" if is_span else match[1]
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is code by fences or by how far it is indented."""
+    """All lines, and whether they are code by fences or indentation."""
     fence, in_list, after_blank = "", False, True
     for line in text.split("\n"):
         was, fence = fence, _fence_after(line, fence)
@@ -82,7 +82,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_spans(text: str) -> str:
-    """Blanks what stands between runs of as many backticks."""
+    """Blanks out the text between runs of equally many backticks."""
     runs = list(_TICKS.finditer(text))
     later: dict[int, list[int]] = {}
     for at in range(len(runs) - 1, -1, -1):

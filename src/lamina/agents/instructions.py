@@ -1,6 +1,6 @@
-"""Instructions that stand beside people's work: AGENTS.md, CLAUDE.md and `.claude/rules`.
+"""Instructions beside people's work: AGENTS.md, CLAUDE.md and `.claude/rules`.
 
-Laws: they apply always, from the root of a project to where one works, and the closest is last. A
+Laws: they always apply, from the root of a project down to the current folder, the closest last. A
 file is read once, however many ways lead to it.
 """
 
@@ -9,23 +9,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lamina.agents.draft import AgentDraft
-from lamina.agents.fields import Sheet
-from lamina.agents.guides import MOST_CHARACTERS, clean_name, one_line, place_of
+from lamina.agents.guides import (
+    MOST_CHARACTERS,
+    clean_name,
+    one_line,
+    place_of,
+    read_page,
+    walk_guides,
+)
 from lamina.agents.imports import find_imports, looks_like_path
-from lamina.agents.markdown_file import read_markdown
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 
 AGENTS_FILE = "AGENTS.md"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 CLAUDE_RULES = ".claude/rules"
-# What Codex reads of all AGENTS.md together.
+# The most that Codex reads of all AGENTS.md together.
 CODEX_BYTES = 32 * 1024
 _MOST_HOPS = 5
 _MOST_IMPORTS = 500
 
 
 class Instructions:
-    """Files as rules that apply always, in the order in which they are added."""
+    """Files as rules that always apply, in the order they are added."""
 
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
@@ -33,7 +38,7 @@ class Instructions:
         self._real_paths: set[str] = set()
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
-        """AGENTS.md of each folder, the closest last."""
+        """Adds AGENTS.md of every folder, the closest last."""
         room = CODEX_BYTES
         for folder in folders:
             path = folder / AGENTS_FILE
@@ -49,7 +54,7 @@ class Instructions:
             room = max(0, room - size)
 
     def add_claude_files(self, folders: Sequence[Path]) -> None:
-        """CLAUDE.md of each folder, the closest last, each followed by what it imports."""
+        """Adds CLAUDE.md of every folder, the closest last, followed by what it imports."""
         for folder in folders:
             for name in CLAUDE_FILES:
                 if self._draft.disk.is_file(folder / name):
@@ -61,7 +66,7 @@ class Instructions:
             self._import(path, text, (os.path.realpath(path),))
 
     def _add(self, path: Path) -> str | None:
-        """Keeps a file as a rule; None if it could not be read, or was read before."""
+        """Adds a file as a rule; None if it cannot be read, or was read before."""
         disk, real = self._draft.disk, os.path.realpath(path)
         if real in self._real_paths:
             return None
@@ -83,7 +88,7 @@ class Instructions:
         return text
 
     def _name(self, path: Path) -> str:
-        """Where it is, as seen from the root: that is how such files name each other."""
+        """Its path from the root, which is how such files refer to each other."""
         root = self._draft.disk.root
         inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -120,25 +125,20 @@ class Instructions:
 
 
 def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
-    """Keeps `.claude/rules`: with `paths` they join with files that fit, without them always."""
-    disk = draft.disk
-    for path in disk.walk(folder):
-        label = disk.label(path)
-        if path.suffix.lower() != ".md":
-            draft.problems.warn(label, "is not read: Claude's rules end in .md")
-        elif (text := disk.text(path)) is not None:
-            page = read_markdown(text, label, draft.problems)
-            sheet = Sheet(page.head, label, draft.problems, 1)
+    """Adds `.claude/rules`: those with `paths` join with matching files, others always apply."""
+    problem = "is not read: Claude's rules end in .md"
+    for path, within in walk_guides(draft.disk, folder, (".md",), problem):
+        if (parts := read_page(draft.disk, path)) is not None:
+            page, sheet = parts
             globs = sheet.texts("paths")
             guide = Guide(
                 kind="rule",
-                name=clean_name(path.stem, label, draft.problems, None) or "unnamed",
+                name=clean_name(path.stem, sheet.path, draft.problems, None) or "unnamed",
                 text=page.body,
                 description=one_line(sheet.text("description")),
                 include="manual" if sheet.has("paths") else "always",
                 globs=globs,
-                place=place_of(label, page.line),
+                place=place_of(sheet.path, page.line),
             )
             sheet.finish()
-            within = path.parent.name if path.parent != folder else ""
-            draft.guides.add(guide, label, page.line, within=within)
+            draft.guides.add(guide, sheet.path, page.line, within=within)

@@ -1,4 +1,4 @@
-"""JSON as fields: the same values as YAML gives, with their lines."""
+"""JSON as fields: the same values as from YAML, with their lines."""
 
 import re
 from bisect import bisect_left
@@ -6,7 +6,7 @@ from json import JSONDecodeError, JSONDecoder
 
 from msgspec.structs import replace
 
-from lamina.agents.fields import Field, UnreadableText
+from lamina.agents.fields import Field, UnreadableText, report_twin
 from lamina.agents.problems import ProblemList
 from lamina.agents.yaml_fields import MOST_CHARACTERS, MOST_VALUES
 from lamina.codec import mend_text
@@ -15,7 +15,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _MOST_DEPTH = 100
-# Only ever set upon a quote; raw line breaks in a text cost nobody anything.
+# Only used at a quote; raw line breaks in a text do no harm.
 _STRINGS = JSONDecoder(strict=False)
 
 
@@ -23,7 +23,7 @@ def read_json(text: str, path: str, problems: ProblemList) -> Field:
     """The value that a text holds.
 
     Raises:
-        UnreadableText: it is no JSON.
+        UnreadableText: it is not JSON.
     """
     if len(text) > MOST_CHARACTERS:
         problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"
@@ -99,14 +99,11 @@ class _Reader:
                 at = self._after(at, ",")
             if self._text[at : at + 1] != '"':
                 raise self.wrong(at, "a name in quotes is missing")
-            start = at
+            line = self._line(at)
             name, at = self._string(at)
             field, at = self.value(self._after(self.skip(at), ":"), depth + 1)
-            if name in entries:
-                earlier = entries[name].line
-                problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-                self._problems.error(self._path, problem, self._line(start))
-            entries[name] = replace(field, line=self._line(start))
+            report_twin(entries, name, self._path, self._problems, line)
+            entries[name] = replace(field, line=line)
             at = self.skip(at)
         return entries, at + 1
 

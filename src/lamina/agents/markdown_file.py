@@ -1,29 +1,29 @@
 """The head of a Markdown file, between two lines of `---`, and the text behind it.
 
-Law: a head that is no YAML is read entry by entry, as far as it can be; only the entries that
-cannot be lose anything, and the text behind it never does.
+Law: a head that is not YAML is read entry by entry, as far as possible; only unreadable entries
+lose anything, and the text behind the head never does.
 """
 
 import re
 
 from msgspec import Struct
 
-from lamina.agents.fields import Field, UnreadableText
+from lamina.agents.fields import Field, UnreadableText, report_twin
 from lamina.agents.problems import ProblemList
 from lamina.agents.yaml_fields import read_yaml
 
 _FENCE = "---"
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")
 _MORE = re.compile(r"[ \t]+\S|-[ \t]|#")
-# What quotes and comments are to a line that YAML does not take.
+# Quotes and comments in a line that YAML refuses.
 _QUOTED = re.compile(r"""(["'])(.*)\1[ \t]*(?:[ \t]#.*)?""")
 _PATTERNS = {"globs", "paths"}
-# A head says a few things of a text; one that is longer is a text itself.
+# A head holds a few entries; a longer one is text.
 _MOST_HEAD = 50_000
 
 
 class MarkdownFile(Struct, frozen=True, kw_only=True):
-    """A file as its head and its text. `has_head` is False where there is none."""
+    """The head and the text of a file. `has_head` is False if there is no head."""
 
     head: dict[str, Field] = {}
     body: str = ""
@@ -74,7 +74,7 @@ def _first_line(lines: list[str], start: int) -> int:
 def _unclosed(
     text: str, lines: list[str], first: int, path: str, problems: ProblemList
 ) -> MarkdownFile:
-    """Takes for the head what looks like entries; where nothing does, all is text."""
+    """Takes what looks like entries as the head; if nothing does, everything is text."""
     end = first + 1
     while end < len(lines) and (_ENTRY.match(lines[end]) or _MORE.match(lines[end])):
         end += 1
@@ -119,16 +119,13 @@ def _entry_by_entry(
                 problems.error(path, f"{block[0].strip()!r} is no entry like 'name: value'", line)
             continue
         name = match[1]
-        if name in entries:
-            earlier = entries[name].line
-            problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-            problems.error(path, problem, line)
+        report_twin(entries, name, path, problems, line)
         entries[name] = _read_block(name, block, path, problems, line)
     return entries
 
 
 def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """Lines that begin an entry, each with those that go on with it."""
+    """Entries as blocks of lines: the first line and its continuation."""
     blocks: list[tuple[int, list[str]]] = []
     for at, line in enumerate(lines):
         goes_on = blocks and _ENTRY.match(blocks[-1][1][0]) and not _ENTRY.match(line)
@@ -140,7 +137,7 @@ def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def _read_block(name: str, block: list[str], path: str, problems: ProblemList, line: int) -> Field:
-    """An entry by itself; as it is meant, where YAML would not have it."""
+    """Reads a single entry; guesses what is meant if YAML refuses it."""
     text = "\n".join(block)
     problem = ""
     for attempt in (text, text.replace("\t", "  ")):

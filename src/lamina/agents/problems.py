@@ -1,16 +1,16 @@
-"""What is odd about files, collected while they are read."""
+"""Problems with files, collected while they are read."""
 
 from collections import Counter
 from typing import Literal
 
 from lamina.values.agent import Problem
 
-# Of one file; nobody reads more, and a hostile one has them by the thousand.
+# Per file; no one reads more, and a hostile file may have thousands.
 MOST_PROBLEMS = 200
 
 
 class ProblemList:
-    """Problems in the order in which they were found; the same one is kept once."""
+    """Problems in the order they were found, each only once."""
 
     def __init__(self) -> None:
         self._problems: dict[Problem, None] = {}

@@ -1,7 +1,7 @@
-"""The MCP servers that an agent names: as they are written, with terms in our words.
+"""The MCP servers of an agent, as written, with their terms translated to ours.
 
-Law: nothing is started here, and no variable is filled in; what an entry says wrongly of
-permissions is read as the stricter.
+Law: nothing is started here, and no variable is filled in; an invalid permission counts as the
+stricter one.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ ROOTS = ("mcpServers", "servers")
 
 
 def read_server_file(draft: AgentDraft, path: Path) -> None:
-    """Keeps the servers of a JSON file."""
+    """Reads the servers of a JSON file."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return
@@ -43,7 +43,7 @@ def read_server_file(draft: AgentDraft, path: Path) -> None:
 
 
 def read_servers(draft: AgentDraft, path: str, field: Field) -> None:
-    """Keeps the servers of an `mcpServers` object."""
+    """Reads the servers of an `mcpServers` object."""
     if field.data is None:
         return
     if not field.is_object:

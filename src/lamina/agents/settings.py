@@ -1,9 +1,8 @@
-"""What an agent says of settings, by the names that sessions know them by.
+"""The settings of an agent, under the names that sessions use.
 
-Law: a setting that is wrong costs itself alone.
+Law: a wrong setting costs only itself.
 """
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from types import NoneType
 from typing import Any, get_args
@@ -25,26 +24,26 @@ _OPTIONS = {info.name for info in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
-# What keeps a person safe is theirs to say: an agent may come from anywhere.
+# What keeps a person safe is theirs to decide: an agent may come from anywhere.
 _PERSONS = ("web", "allow_hosts", "secrets")
 _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
 def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
-    """Keeps the entries of an object of settings."""
+    """Reads an object of settings."""
     for name, field in sheet.entries.items():
         if field.data is not None:
             keep_setting(draft, sheet.path, name, field)
 
 
 def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
-    """Keeps a setting or an option if it is one, and may be what it is."""
+    """Keeps a setting or an option, if there is one of that name and the value is valid."""
     if name in SEARCHES:
         draft.settings[name] = read_search(draft, path, name, field)
     elif name in _OPTIONS:
-        _keep(draft.options, draft, path, name, field, _problem(name, field.data, Options))
+        _keep(draft.options, draft, path, name, field, Options)
     elif name in _SETTINGS:
-        _keep(draft.settings, draft, path, name, field, _problem(name, field.data, Settings))
+        _keep(draft.settings, draft, path, name, field, Settings)
     elif name in _PERSONS:
         draft.problems.error(path, f"{name} is for a person to say, not for an agent", field.line)
     else:
@@ -54,16 +53,21 @@ def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
 
 
 def _keep(
-    target: dict[str, Any], draft: AgentDraft, path: str, name: str, field: Field, problem: str
+    target: dict[str, Any],
+    draft: AgentDraft,
+    path: str,
+    name: str,
+    field: Field,
+    form: type[msgspec.Struct],
 ) -> None:
-    if problem:
+    if problem := _problem(name, field.data, form):
         draft.problems.error(path, f"{name}: {problem}; it is not used", field.line)
     else:
         target[name] = field.data
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
-    """What is wrong with a value; empty if nothing is."""
+    """What is wrong with a value; empty if it is fine."""
     kind = next(info.type for info in fields(form) if info.name == name)
     choices = get_args(kind)
     if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
@@ -95,21 +99,15 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
     preset = field.entries.get("preset")
     settings = _preset(draft, path, name, preset) if preset and preset.data is not None else {}
     for key, value in field.entries.items():
-        if key != "preset" and value.data is not None:
-            settings |= _search_field(draft, path, key, value)
+        if key == "preset" or value.data is None:
+            continue
+        if key in _SEARCH_FIELDS:
+            _keep(settings, draft, path, key, value, SearchSettings)
+        else:
+            near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
+            draft.problems.error(path, f"a search has no setting {key!r}; {hint}", value.line)
     return settings
-
-
-def _search_field(draft: AgentDraft, path: str, key: str, field: Field) -> Mapping[str, Any]:
-    if key not in _SEARCH_FIELDS:
-        near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
-        draft.problems.error(path, f"a search has no setting {key!r}; {hint}", field.line)
-        return {}
-    if problem := _problem(key, field.data, SearchSettings):
-        draft.problems.error(path, f"{key}: {problem}; it is not used", field.line)
-        return {}
-    return {key: field.data}
 
 
 def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
@@ -117,30 +115,26 @@ def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, 
 
     word = field.text.strip().lower() if field.is_scalar else ""
     if word not in PRESETS:
-        spelling = repr(field.text) if field.is_scalar else field.kind
-        problem = f"{name}: the preset has to be one of {', '.join(PRESETS)}, not {spelling}"
+        problem = f"{name}: the preset has to be one of {', '.join(PRESETS)}, not {field.spelling}"
         draft.problems.error(path, problem, field.line)
         return {}
     return msgspec.structs.asdict(preset(word))  # type: ignore[arg-type]
 
 
 def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
-    """A model as `provider:id`; empty if it is none."""
+    """A model as `provider:id`; empty if it has another form."""
     if field is None:
         return ""
     name = field.text.strip() if field.is_scalar else ""
     provider, colon, model = name.partition(":")
     if provider.strip() and colon and model.strip():
         return name
-    spelling = repr(field.text) if field.is_scalar else field.kind
-    problem = f"model: has to be 'provider:id', as anthropic:claude-opus-5, not {spelling}"
+    problem = f"model: has to be 'provider:id', as anthropic:claude-opus-5, not {field.spelling}"
     draft.problems.error(path, problem, field.line)
     return ""
 
 
 def as_number(field: Field) -> Field:
-    """The field with a number that was written as a text: older programs did so."""
+    """The field with a number that was written as a text, as older programs did."""
     value = number_of(field)
-    if value is None:
-        return field
-    return Field(line=field.line, data=value, text=field.text)
+    return field if value is None else Field(line=field.line, data=value, text=field.text)

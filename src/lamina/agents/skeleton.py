@@ -1,6 +1,6 @@
-"""A new agent to begin with: files that say what they are for.
+"""A new agent to start from: files that say what they are for.
 
-Law: nothing that is there is written over.
+Law: nothing is overwritten.
 """
 
 import json
@@ -73,14 +73,14 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
     """Writes the folder of a new agent, and returns it.
 
     Raises:
-        UsageError: the name will not do, there is something there already, or nothing can be
-            written there.
+        UsageError: the name is not valid, something is there already, or nothing can be written
+            there.
     """
     if not name or name in (".", "..") or name != Path(name).name or "\\" in name or "\0" in name:
         raise UsageError(f"{name!r} cannot be the name of a folder; use letters, digits and dashes")
     folder = Path(parent) / name
     files = {
-        # JSON is YAML: quotes where a name needs them.
+        # JSON is YAML: quotes only if the name needs them.
         "agent.yaml": _AGENT.format(name=_quote(name)),
         "persona.md": _PERSONA.format(name=name),
         "rules/style.md": _RULE,

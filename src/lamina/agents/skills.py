@@ -1,5 +1,5 @@
-"""Skills: folders with a SKILL.md. What there is is told always; a skill's text joins when it is
-chosen; its other files are read when they are asked for.
+"""Skills: folders with a SKILL.md. The list of skills is always sent; a skill's text joins when it
+is chosen; its other files are read on request.
 
 Law: a skill with a wrong name or description is still a skill, under the name of its folder.
 """
@@ -7,17 +7,19 @@ Law: a skill with a wrong name or description is still a skill, under the name o
 import re
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Sheet
-from lamina.agents.guides import clean_name, one_line, place_of
-from lamina.agents.markdown_file import MarkdownFile, read_markdown
+from lamina.agents.guides import clean_name, one_line, place_of, read_page
+from lamina.agents.markdown_file import MarkdownFile
 from lamina.values.agent import Guide, Skill
 
 SKILL_FILE = "SKILL.md"
 OVERVIEW = "skills"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MOST_NAME, _MOST_DESCRIPTION, _MOST_COMPATIBILITY = 64, 1024, 500
-# `Bash(git add:*) Read`: what stands in brackets is one with what stands before them.
+_MOST_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
+# `Bash(git add:*) Read`: brackets belong to the name before them.
 _TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
 _HEADING = (
     "These skills are instructions for certain tasks. The text of a skill is the reference of its "
@@ -27,62 +29,45 @@ _HEADING = (
 
 
 def read_skills(draft: AgentDraft, folder: Path) -> None:
-    """Keeps the skills that are folders of this one."""
+    """Reads the skills in a folder."""
     for name in draft.disk.names(folder):
         if draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
 
 
 def read_skill(draft: AgentDraft, folder: Path) -> None:
-    path = folder / SKILL_FILE
-    text, label = draft.disk.text(path), draft.disk.label(path)
-    if text is None:
+    parts = read_page(draft.disk, folder / SKILL_FILE)
+    if parts is None:
         return
-    page = read_markdown(text, label, draft.problems)
+    page, sheet = parts
     if not page.has_head:
-        draft.problems.error(label, "has no head with a name and a description", 1)
-    skill = _skill_of(Sheet(page.head, label, draft.problems, 1), folder, page)
+        draft.problems.error(sheet.path, "has no head with a name and a description", 1)
+    skill = _skill_of(sheet, folder, page)
     guide = Guide(
         kind="reference",
         name=skill.name,
         text=page.body,
         description=skill.description,
         include="agent",
-        place=place_of(label, page.line),
+        place=place_of(sheet.path, page.line),
     )
-    # Under the name that its text got: it is what a model sees of it.
-    reference = draft.guides.add(guide, label, page.line, within="skill")
-    draft.skills.append(
-        Skill(
-            name=reference.name,
-            description=skill.description,
-            folder=str(folder),
-            license=skill.license,
-            compatibility=skill.compatibility,
-            tools=skill.tools,
-            metadata=skill.metadata,
-        )
-    )
+    # Under the name of its reference, which is what the model sees.
+    reference = draft.guides.add(guide, sheet.path, page.line, within="skill")
+    draft.skills.append(replace(skill, name=reference.name))
 
 
 def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
-    description = one_line(sheet.text("description"))
+    description = _short_text(sheet, "description")
     if not description and page.has_head:
         sheet.complain("description", "is missing; it is what a skill is chosen by")
-    if len(description) > _MOST_DESCRIPTION:
-        problem = f"has {len(description):,} characters, and may have {_MOST_DESCRIPTION:,}"
-        sheet.complain("description", problem)
-    compatibility = one_line(sheet.text("compatibility"))
-    if len(compatibility) > _MOST_COMPATIBILITY:
-        problem = f"has {len(compatibility):,} characters, and may have {_MOST_COMPATIBILITY}"
-        sheet.complain("compatibility", problem)
-    tools = sheet.field("allowed-tools")
+    compatibility = _short_text(sheet, "compatibility")
     skill = Skill(
         name=_name_of(sheet, folder, page),
         description=description,
+        folder=str(folder),
         license=one_line(sheet.text("license")),
         compatibility=compatibility,
-        tools=_tools(sheet) if tools else (),
+        tools=_tools(sheet),
         metadata={
             name: one_line(field.text)
             for name, field in sheet.object("metadata").items()
@@ -93,6 +78,13 @@ def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
     return skill
 
 
+def _short_text(sheet: Sheet, name: str) -> str:
+    text = one_line(sheet.text(name))
+    if len(text) > _MOST_LETTERS[name]:
+        sheet.complain(name, f"has {len(text):,} characters, and may have {_MOST_LETTERS[name]:,}")
+    return text
+
+
 def _name_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> str:
     own = clean_name(folder.name, sheet.path, sheet.problems, None) or "unnamed"
     name = sheet.text("name").strip()
@@ -100,8 +92,8 @@ def _name_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> str:
         if page.has_head:
             sheet.complain("name", f"is missing; it has to be {own!r}, as its folder")
         return own
-    if len(name) > _MOST_NAME or not _NAME.fullmatch(name):
-        problem = f"{name!r} has to be up to {_MOST_NAME} of a-z, 0-9 and single dashes"
+    if len(name) > _MOST_LETTERS["name"] or not _NAME.fullmatch(name):
+        problem = f"{name!r} has to be up to {_MOST_LETTERS['name']} of a-z, 0-9 and single dashes"
         sheet.complain("name", f"{problem}; it is called {own!r}, as its folder")
         return own
     if name != folder.name:
@@ -122,7 +114,7 @@ def _tools(sheet: Sheet) -> tuple[str, ...]:
 
 
 def add_overview(draft: AgentDraft) -> None:
-    """Keeps the one reference that tells, always, which skills there are."""
+    """Adds the reference that lists all skills and always applies."""
     if not draft.skills:
         return
     lines = "\n".join(

@@ -1,36 +1,35 @@
 """Agents of TeamSpark: one YAML file, or the older folder with `tsagent.json`.
 
-Law: what such a file leaves out is what TeamSpark takes then.
+Law: what such a file leaves out has TeamSpark's default.
 """
 
 import re
 from pathlib import Path
 
-from lamina.agents.disk import Disk
 from lamina.agents.draft import AgentDraft
 from lamina.agents.fields import Field, Sheet, UnreadableText
-from lamina.agents.guides import clean_name, guide_of, one_line
+from lamina.agents.guides import clean_name, guide_of, one_line, read_page, walk_guides
 from lamina.agents.json_fields import read_json
-from lamina.agents.markdown_file import MarkdownFile, read_markdown
+from lamina.agents.markdown_file import MarkdownFile
 from lamina.agents.servers import read_servers
 from lamina.agents.settings import as_number, keep_setting, read_model
 from lamina.agents.yaml_fields import read_yaml
 from lamina.values.agent import GuideKind
 
 TEAMSPARK_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")
-# By any of these a YAML file is known to be one of TeamSpark's.
+# Any of these marks a YAML file as TeamSpark's.
 TEAMSPARK_KEYS = {"metadata", "systemPrompt", "mcpServers"}
 _FOLDERS: tuple[tuple[str, GuideKind], ...] = (("rules", "rule"), ("refs", "reference"))
 _SUFFIXES = {".mdt", ".md"}
 _OPTIONS = {"maxOutputTokens": "max_tokens", "temperature": "temperature", "topP": "top_p"}
 _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
-_ASKING = {"always": "always", "never": "never", "tool": "tool"}
+_ASKING = ("always", "never", "tool")
 _TURNS, _MOST_TURNS = "maxChatTurns", 20
-# What TeamSpark keeps of its own in there.
+# TeamSpark's own settings.
 _ITS_OWN = ("theme", "systemPath", "mostRecentModel")
 _KEPT_WITH_GUIDES = ("enabled", "embeddings", "hash")
-# It keeps the vectors of texts beside them: a thousand numbers a paragraph, over many lines.
+# TeamSpark stores vectors beside texts: a thousand numbers per paragraph, over many lines.
 _VECTORS = re.compile(
     r"^([ ]*(?:- )*embeddings:)[ \t]*(?:#.*)?((?:[-+.,\d\[\]eE \t]*(?:\n|$))+)", re.MULTILINE
 )
@@ -38,8 +37,8 @@ _FEW = 500
 
 
 def without_vectors(text: str) -> str:
-    """The YAML of an agent without the vectors in it, which would take minutes to read; every line
-    stays where it is."""
+    """The YAML of an agent without its vectors, which would take minutes to read; every line keeps
+    its number."""
     if "embeddings:" not in text:
         return text
 
@@ -52,7 +51,7 @@ def without_vectors(text: str) -> str:
 
 
 def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
-    """Keeps what the file of an agent says; False if it could not be read."""
+    """Reads the file of an agent; False if that failed."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return False
@@ -81,8 +80,8 @@ def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
     draft.version = metadata.text("version").strip()
     _read_settings(draft, sheet.sheet("settings"))
     draft.persona = sheet.text("systemPrompt").strip()
-    for name, kind in (("rules", "rule"), ("references", "reference")):
-        _read_list(draft, sheet, name, kind)  # type: ignore[arg-type]
+    _read_list(draft, sheet, "rules", "rule")
+    _read_list(draft, sheet, "references", "reference")
     if (servers := sheet.field("mcpServers")) is not None:
         read_servers(draft, sheet.path, servers)
     if sheet.has("providers"):
@@ -106,8 +105,7 @@ def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
         for setting in ("guide_search", "tool_search"):
             keep_setting(draft, sheet.path, setting, whole)
     if sheet.has("toolPermission"):
-        asking = sheet.choice("toolPermission", tuple(_ASKING), "tool")
-        draft.settings["ask_before_tools"] = asking
+        draft.settings["ask_before_tools"] = sheet.choice("toolPermission", _ASKING, "tool")
     if sheet.whole_number(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
         problem = f"{_TURNS} is not kept with an agent; a program gives open_agent max_requests"
         draft.problems.warn(sheet.path, problem, sheet.line_of(_TURNS))
@@ -133,37 +131,30 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
         inner = Sheet(item.entries, sheet.path, draft.problems, item.line)
         if not inner.has("name"):
             inner.complain("name", f"is missing; it is called {kind}-{at}")
-        page = MarkdownFile(
-            body=inner.text("text").strip("\n").rstrip(), line=item.line, has_head=True
-        )
+        text = inner.text("text").strip("\n").rstrip()
+        page = MarkdownFile(body=text, line=item.line, has_head=True)
         inner.ignore(*_KEPT_WITH_GUIDES)
         guide = guide_of(inner, kind, f"{kind}-{at}", page, priority="priorityLevel")
         draft.guides.add(guide, sheet.path, item.line)
 
 
 def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Keeps an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
+    """Reads an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
     disk = draft.disk
     read_teamspark_file(draft, file)
     if not draft.persona and disk.is_file(folder / "prompt.md"):
         draft.persona = (disk.text(folder / "prompt.md") or "").strip()
     for name, kind in _FOLDERS:
-        for path in disk.walk(folder / name):
-            if path.suffix.lower() in _SUFFIXES:
-                add_teamspark_guide(disk, draft, path, kind)
-            else:
-                problem = f"is not read: a {kind} of TeamSpark ends in .mdt"
-                draft.problems.warn(disk.label(path), problem)
+        problem = f"is not read: a {kind} of TeamSpark ends in .mdt"
+        for path, _ in walk_guides(disk, folder / name, _SUFFIXES, problem):
+            add_teamspark_guide(draft, path, kind)
 
 
-def add_teamspark_guide(disk: Disk, draft: AgentDraft, path: Path, kind: GuideKind) -> None:
-    text, label = disk.text(path), disk.label(path)
-    if text is None:
+def add_teamspark_guide(draft: AgentDraft, path: Path, kind: GuideKind) -> None:
+    parts = read_page(draft.disk, path, "has no head, so it joins only when it is added by hand")
+    if parts is None:
         return
-    page = read_markdown(text, label, draft.problems)
-    if not page.has_head and text.strip():
-        draft.problems.warn(label, "has no head, so it joins only when it is added by hand", 1)
-    sheet = Sheet(page.head, label, draft.problems, 1)
+    page, sheet = parts
     sheet.ignore(*_KEPT_WITH_GUIDES)
     guide = guide_of(sheet, kind, path.stem, page, priority="priorityLevel")
-    draft.guides.add(guide, label, page.line)
+    draft.guides.add(guide, sheet.path, page.line)

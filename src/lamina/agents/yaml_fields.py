@@ -1,21 +1,22 @@
 """YAML as fields.
 
-Law: nothing is made of YAML but texts, numbers, lists and objects; a document that repeats itself
-without end through its aliases is refused, and what is written twice is reported.
+Law: YAML gives only texts, numbers, lists and objects; a document whose aliases repeat it endlessly
+is refused, and names that are written twice are reported.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lamina.agents.fields import Field, UnreadableText
+from lamina.agents.fields import Field, UnreadableText, report_twin
 from lamina.agents.problems import ProblemList
 from lamina.codec import mend_text
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
-# Agents of others keep their texts in YAML, too; what takes long to read is many values.
+# Some agents keep long texts in YAML; only many values take long to read.
 MOST_CHARACTERS = 1_000_000
 MOST_VALUES = 20_000
 _STANDARD = "tag:yaml.org,2002:"
@@ -26,7 +27,7 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
     """The one document of a text that begins at a line of its file; None if it is empty.
 
     Raises:
-        UnreadableText: it is no YAML, or refused.
+        UnreadableText: it is not YAML, or was refused.
     """
     import yaml
 
@@ -47,8 +48,8 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
 
 
 def _loader(text: str, first_line: int) -> Any:
-    """A loader that stops at too many values. The one in C is faster, and breaks the process on a
-    text of brackets."""
+    """A loader that stops at too many values. The one in C is faster, but a text of brackets
+    crashes the process."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -89,7 +90,7 @@ class _Reader:
             if isinstance(node, SequenceNode):
                 items = tuple(self.read(member) for member in node.value)
                 return Field(line=line, data=[item.data for item in items], items=items)
-            # Half characters can be written as escapes, and nobody could send them.
+            # Half characters can be written as escapes, but not sent.
             node.value = mend_text(node.value)
             return Field(line=line, data=self._scalar(node), text=node.value)
         finally:
@@ -108,10 +109,7 @@ class _Reader:
                 self._problems.error(self._path, "'<<' is not read; write its entries out", line)
                 continue
             field, name = self.read(value), mend_text(key.value)
-            if name in entries:
-                earlier = entries[name].line
-                problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
-                self._problems.error(self._path, problem, line)
+            report_twin(entries, name, self._path, self._problems, line)
             entries[name] = replace(field, line=line)
         return entries
 
@@ -122,12 +120,9 @@ class _Reader:
             self._problems.error(self._path, problem, line)
 
     def _scalar(self, node: Any) -> Any:
-        name = node.tag.removeprefix(_STANDARD)
-        if name in ("int", "float", "bool", "null"):
-            try:
+        if node.tag.removeprefix(_STANDARD) in ("int", "float", "bool", "null"):
+            with suppress(ValueError):
                 return self._loader.construct_object(node)
-            except ValueError:
-                return node.value
         return node.value
 
 

@@ -1,1 +1,1 @@
-"""Markdown notes: what they hold besides their text, their names, and what is asked of them."""
+"""Markdown notes: their metadata, their names, and queries over them."""

@@ -1,8 +1,8 @@
-"""The head of a note, between two lines of `---`, and what it says.
+"""The head of a note, between two lines of `---`, and its entries.
 
-Laws: a head is a head by its form alone, so everybody cuts a note at the same line; what is made
-of it is JSON; a head that is no YAML is read entry by entry, and says so. What repeats itself
-without end is refused.
+Laws: a head is recognised by its form alone, so every reader cuts a note at the same line; its
+values are JSON; a head that is not YAML is read entry by entry, and that is reported. Endless
+repetition is refused.
 """
 
 import re
@@ -16,7 +16,7 @@ from lamina.codec import mend_text
 if TYPE_CHECKING:
     from yaml.events import Event
 
-# A head says a few things of a note; one that is longer is a text itself.
+# A head holds a few entries; a longer one is text.
 MOST_HEAD = 65_536
 MOST_VALUES = 5_000
 MOST_DEPTH = 32
@@ -27,8 +27,8 @@ _BLANKS = " \t\r"
 _ENTRY = re.compile(r"""[^\s#\-'"{\[:?][^\n]*?:(?=[ \t\r]|\Z)""")
 _OTHER_ENTRY = re.compile(r"""[ \t]*(?:[{'"?]|[^\s#\-][^\n]*:(?:[ \t\r]|\Z))""")
 
-# Most heads are plain names, texts and lists, which need no parser. What stands here is read by
-# YAML the same way: no quotes inside, no comments, no marks at the beginning, nothing unprintable.
+# Most heads are plain names, texts and lists, which need no parser. YAML reads what matches here in
+# the same way: no quotes inside, no comments, no marks at the beginning, nothing unprintable.
 _INSIDE = r"""(?:[\w.,;/()@+\-'"!?%&*=<>|~$^]|:(?=[\w/])|\ (?=[^#\s]))"""
 _WORDS = rf"(?:\w{_INSIDE}*+)"
 _QUOTED = (
@@ -61,7 +61,7 @@ class _HeadRefused(Exception):
 
 def split_frontmatter(text: str) -> tuple[str | None, str, int]:
     """The YAML of a note's head (None if it has none), the text behind it, and the number of the
-    line on which that begins. Two lines with no entry between them are no head."""
+    line on which that begins. Two fences with no entry between them are not a head."""
     none = (None, text, 1)
     if not text.startswith(_FENCE):
         return none
@@ -82,7 +82,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str, int]:
 
 
 def is_unclosed(text: str) -> bool:
-    """Whether a note begins as one with a head does, with an entry, but its head has no end."""
+    """Whether a note begins with a fence and an entry, but the head has no end."""
     lines = text[:1_000].split("\n")
     return (
         lines[0].rstrip(_BLANKS) == _FENCE
@@ -93,7 +93,7 @@ def is_unclosed(text: str) -> bool:
 
 
 def read_properties(head: str, first_line: int = 2) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a head says, as JSON values, and what is wrong with it, by the line of the note."""
+    """The entries of a head as JSON values, and its problems with their lines in the note."""
     plain = _read_plainly(head)
     if plain is not None:
         return plain, ()
@@ -118,7 +118,7 @@ def _has_entries(head: str) -> bool:
 
 
 def _read_plainly(head: str) -> dict[str, Any] | None:
-    """What a head of plain lines says; None if one is not plain."""
+    """The entries of a head of plain lines; None if one is not plain."""
     entries: dict[str, Any] = {}
     members: list[Any] | None = None
     indent, name, names = "", "", 0
@@ -150,13 +150,13 @@ def _read_plainly(head: str) -> dict[str, Any] | None:
             )
         else:
             entries[name], members = None, []
-    # What is written twice is to be reported.
+    # Names that are written twice have to be reported.
     return entries if names == len(entries) else None
 
 
 def read_scalar(text: str) -> Any:
-    """A plain value: null, a truth, a number that JSON can hold as it is, or else its text. A
-    moment is written with a `T`."""
+    """A plain value: null, true or false, a number that JSON can hold exactly, or else its text. A
+    date with a time is written with a `T`."""
     if text in _WORDS_OF_YAML:
         return _WORDS_OF_YAML[text]
     if text[0] not in "0123456789+-.":
@@ -174,11 +174,11 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
     """The one document of a text.
 
     Raises:
-        _HeadRefused: it is no YAML, too deep, or repeats itself without end.
+        _HeadRefused: it is not YAML, too deep, or repeats itself endlessly.
     """
     import yaml
 
-    # Events, not nodes: the composer in C goes as deep as the text and breaks the process.
+    # Events, not nodes: the composer in C recurses as deep as the text and crashes the process.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         builder = _Builder(yaml.parse(text, Loader=loader), first_line)
@@ -194,7 +194,7 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
 
 
 class _Builder:
-    """Events of YAML to JSON values."""
+    """Builds JSON values from YAML events."""
 
     def __init__(self, events: "Iterator[Event]", first_line: int) -> None:
         self._events = events
@@ -279,7 +279,7 @@ class _Builder:
 def _read_entries(
     head: str, first_line: int, refusal: _HeadRefused
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Each entry of a head that is no YAML by itself; one that cannot be read is kept as text."""
+    """Reads each entry of a head that is not YAML; one that cannot be read is kept as text."""
     entries: dict[str, Any] = {}
     problem = f"line {refusal.line}: the frontmatter is no YAML: {refusal.problem}; "
     texts: list[str] = []

@@ -1,7 +1,7 @@
-"""Names of notes and files, as people spell them in chats and links, to paths of a workspace.
+"""From names of notes and files, as people spell them in chats and links, to paths.
 
-Law: a name means one path or none. What is not found or not unique is said, never guessed. A shelf
-is built in time that grows with its paths, and asked in time that does not.
+Law: a name means one path or none. What is not found or not unique is reported, never guessed.
+Building the names takes time in proportion to the paths; looking one up does not.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 NOTE_SUFFIX = ".md"
-# A warning lists no more matches than a person reads.
+# The most matches that a warning lists.
 _MOST_LISTED = 10
 _WIKILINK = re.compile(r"!?\[\[([^\n]*)\]\]")
 _BLOCK = re.compile(r"\^[A-Za-z0-9-]++\Z")
@@ -29,8 +29,8 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class ResolvedName(Struct, frozen=True, kw_only=True):
-    """What a name means. `warning` is empty where it is found under just that name; `anchor` is
-    what stood behind it, the heading or block that is meant."""
+    """What a name means. `warning` is empty if it was found under exactly that name; `anchor` is
+    the heading or block behind it."""
 
     name: str
     path: str | None = None
@@ -52,12 +52,6 @@ def split_link(text: str) -> Link:
     return Link(name=name.strip(), anchor=anchor.strip(), label=label.strip())
 
 
-def resolve_note(name: str, paths: Sequence[str]) -> ResolvedName:
-    """The path that `name` means: by full path, else by a stem that only one path has. Case and
-    Unicode normal form are overlooked only where nothing matches exactly."""
-    return NoteNames(paths).resolve(name)
-
-
 def tag_matches(tag: str, wanted: str) -> bool:
     """Whether a tag is the wanted one or nested in it: `project` wants `Project/x`, too."""
     have, want = (name.removeprefix("#").strip("/").casefold() for name in (tag, wanted))
@@ -74,7 +68,7 @@ _Match = tuple[Literal["path", "relative", "stem", "alias"], tuple[str, ...]]
 
 
 class _Names:
-    """One way to spell paths and aliases, exactly or folded; made when first asked."""
+    """Paths and aliases in one spelling, exact or folded; indexed on first use."""
 
     def __init__(
         self,
@@ -144,7 +138,8 @@ class NoteNames:
 
     def resolve(self, name: str, beside: str | None = None) -> ResolvedName:
         """The path that `name` means, as a bare name, a path or a link; seen from the note
-        `beside`, where one is given. A file that is called like a link goes first."""
+        `beside`, where one is given. A file that is called like a link goes first; case and
+        Unicode normal form are ignored only where nothing matches exactly."""
         link = split_link(name)
         if not link.name and link.anchor and beside in self._exact.by_path:
             return _judge_paths(name, link.anchor, "path", (beside,))
@@ -152,14 +147,14 @@ class NoteNames:
             for spelling, anchor in ((name, ""), (link.name, link.anchor)):
                 if match := names.find(spelling, beside):
                     how, paths = match
-                    # Under another spelling it is not the path that was said.
-                    is_said = names is self._exact or how == "alias"
-                    return _judge_paths(name, anchor, how if is_said else "stem", paths)
+                    # Under another spelling it is not the path that was given.
+                    is_exact = names is self._exact or how == "alias"
+                    return _judge_paths(name, anchor, how if is_exact else "stem", paths)
         warning = f"{name!r} is not in the workspace; it is left out"
         return ResolvedName(name=name, anchor=link.anchor, warning=warning)
 
     def split(self, names: str) -> tuple[str, ...]:
-        """The names in a list with commas between them; known names may hold commas."""
+        """The names in a comma-separated list; known names may contain commas."""
         pieces = names.split(", ")
         parts: list[str] = []
         at = 0
@@ -175,7 +170,7 @@ class NoteNames:
 
     @cached_property
     def _most_commas(self) -> int:
-        """How many separators one known name can hold: what a split has to look ahead."""
+        """The most separators in a known name: how far a split has to look ahead."""
         return max((path.count(", ") for path in self._paths), default=0)
 
     def _knows(self, name: str) -> bool:
@@ -205,7 +200,7 @@ def _judge_paths(
 
 
 def _is_bare(name: str, path: str) -> bool:
-    """Whether a name says no more than the stem of a path."""
+    """Whether a name is just the stem of a path."""
     return any(
         "/" not in spelling and _stem(spelling) == _stem(path)
         for spelling in (name, split_link(name).name)

@@ -1,7 +1,7 @@
-"""A note's bytes to what is known of it.
+"""From a note's bytes to a `Note`.
 
-Laws: every note loads; what is wrong with it is named in its problems. What stands in code is no
-tag, link or heading. Time is in proportion to the size, whatever the note holds.
+Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings in
+code do not count. Time is in proportion to the size, whatever the note holds.
 """
 
 import hashlib
@@ -24,29 +24,29 @@ from lamina.values.note import Note
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
-# Counts up when the same bytes give another note, so that what was kept of one is read again.
+# Goes up when the same bytes give a different note, so that saved notes are read again.
 READER_VERSION = 2
 
 QUERY_INFOS = ("lamina-query",)
 _MOST_PROBLEMS = 10
 
-# What ends a tag: white space, marks of ASCII but `-`, `_` and `/`, and those of other scripts. The
-# joiner U+200D and the selectors stay: emoji are made with them.
+# What ends a tag: white space, ASCII punctuation except `-`, `_` and `/`, and punctuation of other
+# scripts. The joiner U+200D and the selectors stay: emoji need them.
 _TAG = re.compile(
     "#([^\\s\\0#!\"$%&'()*+,.:;<=>?@^`{|}~\\[\\]\\\\"
     "\\u2000-\\u200c\\u200e-\\u206f\\u2e00-\\u2e7f\\u3000-\\u3020\\uff01-\\uff0f\\uff1a-\\uff20]+)"
 )
 _SEPARATORS = re.compile(r"[,\s]+")
 _WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
-# What looks like a tag in a link is a heading of its note.
+# What looks like a tag in a link is a heading.
 _TAG_IN_LINK = re.compile(r"\[\[[^\[\]\n]*\s#")
-# Most targets hold nothing that has to be decoded; others are read with care.
+# Most targets need no decoding; others are read with care.
 _LINK = re.compile(r"\](?:\((?:([^\s()<>\\&%]*+)\))?|:[ \t]+(\S++))")
 _SCHEME = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]{1,30}+:")
 
 
 def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0) -> Note:
-    """What is known of the note with this path and these bytes."""
+    """The note with this path and these bytes."""
     text, undecodable = decode_note(data)
     title = path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX)
     head, body, first_line = split_frontmatter(text)
@@ -74,8 +74,8 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
 
 
 def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a note without a byte order mark, and what is wrong with its bytes. Lines of it
-    are what is between its `\\n`."""
+    """The text of a note without a byte order mark, and what is wrong with its bytes. Its lines
+    end at `\\n` only."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff"), ()
     except UnicodeDecodeError as error:
@@ -132,7 +132,7 @@ def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[
 def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
     """The tags, links and embeds of the text."""
     has_tags = next(_find_inline_tags(body), None) is not None
-    # A single character is found far faster than two, and many notes have none.
+    # Searching for one character is far faster than for two, and many notes have none.
     has_brackets = "]" in body
     has_wikilinks = has_brackets and "[[" in body
     has_links = has_brackets and ("](" in body or "]:" in body)
@@ -158,10 +158,10 @@ def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]
 
 
 def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
-    """Where links with double brackets stand, and their targets without labels."""
+    """The positions of links in double brackets, and their targets without labels."""
     for match in _WIKILINK.finditer(plain_text):
         target = body[match.start(1) : match.end(1)].partition("|")[0].removesuffix("\\").strip()
-        # Code in a link is only its spelling, but one that is all code is none.
+        # Code in a link is part of its name, but a link that is all code is not a link.
         if target and not match[1].startswith("\0"):
             yield match.start(), target
 
@@ -185,7 +185,7 @@ def _says_something(character: str) -> bool:
 
 
 def _find_links(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
-    """Where Markdown links to notes stand, and their targets, decoded."""
+    """The positions of Markdown links to notes, and their decoded targets."""
     for match in _LINK.finditer(plain_text):
         at = match.start()
         if match.lastindex:
@@ -204,7 +204,7 @@ def _find_links(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
 
 
 def _find_queries(lines: list[str], blocks: list[CodeBlock]) -> tuple[str, ...]:
-    """What stands in the query blocks of a note, as it is spelled."""
+    """The texts of a note's query blocks."""
     return tuple(
         "\n".join(lines[block.line + 1 : block.end - block.is_closed])
         for block in blocks

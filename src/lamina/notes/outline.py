@@ -1,7 +1,7 @@
 """The headings and code blocks of a note, by line.
 
-Laws: lines end at `\\n` and nowhere else. What stands in a code block is no heading. Code is where
-`lamina.text.pictures.mask_code` says that it is.
+Laws: lines end at `\\n` and nowhere else. There are no headings in code blocks. Code is where
+`lamina.text.pictures.mask_code` says it is.
 """
 
 import re
@@ -13,7 +13,7 @@ from lamina.text.pictures import Fence, find_fence
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|\r?\Z)")
 _CLOSING = re.compile(r"(?:\A|[ \t])#+\Z")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?\Z")
-# What a line of text does not begin with: quotes, lists, tables, headings, definitions.
+# Beginnings of lines that are not plain text: quotes, lists, tables, headings, definitions.
 _NO_TEXT = re.compile(r" {4}|\s*(?:[>|#]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|\Z)")
 
 
@@ -27,8 +27,8 @@ class Heading(Struct, frozen=True, gc=False):
 
 
 class CodeBlock(Struct, frozen=True, gc=False):
-    """A fenced block from its first line to before `end`; `info` is what stands behind the fence.
-    `is_closed` is False where no fence ends it."""
+    """A fenced block from its first line to before `end`; `info` is the text behind the fence.
+    `is_closed` is False if no fence ends it."""
 
     line: int
     end: int
@@ -58,7 +58,7 @@ def read_outline(lines: list[str]) -> Outline:
                 continue
         if not line:
             continue
-        # Single characters first: they are found far faster than three.
+        # Single characters first: searching for them is far faster than for three.
         if ("`" in line or "~" in line) and (fence := find_fence(line)):
             begin = at
         elif "#" in line:
@@ -67,7 +67,7 @@ def read_outline(lines: list[str]) -> Outline:
                 text = _CLOSING.sub("", text).rstrip() if text.endswith("#") else text
                 headings.append(Heading(at, at + 1, len(match[1]), text))
         elif line[0] in "=- " and at and _UNDERLINE.match(line) and _is_text(lines, at - 1):
-            # A block or heading that ends just above is not underlined.
+            # A block or heading that ends just above cannot be underlined.
             above = max(headings[-1].end if headings else 0, blocks[-1].end if blocks else 0)
             if at - 1 >= above:
                 level = 1 if "=" in line else 2
@@ -78,7 +78,7 @@ def read_outline(lines: list[str]) -> Outline:
 
 
 def _is_text(lines: list[str], at: int) -> bool:
-    """Whether a line is a paragraph by itself. One of several lines is rather ruled off."""
+    """Whether a line is a paragraph on its own. Below a longer one, the line is a rule."""
     if _NO_TEXT.match(lines[at]):
         return False
     return not at or not lines[at - 1].strip() or bool(_ATX.match(lines[at - 1]))

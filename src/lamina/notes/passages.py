@@ -1,9 +1,9 @@
-"""A note in passages, the stretches of it that are searched by themselves.
+"""A note in passages, the pieces of it that are searched on their own.
 
-Laws: every line of a note that holds more than white space is in a passage, but for its
-frontmatter; passages are in the order of the note, and only parts of one line share it. The text
-that is searched follows from the title, the passage and the note's lines, not from its path: a note
-that moves is not embedded again. Time is in proportion to the note, whatever it holds.
+Laws: every line of a note that holds more than white space is in a passage, except its frontmatter;
+passages are in the order of the note, and only parts of one line share that line. The text that is
+searched depends on the title, the passage and the note's lines, not on its path: a note that moves
+is not embedded again. Time is in proportion to the note, whatever it holds.
 
 A passage stands under one heading. It is cut between paragraphs, lists and code blocks, then
 between items, then between lines; a line that is too long by itself is cut between sentences.
@@ -14,20 +14,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lamina.notes.frontmatter import split_frontmatter
-from lamina.notes.outline import CodeBlock, Heading, read_outline
+from lamina.notes.outline import CodeBlock, Heading
 from lamina.values.note import Passage
 
-# In bytes of UTF-8: what an embedder reads of a text is a number of tokens, and a character of
-# Chinese is one, where one of English is a quarter.
+# In bytes of UTF-8: an embedder reads a number of tokens, and a Chinese character is one, while an
+# English letter is about a quarter.
 LONGEST_PASSAGE = 700
-# A rest that is not longer goes with the passage before it.
+# A remainder up to this length goes with the passage before it.
 _SHORT_REST = 150
-# What introduces a list or a code block goes with it, if it is not longer.
+# An introduction to a list or code block goes with it, up to this length.
 _LEAD_IN = 250
 _LONGEST_TITLE = 80
 _LONGEST_HEADING = 80
 _LONGEST_ANCHOR = 200
-# What a note says of itself in its frontmatter is searched with its first passage.
+# The note's names and description in its frontmatter are searched with its first passage.
 _LONGEST_NAMES = 300
 _TRAIL_JOINT = " > "
 
@@ -38,19 +38,11 @@ _LINK = re.compile(
 _WIKILINK = re.compile(r"\[\[(?:[^\[\]|]*+\|)?([^\[\]|]*+)\]\]")
 _MARKUP = re.compile(r"[`*]+|\\(?=[!-/:-@\[-`{-~])")
 _ITEM = re.compile(r"([ \t>]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
-# After the marks of Chinese and Japanese there is no space.
+# Chinese and Japanese punctuation is not followed by a space.
 _SENTENCE_END = re.compile(r"[.!?][)\"'\]*_]{0,3}\s+|[。！？]+|\|\s+")
 _HEADING_LINE = re.compile(r"#{1,6}[ \t]+(\S[^\n]*)")
 
 _SMALLEST_UNIT = 3
-
-
-def find_passages(title: str, text: str) -> tuple[Passage, ...]:
-    """The passages of a note. `title` is what it is called, `text` all of it."""
-    head, body, first_line = split_frontmatter(text)
-    lines = body.split("\n")
-    outline = read_outline(lines)
-    return cut_passages(title, head, lines, first_line, outline.headings, outline.blocks)
 
 
 def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> str:
@@ -69,7 +61,7 @@ def stored_text(passage: Passage, lines: Sequence[str]) -> str:
 
 
 def _names_before(passage: Passage, lines: Sequence[str]) -> str:
-    """What the frontmatter says, if the passage follows upon it: then it is the first one."""
+    """The names in the frontmatter, if this is the first passage, right behind it."""
     before = passage.start - 2
     while before > 0 and not lines[before].strip():
         before -= 1
@@ -91,7 +83,7 @@ def cut_passages(
     headings: Sequence[Heading],
     blocks: Sequence[CodeBlock],
 ) -> tuple[Passage, ...]:
-    """The passages of a note whose outline is known: `lines` are those behind its frontmatter."""
+    """The passages of a note with a known outline; `lines` are those behind its frontmatter."""
     passages: list[Passage] = []
     names = _find_names(head) if head else ""
     cutter = _Cutter(lines, blocks)
@@ -170,21 +162,21 @@ def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[s
 
 
 class _Cutter:
-    """Cuts stretches of lines so that each is short enough."""
+    """Cuts ranges of lines so that each is short enough."""
 
     def __init__(self, lines: list[str], blocks: Sequence[CodeBlock]) -> None:
         self._lines = lines
-        # Most lines are ASCII, and there are many: no call for those.
+        # Most lines are ASCII; there are many, so these are measured without a call.
         self._sizes = [len(line) + 1 if line.isascii() else _size(line) for line in lines]
         self._edges = {edge for block in blocks for edge in (block.line, block.end)}
-        # Lines of code but for the first of each block: there, a blank line ends no paragraph.
+        # Lines of code except each block's first: there a blank line does not end a paragraph.
         self._code = bytearray(len(lines))
         for block in blocks:
             self._code[block.line + 1 : block.end] = b"\1" * (block.end - block.line - 1)
         self._stretches: list[tuple[int, int]] = []
 
     def cut(self, begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
-        """Stretches from a line to before another, and where they are parts of one line, which."""
+        """Ranges from a line to before another, and for parts of one line, which part."""
         stretches = [(begin, end)]
         if sum(self._sizes[begin:end]) > LONGEST_PASSAGE:
             stretches = self._stretches = []
@@ -201,7 +193,7 @@ class _Cutter:
                 yield start, stop, None
 
     def _pack(self, begin: int, end: int, level: int) -> None:
-        """Puts as many units together as fit, and cuts those that do not into smaller ones."""
+        """Joins as many units as fit, and cuts those that do not into smaller ones."""
         start, last, size = begin, begin, 0
         for unit, stop in self._units(begin, end, level):
             more = sum(self._sizes[unit:stop])
@@ -234,15 +226,15 @@ class _Cutter:
             self._stretches.append((start, end))
 
     def _leads_in(self, start: int, end: int) -> bool:
-        """Whether lines say what follows: a heading, or a sentence that ends with a colon."""
+        """Whether the lines introduce what follows: a heading, or a sentence ending in a colon."""
         if sum(self._sizes[start:end]) > _LEAD_IN:
             return False
         text = "\n".join(self._lines[start:end]).strip()
         return text.endswith((":", "\uff1a")) or (text.startswith("#") and "\n" not in text)
 
     def _units(self, begin: int, end: int, level: int) -> Iterator[tuple[int, int]]:
-        """Paragraphs and blocks; then outermost items, and code apart from what is around it; then
-        any item, and paragraphs of code; then lines."""
+        """Paragraphs and blocks; then outermost items, with code separate from the text around it;
+        then any item, and paragraphs of code; then lines."""
         if level == 1:
             items = {at: len(item[1]) for at in range(begin, end) if (item := self._item(at))}
             least = min(items.values(), default=0)
@@ -297,7 +289,7 @@ def _has_text(lines: list[str], begin: int, end: int) -> bool:
 
 
 def _size(line: str) -> int:
-    """How long a line is, with its end, in bytes."""
+    """The length of a line with its end, in bytes."""
     return 1 + len(line.encode("utf-8", "replace"))
 
 

@@ -7,8 +7,8 @@
     https://example.org/page, url:example.org       a page of the web
     note:a.md, query:a.md#0123456789abcdef          an item by its id
 
-Law: reading opens nothing. A file that is called like one of these goes first, so whoever can look
-asks for the plain path before anything else.
+Law: reading opens nothing. A file with exactly such a name goes first, so callers that can look
+try the plain path before anything else.
 """
 
 import re
@@ -22,7 +22,7 @@ _URL = re.compile(r"https?://", re.IGNORECASE)
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>[1-9][0-9]{0,8})(?:-L?(?P<end>[1-9][0-9]{0,8}))?")
 _LINK = re.compile(r"!?\[\[(.+)\]\]", re.DOTALL)
 _QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
-# Kinds whose key is a path; other kinds of items are not in a workspace.
+# Kinds whose key is a path; items of other kinds are not in a workspace.
 _PATH_KINDS = ("note", "file", "pdf", "image")
 
 
@@ -39,7 +39,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def read_reference(text: str) -> Reference:
-    """What `text` means; a path, if it is of no other form."""
+    """What `text` means; a path, unless it has another form."""
     reference = text.strip()
     if _URL.match(reference):
         return Reference(kind="url", name=canonical_url(reference))
@@ -82,8 +82,8 @@ def _read_lines(reference: str) -> Reference | None:
 
 
 def _read_path(reference: str) -> Reference:
-    """A path or the name of a note. What follows a `#` is a heading, or part of the name: only who
-    knows the names can tell, so a bare one keeps it."""
+    """A path or the name of a note. What follows a `#` is a heading or part of the name: only the
+    known names can tell, so a bare reference keeps it."""
     link = _bare(reference)
     if link == reference:
         return Reference(kind="path", name=reference)

@@ -1,6 +1,6 @@
 """Parts of a note that a link can name: the lines under a heading, or a block with a mark.
 
-Law: lines are counted from 1 and split at `\\n` only; what stands in code is no heading.
+Law: lines are counted from 1 and split at `\\n` only; there are no headings in code.
 """
 
 import re
@@ -33,13 +33,13 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
 
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
-    """What headings are called in links: as they read, and as web pages spell them."""
-    folded = [_fold(heading) for heading in headings]
-    return frozenset(folded) | {_make_slug(name) for name in folded}
+    """The names of headings in links: as they read, and as web pages spell them."""
+    names = [_fold(heading) for heading in headings]
+    return frozenset(names) | {_make_slug(name) for name in names}
 
 
 def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
-    """Whether an anchor names one of the headings. Marks of blocks are not looked for."""
+    """Whether an anchor names one of the headings. Marks of blocks are not checked."""
     last = anchor.rpartition("#")[2].strip()
     if not last or last.startswith("^"):
         return True
@@ -55,7 +55,7 @@ def _find_headings(lines: list[str], plain_lines: list[str]) -> list[tuple[int, 
     headings = []
     for number, line in enumerate(plain_lines, 1):
         if match := _HEADING.fullmatch(line):
-            # Code in a heading is part of what it says.
+            # Code in a heading is part of its text.
             own = _HEADING.fullmatch(lines[number - 1])
             headings.append((number, len(match[1]), (own or match)[2] or ""))
         elif (
@@ -88,7 +88,7 @@ def _without_blank_end(lines: list[str], first: int, last: int) -> int:
 
 
 def _ends_with(trail: list[str], names: list[str]) -> bool:
-    """Whether the innermost heading is the last one wanted, below the others in their order."""
+    """Whether the innermost heading has the last name, and the others are above it in order."""
     if trail[-1] != names[-1]:
         return False
     rest = iter(trail[:-1])
@@ -96,7 +96,7 @@ def _ends_with(trail: list[str], names: list[str]) -> bool:
 
 
 def _fold(heading: str) -> str:
-    """A heading as links spell it: without marks of emphasis, case and odd blanks."""
+    """A heading as links spell it: without emphasis, case and extra blanks."""
     text = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
     plain = re.sub(r"[`*_]|\[\[|\]\]", "", text)
     return " ".join(re.sub(r"[:#|^\\]+", " ", plain).split()).casefold()

@@ -1,8 +1,8 @@
-"""Which definition of each tool a person has agreed to.
+"""The definitions of tools that a person has approved.
 
-Law: a tool whose words changed since it was first offered is not offered again until a person has
-seen the change. A file that cannot be read is never written over, and nothing is offered on the
-strength of it.
+Law: a tool whose definition changed since it was first offered is not offered again until a person
+has seen the change. A file that cannot be read is never overwritten, and nothing is offered based
+on it.
 """
 
 import errno
@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.02
 
 
 class ReviewedDefinition(Struct, frozen=True, kw_only=True):
-    """What a tool said of itself."""
+    """A tool's own description."""
 
     digest: str
     description: str
@@ -38,7 +38,7 @@ class ReviewedDefinition(Struct, frozen=True, kw_only=True):
 
 
 class ToolChange(Struct, frozen=True, kw_only=True):
-    """A tool that says something else than what was approved."""
+    """A tool whose definition differs from the approved one."""
 
     id: ItemId
     name: str
@@ -66,12 +66,12 @@ class Approvals:
         self.path = path
 
     async def review(self, tools: Sequence[OfferedTool]) -> Toolset:
-        """Of these tools, those that may be offered; new ones are recorded, changed ones are
-        withheld and the change is kept to be shown."""
+        """The tools that may be offered; new ones are recorded, changed ones are withheld and their
+        change is saved to be shown."""
         return await anyio.to_thread.run_sync(self._review, tuple(tools))
 
     async def changes(self) -> tuple[ToolChange, ...]:
-        """What waits for a person.
+        """The changes that wait for a person.
 
         Raises:
             UsageError: the file cannot be read.
@@ -79,11 +79,11 @@ class Approvals:
         return await anyio.to_thread.run_sync(self._changes)
 
     async def approve(self, tool: str, digest: str | None = None) -> None:
-        """Agrees to what a tool, by its id or by the name a model is told, says of itself now;
-        with `digest`, only to that.
+        """Approves the current definition of a tool, by its id or its name for the model; with
+        `digest`, only that definition.
 
         Raises:
-            UsageError: there is no such tool, it changed once more, or the file cannot be used.
+            UsageError: there is no such tool, it changed again, or the file cannot be used.
         """
         await anyio.to_thread.run_sync(self._approve, tool, digest)
 
@@ -92,7 +92,7 @@ class Approvals:
             book = self._read()
             if any(_differs(book.tools.get(tool.id), tool) for tool in tools):
                 with self._locked():
-                    # Somebody else may have written since.
+                    # Another process may have written since.
                     book = self._read()
                     book.tools |= {
                         tool.id: _record(book.tools.get(tool.id), tool) for tool in tools
@@ -136,7 +136,7 @@ class Approvals:
                     f"{', '.join(sorted(ids)) or 'none'}"
                 )
             if record.pending is None:
-                return  # what it says is what was approved
+                return  # its definition is the approved one
             if digest not in (None, record.pending.digest):
                 raise UsageError(
                     f"the tool {record.label!r} changed once more since it was shown; look at it "
@@ -168,7 +168,7 @@ class Approvals:
         return book
 
     def _write(self, book: _ApprovalsFile) -> None:
-        """All of it or nothing: the new file takes the old one's name when it is on the disk."""
+        """All or nothing: the new file replaces the old one once it is on the disk."""
         data = msgspec.json.format(msgspec.json.encode(book, order="sorted"), indent=1) + b"\n"
         try:
             handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
@@ -186,7 +186,7 @@ class Approvals:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time; the lock goes with the handle, also when a process is killed."""
+        """One process at a time; the lock ends with the handle, even if a process is killed."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -215,7 +215,7 @@ class Approvals:
 if sys.platform == "win32":
 
     def _lock(_: int) -> bool:
-        """Without locks the last writer wins; each still writes a whole file."""
+        """Without locks the last writer wins, but always writes a whole file."""
         return True
 
 else:

@@ -1,7 +1,6 @@
-"""What a function's docstring says of it and of its parameters.
+"""Descriptions of a function and its parameters from its docstring.
 
-Law: only the first paragraph and an `Args:` section are read; whatever else stands there is for
-people."""
+Law: only the first paragraph and an `Args:` section are read; the rest is for people."""
 
 import inspect
 import re
@@ -11,7 +10,7 @@ _PARAMETER = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 
 
 def first_paragraph(doc: str | None) -> str:
-    """The first paragraph in one line."""
+    """The first paragraph, in one line."""
     text = inspect.cleandoc(doc or "")
     paragraph = text.split("\n\n", 1)[0]
     lines = [line.strip() for line in paragraph.splitlines()]
@@ -20,7 +19,7 @@ def first_paragraph(doc: str | None) -> str:
 
 
 def parameter_texts(doc: str | None) -> dict[str, str]:
-    """What the `Args:` section says, by parameter."""
+    """The texts of the `Args:` section, by parameter."""
     lines = inspect.cleandoc(doc or "").splitlines()
     start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
     if start is None:

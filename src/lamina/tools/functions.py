@@ -1,7 +1,7 @@
 """Python functions as tools.
 
-Law: what a function does wrong is the result of its call. Only a cancellation gets out; and a
-function that no model could call rightly is refused when it is registered, not when it is called.
+Law: an error in a function is the result of its call; only a cancellation gets out. A function that
+no model could call correctly is refused when it is registered, not when it is called.
 """
 
 import functools
@@ -33,13 +33,13 @@ from lamina.values.tool import OfferedTool, Permission, ToolOutput, Toolset, Wit
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Threads of functions that were given up still run; they must not use up everybody's threads.
+# Functions that timed out still run in their threads, and must not use up everyone's.
 _MOST_THREADS = 40
 
 
 class FunctionTool(Generic[P, R]):
-    """A function with what a model and a person are told of it. It can still be called as the
-    function that it is."""
+    """A function with its name and description for a model and a person. It can still be called
+    like the plain function."""
 
     def __init__(
         self,
@@ -58,33 +58,25 @@ class FunctionTool(Generic[P, R]):
                 f"{own_name!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
                 f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
             )
+        problem = ""
         if permission not in ("required", "free"):
-            raise UsageError(
-                f"tool {own_name!r}: permission is 'required' or 'free', not {permission!r}"
-            )
-        if include not in get_args(Include):
-            raise UsageError(
-                f"tool {own_name!r}: include is 'always', 'manual' or 'agent', not {include!r}"
-            )
-        if not timeout > 0:
-            raise UsageError(
-                f"tool {own_name!r}: timeout is a number of seconds above 0, not {timeout!r}"
-            )
+            problem = f"permission is 'required' or 'free', not {permission!r}"
+        elif include not in get_args(Include):
+            problem = f"include is 'always', 'manual' or 'agent', not {include!r}"
+        elif not timeout > 0:
+            problem = f"timeout is a number of seconds above 0, not {timeout!r}"
+        if problem:
+            raise UsageError(f"tool {own_name!r}: {problem}")
         self.__name__ = own_name
         self.function = function
         self.name = own_name
         self.timeout = timeout
         self.max_characters = max_characters
         self._parameters: Parameters = read_parameters(function, own_name)
-        doc = inspect.getdoc(function)
-        offer = offer_tool(
-            NO_SERVER,
-            own_name,
-            first_paragraph(doc) if description is None else description,
-            self._parameters.schema,
-            permission,
-            include,
-        )
+        if description is None:
+            description = first_paragraph(inspect.getdoc(function))
+        schema = self._parameters.schema
+        offer = offer_tool(NO_SERVER, own_name, description, schema, permission, include)
         if isinstance(offer, WithheldTool):
             raise UsageError(f"tool {own_name!r}: {offer.detail}")
         self.offered: OfferedTool = offer
@@ -96,7 +88,7 @@ class FunctionTool(Generic[P, R]):
     async def run(
         self, arguments: Mapping[str, Any], threads: anyio.CapacityLimiter | None = None
     ) -> ToolOutput:
-        """Calls the function with arguments as a model gave them."""
+        """Calls the function with arguments from a model."""
         try:
             values = self._parameters.convert(arguments)
         except msgspec.ValidationError as error:
@@ -104,7 +96,7 @@ class FunctionTool(Generic[P, R]):
         with anyio.move_on_after(self.timeout) as scope:
             try:
                 result = await self._invoke(values, threads)
-            # What a tool does wrong is its result, whatever it is; `sys.exit()` in it, too.
+            # Any error of a tool is its result, even `sys.exit()`.
             except (Exception, SystemExit) as error:  # noqa: BLE001
                 return fail(cut_text(_say_error(error), self.max_characters))
         if scope.cancelled_caught:
@@ -132,7 +124,7 @@ class FunctionTool(Generic[P, R]):
         result = await anyio.to_thread.run_sync(
             functools.partial(function, **values), abandon_on_cancel=True, limiter=threads
         )
-        # A plain function may hand on what an async one gave it.
+        # A plain function may return the awaitable of an async one.
         return await result if isinstance(result, Awaitable) else result
 
 
@@ -153,13 +145,13 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Makes a tool of a function, which can still be called. A person is asked before each call
+    """Makes a tool of a function, which can still be called. A person is asked before every call
     unless `permission="free"`. It is part of every request unless `include` says that it is
     searched for ("agent") or added by hand ("manual").
 
     Raises:
         UsageError: a model could not call it: a parameter has no annotation or one that JSON
-            cannot carry, or its name will not do.
+            cannot carry, or its name is not valid.
     """
     if function is not None:
         return FunctionTool(function, **options)
@@ -167,16 +159,13 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 class FunctionTools:
-    """Functions as a tool host, offered in the order in which they are given. A plain function is
-    taken as `tool` would take it."""
+    """Functions as a tool host, offered in the given order. Plain functions are wrapped with
+    `tool`."""
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
-        tools = [
-            function if isinstance(function, FunctionTool) else FunctionTool(function)
-            for function in functions
-        ]
         self._tools: dict[str, FunctionTool[..., Any]] = {}
-        for tool in tools:
+        for function in functions:
+            tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
             if tool.name in self._tools:
                 raise UsageError(
                     f"two functions are both called {tool.name!r}; give one of them another name "
@@ -217,7 +206,7 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
 
 
 def _say_error(error: BaseException) -> str:
-    """Type and message; of a group, of what is in it."""
+    """Type and message; for a group, those of its members."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_say_error(exception) for exception in error.exceptions)
     message = str(error)

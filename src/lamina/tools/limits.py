@@ -1,6 +1,6 @@
-"""How long a tool may take, how much it may say, and its output where there is no result.
+"""How long a tool may take, how long its output may be, and the output for no result.
 
-Law: what is cut says so, and how much it was."""
+Law: a cut text says so, and how long it was."""
 
 from lamina.codec import mend_text
 from lamina.values.tool import ToolOutput
@@ -18,7 +18,7 @@ def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
     room = limit - len(note)
     if room < 2:
         return text[:limit]
-    # Results open with what they are about; their end tells how it came out.
+    # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
     return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
 

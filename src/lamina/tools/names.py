@@ -1,7 +1,7 @@
-"""What a tool is called towards a model: `server__tool`, in letters that every provider takes.
+"""A tool's name for the model: `server__tool`, in characters that every provider accepts.
 
-Law: two different tools never get one name, and a tool's name depends on nothing but its server
-and itself, so that it stays when others come and go.
+Law: two different tools never get the same name, and a tool's name depends only on its server and
+itself, so that it stays when others come and go.
 """
 
 import re
@@ -14,13 +14,13 @@ _DIGEST_LETTERS = 16
 
 
 def is_exposable(name: str) -> bool:
-    """Whether every provider takes this as the name of a tool."""
+    """Whether every provider accepts this as the name of a tool."""
     return len(name) <= MOST_LETTERS and _CLEAN.fullmatch(name) is not None
 
 
 def exposed_name(server: str, tool: str) -> str:
-    """The name a model is told. A clean pair can be read back: its first `__` ends the server.
-    Any other gets a digest, and has no `__` in it, so that it cannot pass for a clean one."""
+    """The name for the model. A clean pair can be read back: its first `__` ends the server. Any
+    other gets a digest and has no `__`, so that it cannot be mistaken for a clean one."""
     pair = f"{server}__{tool}"
     if _is_clean(server, tool) and len(pair) <= MOST_LETTERS:
         return pair

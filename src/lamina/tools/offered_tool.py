@@ -1,11 +1,12 @@
-"""From what a server or a function says of a tool to what is offered.
+"""From a server's or function's description of a tool to the tool that is offered.
 
-Law: what is offered can be sent to every provider; what cannot is withheld, with its reason.
+Law: what is offered can be sent to every provider; anything else is withheld, with a reason.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from lamina.codec import digest_value, mend_text
@@ -57,14 +58,14 @@ def _offer(server: str, name: str, description: str, parameters: dict[str, Any])
     return OfferedTool(
         id=tool_id(server, name),
         definition=ToolDefinition(name=full_name, description=description, parameters=parameters),
-        # Of what the tool says of itself, not of what it is called towards a model.
+        # Of the tool's own description, not of its name for the model.
         digest=digest_value([server, name, description, parameters]),
         label=label_of(server, name),
     )
 
 
 def _as_object(schema: Any) -> Any:
-    """Tools without arguments often say nothing at all; providers want to hear it."""
+    """Tools without arguments often have no schema at all; providers require one."""
     if schema is None:
         schema = {}
     if isinstance(schema, dict) and schema.get("type", "object") == "object":
@@ -77,8 +78,21 @@ def tool_name_of(id: ItemId) -> str:
     return id.partition("/")[2]
 
 
+async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Toolset]:
+    """The toolsets of several hosts, asked at once, in the order of the hosts."""
+    toolsets = [Toolset()] * len(asks)
+
+    async def ask(at: int) -> None:
+        toolsets[at] = await asks[at]()
+
+    async with anyio.create_task_group() as tasks:
+        for at in range(len(asks)):
+            tasks.start_soon(ask, at)
+    return toolsets
+
+
 def without_duplicates(tools: Iterable[OfferedTool]) -> Toolset:
-    """The first of each name; a model could not say which of two it means."""
+    """The first tool of every name; a model could not say which of two it means."""
     first: dict[str, OfferedTool] = {}
     withheld: list[WithheldTool] = []
     for tool in tools:

@@ -1,7 +1,7 @@
-"""A function's parameters as a JSON Schema, and arguments back to what the function takes.
+"""A function's parameters as a JSON Schema, and a model's arguments as the function takes them.
 
-Law: the schema promises exactly what `convert` accepts, save that a value in the wrong JSON type
-("5" for a number) is taken where its meaning is plain.
+Law: the schema promises exactly what `convert` accepts, except that a value of the wrong JSON type
+("5" for a number) is also accepted if its meaning is clear.
 """
 
 import inspect
@@ -20,17 +20,17 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Parameters:
-    """What a function takes by name."""
+    """The parameters of a function."""
 
     def __init__(self, schema: dict[str, Any], shape: type[Struct]) -> None:
         self.schema = schema
         self._shape = shape
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function wants them; those left out are left to its defaults.
+        """The arguments as the function takes them; missing ones are left to its defaults.
 
         Raises:
-            msgspec.ValidationError: they are not such arguments.
+            msgspec.ValidationError: the arguments do not fit.
         """
         values = dict(arguments)
         try:
@@ -41,13 +41,13 @@ class Parameters:
             except msgspec.ValidationError:
                 value = None
             if value is None:
-                raise  # what was wrong with it as it stood
+                raise  # the error of the strict attempt
         fields = {name: getattr(value, name) for name in self._shape.__struct_fields__}
         return {name: field for name, field in fields.items() if field is not UNSET}
 
 
 def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
-    """The parameters of a function; those that a `functools.partial` has filled are not shown.
+    """The parameters of a function, without those that a `functools.partial` has filled.
 
     Raises:
         UsageError: one of them cannot be given by name, or not as JSON.
@@ -68,7 +68,7 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
         if parameter.default is inspect.Parameter.empty:
             fields.append((parameter.name, kind))
         else:
-            # The function knows its default best: one that can change must not be copied here.
+            # The function applies its own default: a mutable one must not be copied here.
             fields.append((parameter.name, kind | UnsetType, UNSET))
         for text in _find_texts(kind)[:1]:
             texts[parameter.name] = text
@@ -77,7 +77,7 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
 
 
 def _find_annotated(function: Any) -> Any:
-    """What holds the annotations: of an object that can be called, its `__call__`."""
+    """What holds the annotations: for a callable object, its `__call__`."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -116,7 +116,7 @@ def _plain(kind: Any) -> str:
 
 
 def _find_texts(kind: Any) -> list[str]:
-    """What `Annotated[..., "description"]` says."""
+    """The texts of `Annotated[..., "description"]`."""
     if get_origin(kind) is not Annotated:
         return []
     return [arg for arg in get_args(kind)[1:] if isinstance(arg, str)]
@@ -144,8 +144,8 @@ def _schema(
 
 
 def _inline(value: Any, parts: Mapping[str, Any], definitions: dict[str, Any]) -> Any:
-    """The schema with the parts it refers to put in their places: not every provider follows
-    references. Parts that hold themselves stay references."""
+    """The schema with its references replaced by what they refer to, since not every provider
+    follows them. Recursive parts stay references."""
     match value:
         case {"$ref": str(ref)}:
             name = ref.removeprefix(_REFERENCE)

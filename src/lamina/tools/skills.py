@@ -1,7 +1,7 @@
 """Files of skills, read when a model asks for them.
 
-Law: no path leads out of a skill's folder: not by its parts, not by links. What is no text, or too
-long, is refused with words.
+Law: no path leads out of a skill's folder, neither by its parts nor by links. What is not text, or
+too long, is refused with a reason.
 """
 
 import os
@@ -29,12 +29,12 @@ _DESCRIPTION = (
 
 
 class _FileRefused(Exception):
-    """Why a file is not given."""
+    """Why a file is not read."""
 
 
 class SkillTools:
-    """One tool for the files of all skills. It reads what a person put there and nothing else, so
-    nobody is asked before it runs."""
+    """One tool for the files of all skills. It reads only what a person put there, so it needs no
+    permission."""
 
     def __init__(self, skills: Sequence[Skill]) -> None:
         self._folders = {skill.name: Path(skill.folder) for skill in skills}
@@ -79,7 +79,7 @@ def _read(folder: Path, path: str) -> str:
     target = _resolve_path(folder, path)
     if target.is_dir():
         return _list_folder(folder, target)
-    # The last part is not followed either way: it was no link when it was looked at.
+    # The last part is never followed: it was not a link when it was checked.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(target, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
         status = os.fstat(file.fileno())
@@ -95,7 +95,7 @@ def _read(folder: Path, path: str) -> str:
 
 
 def _resolve_path(folder: Path, path: str) -> Path:
-    """The file that a path leads to, every link followed, if that is inside."""
+    """The file that a path leads to, with links followed, if it is inside the folder."""
     relative = PurePosixPath(path.replace("\\", "/"))
     has_drive = ":" in (relative.parts[0] if relative.parts else "")
     if relative.is_absolute() or ".." in relative.parts or "\0" in path or has_drive:

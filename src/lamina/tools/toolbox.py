@@ -1,20 +1,18 @@
 """All the tools of a session as one host.
 
-Law: the order stays: hosts as they were given, and each in its own. A name means one tool, or none.
+Law: the order stays: hosts as given, and tools as their host lists them. A name means one tool or
+none.
 """
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from difflib import get_close_matches
-from types import TracebackType
 from typing import Any, Self
-
-import anyio
 
 from lamina.errors import UsageError
 from lamina.ports import ToolHost
 from lamina.schemas import check_schema
-from lamina.tools.offered_tool import without_duplicates
+from lamina.tools.offered_tool import ask_all, without_duplicates
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset, WithheldTool
 
 
@@ -24,46 +22,33 @@ class Toolbox:
 
     def __init__(self, *hosts: ToolHost) -> None:
         self._hosts = hosts
+        self._managed_hosts = [h for h in hosts if isinstance(h, AbstractAsyncContextManager)]
         self._stack: AsyncExitStack | None = None
         self._homes: dict[str, ToolHost] = {}
-        # By the digest of the definition: to check a schema takes its time.
+        # By the digest of the definition, since checking a schema takes time.
         self._checked: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            for host in self._hosts:
-                if isinstance(host, AbstractAsyncContextManager):
-                    await stack.enter_async_context(host)
+            for host in self._managed_hosts:
+                await stack.enter_async_context(host)
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    async def __aexit__(self, *error: Any) -> bool | None:
         stack, self._stack = self._stack, None
         self._homes = {}
-        return await stack.__aexit__(kind, error, trace) if stack else None
+        return await stack.__aexit__(*error) if stack else None
 
     async def toolset(self) -> Toolset:
-        """What all hosts offer.
+        """The tools of all hosts.
 
         Raises:
-            UsageError: a host has to be opened, and the toolbox is not open.
+            UsageError: a host needs to be opened, and the toolbox is not open.
         """
-        if self._stack is None and any(map(_has_to_be_opened, self._hosts)):
+        if self._stack is None and self._managed_hosts:
             raise UsageError("this toolbox is not open; use `async with` around it")
-        by_host: dict[int, Toolset] = {}
-
-        async def ask(at: int, host: ToolHost) -> None:
-            by_host[at] = await host.toolset()
-
-        async with anyio.create_task_group() as tasks:
-            for at, host in enumerate(self._hosts):
-                tasks.start_soon(ask, at, host)
-        toolsets = [by_host[at] for at in range(len(self._hosts))]
+        toolsets = await ask_all([host.toolset for host in self._hosts])
         tools = [tool for toolset in toolsets for tool in toolset.tools]
         problems = {id(tool): problem for tool in tools if (problem := self._check(tool))}
         whole = without_duplicates(tool for tool in tools if id(tool) not in problems)
@@ -100,7 +85,3 @@ class Toolbox:
         if tool.digest not in self._checked:
             self._checked[tool.digest] = check_schema(tool.definition.parameters)
         return self._checked[tool.digest]
-
-
-def _has_to_be_opened(host: ToolHost) -> bool:
-    return isinstance(host, AbstractAsyncContextManager)

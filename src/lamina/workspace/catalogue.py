@@ -1,9 +1,9 @@
-"""What is known of all notes of a folder, kept up with what happens to them.
+"""The catalogue of a folder's notes, kept up to date as the files change.
 
-Laws: what `refresh` gives is what reading every note anew would give. A file is read only if its
-stamp (times, size, number) is not the one it was read under, or if it was read so soon after it
-was written that another write may have left the same stamp. A note whose bytes did not change is
-the same value, but for its times; if nothing changed at all, so is the whole catalogue.
+Laws: `refresh` gives what reading every note again would give. A file is read only if its stamp
+(times, size, number) differs from when it was last read, or if it was read so soon after it was
+written that another write may have left the same stamp. A note whose bytes did not change stays
+the same value, except for its times; if nothing changed at all, so does the whole catalogue.
 """
 
 import hashlib
@@ -29,17 +29,17 @@ from lamina.workspace.item_reader import NOTE_SUFFIXES
 from lamina.workspace.paths import PathRefused, is_sayable, say_too_large
 from lamina.workspace.root import MAX_FILE_BYTES, Root
 
-# Up to so many notes all files are looked at each time: it takes milliseconds, and trusts nobody.
+# Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
 MOST_WALKED_NOTES = 5_000
-# After so many nanoseconds all are looked at all the same: some changes no watcher is told of.
+# After this many nanoseconds every file is checked anyway: a watcher misses some changes.
 WALK_INTERVAL_NS = 300_000_000_000
-# How far the time of a write may lie behind the clock, in nanoseconds: the kernel's tick; where
-# times are whole seconds, two, as FAT has it.
+# How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
+# seconds where times are whole seconds, as on FAT.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
 SECOND = 1_000_000_000
-# So many notes are written at once; what was read until then is not lost if somebody stops it.
+# Notes are saved in batches of this size, so little is lost if reading is interrupted.
 SAVE_BATCH = 10_000
-# Progress is told every so many files.
+# Progress is reported once per this many files.
 PROGRESS_STEP = 50
 STAMP = struct.Struct("<qqqQ")
 SUFFIXES = tuple(NOTE_SUFFIXES)
@@ -48,7 +48,7 @@ BITS_64 = (1 << 64) - 1
 
 
 class SeenFile(NamedTuple):
-    """A file as it was when it was looked at, before it is read."""
+    """A file as it was when it was checked, before it is read."""
 
     path: str
     stamp: bytes
@@ -56,18 +56,18 @@ class SeenFile(NamedTuple):
 
 
 class FolderScan(NamedTuple):
-    """What looking at files came to: those that have to be read, those that are no longer there,
-    and what could not be looked at."""
+    """The result of checking files: those to read, those that are no longer there, and those that
+    could not be checked."""
 
     suspects: list[SeenFile]
-    gone: set[str]
+    lost_paths: set[str]
     unread: tuple[str, ...]
 
 
 class NoteCatalogue:
-    """The notes below `root`. What is known is kept in `file` from one process to the next, where
-    one is given. `watcher` is started once there are more than `most_walked` notes, so that it
-    pays. Safe to use from several threads."""
+    """The notes below `root`. If `file` is given, the catalogue is kept there from one process to
+    the next. `watcher` is started only once there are more than `most_walked` notes. Safe to use
+    from several threads."""
 
     def __init__(
         self,
@@ -86,15 +86,15 @@ class NoteCatalogue:
         self._now = now
         self._lock = RLock()
         self._known: dict[str, KnownNote] | None = None
-        # Young when they were read, or changed by ourselves: read again, whatever the stamp says.
+        # Too fresh when they were read, or changed by us: read again, whatever the stamp says.
         self._doubts: set[str] = set()
         # Files that could not be read, and why; tried again each time.
         self._refusals: dict[str, str] = {}
         self._catalogue = Catalogue()
-        # Something changed since the catalogue was made; also if somebody stopped us half way.
+        # Something changed since the catalogue was made, or we were interrupted half way.
         self._is_stale = True
         self._names: tuple[Catalogue, NoteNames] | None = None
-        # When all files were looked at the last time.
+        # When all files were last checked.
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
 
@@ -104,10 +104,10 @@ class NoteCatalogue:
         """All notes as they are now; `progress` is called for files that have to be read."""
         with self._lock:
             notes = self._open()
-            # Before anything is looked at: what is written from now on is young.
+            # Before anything is checked: what is written from now on counts as fresh.
             now = self._now()
             paths, last_walk = self._find_changes(now), self._last_walk
-            # The watcher names a change once: whoever fails from here on has to walk.
+            # The watcher reports a change only once: after a failure from here on we have to walk.
             self._last_walk = None
             try:
                 scan = self._walk(notes) if paths is None else self._look_at(notes, paths)
@@ -122,21 +122,21 @@ class NoteCatalogue:
             return self._catalogue
 
     def mark(self, path: str) -> None:
-        """`path` was changed by ourselves: it is read again, whatever its stamp says."""
-        # Behind no lock: whoever changes a file does not wait for others to be read. A path is
-        # taken off before its file is read, so a mark that comes later stays.
+        """`path` was changed by us: it is read again, whatever its stamp says."""
+        # Without the lock, so that changing a file does not wait for others to be read. A path is
+        # removed before its file is read, so a mark that comes later stays.
         self._doubts.add(path)
 
     def texts(
         self, passages: Sequence[tuple[str, Passage]], *, searched: bool = False
     ) -> tuple[str | None, ...]:
         """The text of passages, each with the path of its note: as the note holds it, or as it is
-        `searched`. None where the note is not as it was."""
+        `searched`. None if the note has changed."""
         results: list[str | None] = [None] * len(passages)
         places: dict[str, list[int]] = {}
         for place, (path, _) in enumerate(passages):
             places.setdefault(path, []).append(place)
-        # One note after the other: no more than one is in memory.
+        # One note at a time, so that only one is in memory.
         for path, inside in places.items():
             title, lines = self._title(path), self._lines(path)
             for place in inside:
@@ -144,7 +144,7 @@ class NoteCatalogue:
         return tuple(results)
 
     def names(self, catalogue: Catalogue) -> NoteNames:
-        """The names by which the notes of a catalogue can be called; made once for each."""
+        """The names of the notes in a catalogue; made once per catalogue."""
         latest = self._names
         if latest is None or latest[0] is not catalogue:
             aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
@@ -153,12 +153,12 @@ class NoteCatalogue:
         return latest[1]
 
     def take_warnings(self) -> tuple[str, ...]:
-        """What went wrong with keeping and watching since this was last asked; nothing is lost."""
+        """What went wrong with saving and watching since the last call; no notes are lost."""
         warnings = self._file.take_warnings() if self._file else ()
         return warnings + (self._watcher.take_warnings() if self._watcher else ())
 
     def close(self) -> None:
-        """Gives back what it holds of the system; it can be used again."""
+        """Releases its files and handles; it can be used again."""
         with self._lock:
             if self._watcher:
                 self._watcher.stop()
@@ -193,7 +193,7 @@ class NoteCatalogue:
         if self._watcher is None or len(self._known or ()) <= self._most_walked:
             return None
         if not self._is_watching:
-            # Once: where it cannot be watched, it is not tried again and again.
+            # Once: a folder that cannot be watched is not tried again and again.
             self._watcher.start()
             self._is_watching = True
         paths = self._watcher.take()
@@ -203,37 +203,43 @@ class NoteCatalogue:
         return paths | self._doubts | self._refusals.keys()
 
     def _walk(self, notes: dict[str, KnownNote]) -> FolderScan:
-        """Looks at all files."""
-        suspects, unread, gone = list[SeenFile](), list[str](), {*notes, *self._refusals}
+        """Checks all files."""
+        suspects, unread = list[SeenFile](), list[str]()
+        lost_paths = {*notes, *self._refusals}
         for path, status in self._root.walk(unread=unread):
             if not _is_note(path):
                 continue
-            gone.discard(path)
-            stamp, old = _stamp(status), notes.get(path)
-            if old is None or old.stamp != stamp or path in self._doubts:
-                suspects.append(SeenFile(path, stamp, status))
-        return FolderScan(suspects, gone, tuple(unread))
+            lost_paths.discard(path)
+            if suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, tuple(unread))
 
     def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
-        """Looks at these files alone."""
-        suspects, gone = list[SeenFile](), set[str]()
+        """Checks only these files."""
+        suspects, lost_paths = list[SeenFile](), set[str]()
         for path in sorted(filter(_is_note, paths)):
             try:
                 status = self._root.stat(path)
-                is_file = stat.S_ISREG(status.st_mode)
             except PathRefused:
-                is_file = False
-            if not is_file:
-                gone.add(path)
+                lost_paths.add(path)
                 continue
-            stamp, old = _stamp(status), notes.get(path)
-            if old is None or old.stamp != stamp or path in self._doubts:
-                suspects.append(SeenFile(path, stamp, status))
-        return FolderScan(suspects, gone, self._unread)
+            if not stat.S_ISREG(status.st_mode):
+                lost_paths.add(path)
+            elif suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, self._unread)
+
+    def _suspect(
+        self, notes: dict[str, KnownNote], path: str, status: os.stat_result
+    ) -> SeenFile | None:
+        """The file, if it has to be read again."""
+        stamp, old = _stamp(status), notes.get(path)
+        is_changed = old is None or old.stamp != stamp or path in self._doubts
+        return SeenFile(path, stamp, status) if is_changed else None
 
     def _without_folder(self, refusal: PathRefused) -> Catalogue:
-        """The folder itself cannot be read, as on a disk that was taken out. What is known of it
-        is not forgotten: it may come back."""
+        """The folder itself cannot be read, as on a disk that was removed. Its notes are not
+        forgotten: it may come back."""
         problems = (f"{self._root.path}: {refusal.detail}",)
         if self._catalogue != Catalogue(unreadable=problems):
             self._catalogue = Catalogue(unreadable=problems)
@@ -243,10 +249,10 @@ class NoteCatalogue:
     # -- reading -----------------------------------------------------------------------------------
 
     def _drop(self, notes: dict[str, KnownNote], scan: FolderScan) -> None:
-        """Forgets what is not there any more."""
-        lost_notes = [path for path in scan.gone if notes.pop(path, None)]
-        lost_refusals = [path for path in scan.gone if self._refusals.pop(path, None)]
-        self._doubts -= scan.gone
+        """Forgets what is no longer there."""
+        lost_notes = [path for path in scan.lost_paths if notes.pop(path, None)]
+        lost_refusals = [path for path in scan.lost_paths if self._refusals.pop(path, None)]
+        self._doubts -= scan.lost_paths
         if lost_notes or lost_refusals or scan.unread != self._unread:
             self._unread = scan.unread
             self._is_stale = True
@@ -287,13 +293,13 @@ class NoteCatalogue:
 
     def _read(self, file: SeenFile, old: KnownNote | None, now: int) -> KnownNote:
         if file.status.st_size > MAX_FILE_BYTES:
-            # Not read up to the limit each time, only to be refused.
+            # Otherwise it would be read up to the limit each time, only to be refused.
             size = say_too_large(file.status.st_size, MAX_FILE_BYTES)
             raise PathRefused("unreadable", f"{file.path} has {size}")
         data, _ = self._root.read(file.path)
         if b"\0" in data[:TEXT_BEGINNING]:
             raise PathRefused("unreadable", f"{file.path} is not text")
-        # The status from before it was read: a write in between shows as another stamp.
+        # The status from before the read: a write in between shows as a different stamp.
         status = file.status
         times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
         if old is not None and old.note.digest == hashlib.sha256(data).hexdigest():
@@ -304,7 +310,7 @@ class NoteCatalogue:
         return KnownNote(file.stamp, _is_settled(status, now), note)
 
     def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
-        """Nothing is kept of a note that cannot be read; one that just went away is no matter."""
+        """Forgets a note that cannot be read; one that was just deleted is not a problem."""
         old = notes.pop(path, None)
         if old and self._file:
             self._file.keep((), (path,))
@@ -343,14 +349,14 @@ def _is_note(path: str) -> bool:
 
 
 def _stamp(status: os.stat_result) -> bytes:
-    """What changes with every write, as far as the system can tell."""
+    """Changes with every write, as far as the system can tell."""
     return STAMP.pack(
         status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
     )
 
 
 def _is_settled(status: os.stat_result, now: int) -> bool:
-    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nobody can
-    set otherwise; on Windows that is when the file was made."""
+    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nothing
+    else can set; on Windows, ctime is when the file was created."""
     write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
     return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)

@@ -1,8 +1,8 @@
-"""The file behind a catalogue: what was made of notes, and the stamps of the files it was made of.
+"""The file behind a catalogue: parsed notes, with the stamps of the files they were read from.
 
-Laws: it is a cache (`cachefile`), and losing it loses nothing. A row counts only for a file that
-bears its very stamp, so whoever wrote it, and in whatever order, it is right or unused. Where the
-disk takes nothing, nothing is kept.
+Laws: it is a cache (`cachefile`), and losing it loses nothing. A row counts only for a file with
+exactly its stamp, so no matter who wrote it and when, it is either right or unused. If the disk
+cannot be written, nothing is saved.
 """
 
 import gc
@@ -43,7 +43,7 @@ LOCK_SECONDS = 5.0
 
 class KnownNote(Struct, frozen=True, gc=False):
     """A note, and the stamp of the file it was read from: its times, size and number. Not `settled`
-    if the file was so young that it may have changed since without its stamp telling."""
+    if the file was so fresh that it may have changed since without changing its stamp."""
 
     stamp: bytes
     settled: bool
@@ -57,21 +57,21 @@ class CatalogueFile:
         self.path = path
         self._lock = RLock()
         self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
-        # Once the disk failed it is left alone: what is lost is time, in the next process.
+        # After the disk has failed once it is left alone; that only costs the next process time.
         self._usable = True
         self._warnings: list[str] = []
 
     # -- what callers do ---------------------------------------------------------------------------
 
     def load(self) -> dict[str, KnownNote]:
-        """Every note that is kept, by path; rows that do not prove themselves are as good as none,
-        and so are those of another reader."""
+        """Every saved note by path; rows whose checksum is wrong, or that another version of the
+        reader wrote, are ignored."""
         nothing: dict[str, KnownNote] = {}
         with _collecting_later():
             return self._try(_read, nothing, "read")
 
     def keep(self, notes: Iterable[tuple[str, KnownNote]], lost_paths: Iterable[str]) -> None:
-        """Keeps notes and forgets those that are `gone`, all of it or nothing."""
+        """Saves notes and deletes those of `lost_paths`, all or nothing."""
         rows = [row for path, note in notes for row in _row(path, note)]
         lost_rows = [(path,) for path in lost_paths if _is_text(path)]
         if not rows and not lost_rows:
@@ -85,7 +85,7 @@ class CatalogueFile:
         self._try(write, None, "written")
 
     def take_warnings(self) -> tuple[str, ...]:
-        """What went wrong with the file since this was last asked."""
+        """What went wrong with the file since the last call."""
         with self._lock:
             warnings, self._warnings = tuple(self._warnings), []
             return warnings
@@ -105,7 +105,7 @@ class CatalogueFile:
                 return self._cache.attempt(act, self._warnings.append)
             except CACHE_ERRORS as error:
                 self._cache.close()
-                # Another process that is just there may be gone the next time.
+                # If another process holds the file now, it may be free next time.
                 self._usable = is_busy(error)
                 self._warnings.append(
                     f"the catalogue {self.path} cannot be {deed} ({error}); notes are held in "
@@ -118,8 +118,8 @@ class CatalogueFile:
 
 
 def _row(path: str, entry: KnownNote) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
-    """A row of the table; none for a note that cannot be written down, which is read again."""
-    # Properties may hold numbers beyond 64 bits, and names of files what is no text.
+    """A row of the table; none for a note that cannot be saved and so will be read again."""
+    # Properties may hold numbers beyond 64 bits, and file names may not be valid text.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
         note = msgspec.msgpack.encode(entry.note)
         checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
@@ -146,7 +146,7 @@ def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
 
 @contextmanager
 def _collecting_later() -> Iterator[None]:
-    """Without looking for garbage among hundreds of thousands of new things that are all kept: it
+    """Turns garbage collection off: searching hundreds of thousands of new objects that all stay
     takes three times as long as making them."""
     was_on = gc.isenabled()
     gc.disable()
@@ -162,8 +162,7 @@ def _checksum(path: bytes, stamp: bytes, settled: bool, note: bytes) -> int:
 
 
 def _is_text(path: str) -> bool:
-    try:
+    with suppress(UnicodeEncodeError):
         path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        return True
+    return False

@@ -1,12 +1,12 @@
 """Files made, replaced and moved within folders that are already open.
 
-Law: nothing is ever half there, and what must not be overwritten cannot be, not even by somebody
-who is as quick: the system itself refuses a name that is taken. A place is a name in an open
-folder; where there are no handles of folders, it is a full path.
+Law: no file is ever half written, and what must not be overwritten cannot be, not even in a race:
+the system itself refuses a name that is taken. A place is a name in an open folder; on systems
+without folder handles it is a full path.
 
-Limits. A file that is replaced is a new file with the old one's mode and, where we may, owner:
-other hard links keep the old content. Where there are no hard links (FAT, some network drives), a
-new file is written under its own name, so that a crash can leave the beginning of it.
+Limits. A replaced file is a new file with the old one's mode and, where permitted, owner: other
+hard links keep the old content. Without hard links (FAT, some network drives), a new file is
+written under its own name, so a crash can leave only its beginning.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import stat
 from secrets import token_hex
 from typing import NamedTuple
 
-# What file systems say that have no hard links.
+# Errors of file systems without hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 # Flags that not every system has.
 SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"))
@@ -37,9 +37,9 @@ class FilePlace(NamedTuple):
 
 
 def read_up_to(handle: int, most: int, size: int) -> bytes:
-    """What a file holds, up to so many bytes; `size` is what it should have."""
+    """What a file holds, at most `most` bytes; `size` is what it should have."""
     parts = []
-    # One more than it should have: the end is seen with the first reading.
+    # One byte more than it should have, so that the first read sees the end.
     while most > 0 and (part := os.read(handle, min(most, max(size + 1, 4096)))):
         parts.append(part)
         most -= len(part)
@@ -65,7 +65,7 @@ def put_new(place: FilePlace, data: bytes) -> None:
 
 
 def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
-    """Makes a file in the place of `old`, or of nothing."""
+    """Makes a file, which takes the place of `old` if there is one."""
     draft = _draft(place, data, old)
     try:
         os.replace(draft.name, place.name, src_dir_fd=draft.folder, dst_dir_fd=place.folder)
@@ -76,7 +76,7 @@ def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
 
 
 def append(place: FilePlace, data: bytes) -> None:
-    """Adds to a file, on a line of its own if the last one was cut short; made if need be."""
+    """Adds to a file, which is created if needed; starts a new line if the last was cut short."""
     flags = (_MAKE & ~os.O_EXCL & ~os.O_WRONLY) | os.O_RDWR | os.O_APPEND
     handle = os.open(place.name, flags | getattr(os, "O_NONBLOCK", 0), 0o666, dir_fd=place.folder)
     try:
@@ -92,7 +92,7 @@ def append(place: FilePlace, data: bytes) -> None:
 
 
 def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
-    """Gives a file or a folder another name.
+    """Renames a file or a folder.
 
     Raises:
         FileExistsError: the name is taken.
@@ -105,7 +105,7 @@ def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # An empty file claims the name; the move then takes its place.
+            # An empty file claims the name, and the move then replaces it.
             os.close(os.open(target.name, _MAKE, 0o666, dir_fd=target.folder))
             _rename(source, target)
     _sync(target)
@@ -113,7 +113,7 @@ def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
 
 
 def rename_case(source: FilePlace, target: FilePlace) -> None:
-    """Gives a thing a name that already means it."""
+    """Changes only the case of a name, where case does not count."""
     _rename(source, target)
     _sync(target)
 
@@ -122,8 +122,8 @@ def _move_folder(source: FilePlace, target: FilePlace) -> None:
     if os.name == "nt":
         _rename(source, target)  # refuses a name that is taken
         return
-    # An empty folder claims the name. A move may take the place of an empty folder, and of no
-    # other: if somebody filled it meanwhile, theirs stays.
+    # An empty folder claims the name. A move can replace only an empty folder: if something was
+    # put into it meanwhile, that stays.
     os.mkdir(target.name, dir_fd=target.folder)
     try:
         _rename(source, target)
@@ -138,8 +138,8 @@ def _rename(source: FilePlace, target: FilePlace) -> None:
 
 
 def _claim(source: FilePlace, target: FilePlace) -> None:
-    """Moves a file to a name that must be free: a second name for it is made, which the system
-    refuses where there is one, and then the first is taken away."""
+    """Moves a file to a name that must be free: makes a second link, which the system refuses if
+    the name is taken, and then removes the first."""
     if os.name == "nt":
         _rename(source, target)
         return
@@ -190,7 +190,7 @@ def _discard(draft: FilePlace) -> None:
 
 
 def _sync(place: FilePlace) -> None:
-    """Returns when the names in its folder are on the disk, as far as the system can say."""
+    """Returns when the names in its folder are on the disk, as far as the system can tell."""
     if place.folder is not None:
         with contextlib.suppress(OSError):
             os.fsync(place.folder)

@@ -1,8 +1,8 @@
-"""Pictures as bytes: what kind they are, how large, and in a form that providers take.
+"""Pictures as bytes: their kind, their size, and a form that providers accept.
 
-Laws: what the bytes say of their kind counts more than a name. A picture that providers take as it
-is stays byte for byte what it was; any other is made into one, always in the same way, or refused
-with words. What would unpack to more than a machine should hold is not unpacked.
+Laws: the bytes decide what kind a picture is, not its name. A picture that providers accept stays
+byte for byte as it was; any other is converted, always in the same way, or refused with a reason.
+What would unpack to more than a machine should hold is not unpacked.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# What providers take, and what is made into one of those.
+# What providers accept, and what can be converted.
 _SENT_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -38,12 +38,12 @@ PICTURE_TYPES = _SENT_TYPES | {
     ".ico": "image/x-icon",
 }
 MAX_PICTURE_BYTES = 5 * MEBIBYTE
-# A file may be larger than what is sent of it.
+# A file may be larger than what is sent.
 MAX_SOURCE_BYTES = 20 * MEBIBYTE
-# Anthropic refuses larger ones; nobody's model sees more than some 2,000 of these.
+# Anthropic refuses larger ones; no model sees more than some 2,000 pixels.
 MAX_SIDE = 8_000
 SCALED_SIDE = 2_048
-# Four bytes each, and some of it twice.
+# Four bytes each, and partly in memory twice.
 MAX_PIXELS = 64_000_000
 
 _MAGIC = (
@@ -61,24 +61,17 @@ _MAGIC = (
         "image/svg+xml",
     ),
 )
-# What Pillow may take something for: nothing that starts another program, or fetches.
+# Formats that Pillow may try: none that starts another program or fetches anything.
 _FORMATS = {
-    "image/png": "PNG",
-    "image/jpeg": "JPEG",
-    "image/gif": "GIF",
-    "image/webp": "WEBP",
-    "image/bmp": "BMP",
-    "image/tiff": "TIFF",
-    "image/avif": "AVIF",
-    "image/x-icon": "ICO",
-}
+    f"image/{form.lower()}": form for form in ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+} | {"image/x-icon": "ICO"}
 _PHOTOS = {"image/jpeg", "image/avif", "image/tiff", "image/webp"}
-# Start-of-frame markers of JPEG; the others among them are tables.
+# Start-of-frame markers of JPEG; the excluded ones are tables.
 _FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class FittedPicture(Struct, frozen=True, kw_only=True):
-    """A picture that providers take, its bytes, and what was done to it, if it was made smaller."""
+    """A picture that providers accept, its bytes, and how it was made smaller, if it was."""
 
     picture: Picture
     data: bytes
@@ -86,11 +79,11 @@ class FittedPicture(Struct, frozen=True, kw_only=True):
 
 
 def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
-    """`data` as a picture that providers take: as it is, or converted, or scaled down. `named` is
-    the media type that its name promises.
+    """`data` as a picture that providers accept: as it is, converted, or scaled down.
+    `expected_type` is the media type that its name promises.
 
     Raises:
-        PathRefused: it is no picture, or one that cannot be converted.
+        PathRefused: it is not a picture, or cannot be converted.
     """
     kind = kind_of_picture(data)
     width, height = picture_size(data)
@@ -103,12 +96,12 @@ def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
 
 
 def kind_of_picture(data: bytes) -> str:
-    """The media type that the bytes speak of; empty if they are of no kind that is known."""
+    """The media type according to the bytes; empty if unknown."""
     return next((kind for magic, kind in _MAGIC if magic.match(data)), "")
 
 
 def picture_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) for what is not known."""
+    """Width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) if unknown."""
     try:
         match kind_of_picture(data):
             case "image/png":
@@ -133,7 +126,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         if marker in _FRAMES:
             height, width = struct.unpack_from(">HH", data, at + 5)
             return width, height
-        # A filling byte, or a marker without a length.
+        # A padding byte, or a marker without a length.
         at += 1 if marker == 0xFF else 2
         if marker not in (0xFF, 0x01, *range(0xD0, 0xD9)):
             (length,) = struct.unpack_from(">H", data, at)
@@ -172,7 +165,7 @@ def _explain_refusal(kind: str, expected_type: str) -> str:
 
 
 def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
-    """Another picture that shows the same: PNG, or JPEG for photos and what is too large as PNG."""
+    """The picture converted: to PNG, or to JPEG for photos and what is too large as PNG."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -223,7 +216,7 @@ def _encode(image: "Image", kind: str, before: tuple[int, int], *, scale: bool) 
 
 
 def _on_white(image: "Image") -> "Image":
-    """JPEG knows no transparency; what shines through is white, as on a page."""
+    """JPEG has no transparency; the background becomes white, as on a page."""
     from PIL import Image
 
     if image.mode != "RGBA":
@@ -233,12 +226,10 @@ def _on_white(image: "Image") -> "Image":
 
 
 def _save(image: "Image", form: str) -> bytes:
-    """Nothing of the file but its picture: no dates, no places, so the same bytes every time."""
+    """Only the picture itself, without dates and places, so the same bytes every time."""
     target = BytesIO()
-    # Pillow keeps what it read in `info`, and writes some of it.
+    # Pillow keeps metadata in `info`, and would write some of it.
     image.info = {}
-    if form == "JPEG":
-        image.save(target, "JPEG", quality=88)
-    else:
-        image.save(target, "PNG", compress_level=6)
+    options = {"quality": 88} if form == "JPEG" else {"compress_level": 6}
+    image.save(target, form, **options)
     return target.getvalue()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class FolderWorkspace:
-    """The folder at `root`. What is known of its notes is kept in the file `cache`, if one is
-    given; they are looked at when something asks for more than a plain path."""
+    """The folder at `root`. The catalogue of its notes is saved in the file `cache`, if one is
+    given; it is read only when a reference is more than a plain path."""
 
     def __init__(
         self, root: str | os.PathLike[str], *, cache: Path | None = None, watch: bool = True
@@ -40,7 +40,7 @@ class FolderWorkspace:
 
     @cached_property
     def _notes(self) -> "NoteCatalogue":
-        # Whoever attaches a file by its path needs none of this.
+        # Attaching a file by its path needs none of this.
         from lamina.workspace.catalogue import NoteCatalogue
         from lamina.workspace.folder_watcher import FolderWatcher
 
@@ -56,7 +56,7 @@ class FolderWorkspace:
         return self.root.id
 
     async def aclose(self) -> None:
-        """Gives back what watching and the kept file hold; whoever asks again begins again."""
+        """Releases the watcher and the cache file; the next call starts them again."""
         if "_notes" in self.__dict__:
             await anyio.to_thread.run_sync(self._notes.close)
 
@@ -69,7 +69,7 @@ class FolderWorkspace:
         return await anyio.to_thread.run_sync(walk)
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
-        """The item that `reference` names, without what comes along with it."""
+        """The item that `reference` names, without anything it brings along."""
         items = await self.gather(reference, shape, embed_depth=0)
         return items.readings[0] if items.readings else items.left_out[0]
 
@@ -81,7 +81,7 @@ class FolderWorkspace:
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
-        """The item that `reference` names, and what comes along with it."""
+        """The item that `reference` names, and what it brings along."""
         items = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
         if shape != "active" or not items.readings:
             return items
@@ -92,25 +92,25 @@ class FolderWorkspace:
         return replace(items, readings=(with_pictures, *others))
 
     async def find_moved(self, item: Item) -> str | None:
-        """Where a note is now that is not where `item` was read."""
+        """The new path of a note that was moved since `item` was read."""
         return await anyio.to_thread.run_sync(self._gatherer.find_moved, item)
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """All notes as they are now; only what changed is read anew."""
+        """All notes as they are now; only changed files are read again."""
         return await anyio.to_thread.run_sync(self._notes.refresh, progress)
 
     async def texts(
         self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
     ) -> Sequence[str | None]:
-        """The text of passages, each with the path of its note; None where it is not as it was."""
+        """The text of passages, each with the path of its note; None where it has changed."""
         return await anyio.to_thread.run_sync(partial(self._notes.texts, wanted, searched=searched))
 
     def take_warnings(self) -> Sequence[str]:
-        """What went wrong with keeping what is known of notes, or with watching them; once."""
+        """What went wrong with saving the catalogue or watching the folder; reported once."""
         return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
 
     def mark(self, path: str) -> None:
-        """`path` was changed by ourselves: it is looked at again."""
+        """`path` was changed by us: it is checked again."""
         if "_notes" in self.__dict__:
             self._notes.mark(path)
 

@@ -1,13 +1,13 @@
-"""Which files of a folder changed, as the system tells it.
+"""Which files of a folder changed, as reported by the system.
 
-Law: what `take` does not name did not change since the last time, or it says that it does not
-know. The kernel puts an event into the queue before the change returns to whoever made it, and the
-queue is read here, by the one who asks: nothing is on its way in another thread when an answer is
-given, and nobody waits for one. Only inotify gives that, on disks of this machine; elsewhere the
-answer is always that it is not known.
+Law: a file that `take` does not name has not changed since the last call, or `take` says that it
+does not know. The kernel queues an event before the change returns to the program that made it, and
+the queue is read by the caller itself: nothing is still on its way in another thread when the
+answer is given, and nothing has to wait. Only inotify guarantees that, and only on local disks;
+elsewhere the answer is always that it is not known.
 
-What the kernel does not tell (a file that is changed through a hard link outside of the folder) is
-found by whoever looks at all files now and then.
+Changes the kernel does not report (through a hard link outside the folder, for example) are found
+by checking all files now and then.
 """
 
 import ctypes
@@ -27,18 +27,18 @@ MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
 ONLYDIR, ISDIR = 0x1000000, 0x40000000
-# Of a file: its content, its times or what may be done with it. Closing tells of writes by mmap.
+# Of a file: its content, times or permissions. Closing also covers writes by mmap.
 WATCHED = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
-# What makes paths of folders uncertain, or events lost.
+# Events after which paths of folders are uncertain, or events were lost.
 UNCERTAIN = DELETE_SELF | MOVE_SELF | UNMOUNT | Q_OVERFLOW
-# Folders come, go and move; their own times and rights do not matter but for reading them.
+# Folders appear, vanish and move; their own attributes matter only for whether we can read them.
 FOLDERS = MOVED_FROM | MOVED_TO | CREATE | DELETE | ATTRIB
 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 EVENT = struct.Struct("iIII")
 BUFFER = 256 * 1024
-# Disks whose changes all go through this machine's kernel; others change behind its back.
+# File systems whose changes all go through this machine's kernel.
 LOCAL = (
     *("bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "msdos", "ntfs3"),
     *("overlay", "ramfs", "reiserfs", "tmpfs", "vfat", "xfs", "zfs"),
@@ -46,8 +46,8 @@ LOCAL = (
 
 
 class FolderWatcher:
-    """Watches a folder with all that is below it, hidden names left out. `take` may be called from
-    any thread. Nothing runs between calls."""
+    """Watches a folder and everything below it, except hidden names. `take` may be called from any
+    thread. Nothing runs between calls."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -58,32 +58,31 @@ class FolderWatcher:
         self._warnings: list[str] = []
 
     def start(self) -> None:
-        """From here on changes are noticed. What was before is not known: the first `take` after
-        it says so."""
+        """Starts noticing changes. Earlier ones are not known, and the first `take` says so."""
         with self._lock:
             self._is_started = True
 
     def stop(self) -> None:
-        """Gives back what watching holds; from here on nothing is known."""
+        """Releases the watches; from here on nothing is known."""
         with self._lock:
             self._is_started = False
             self._forget()
 
     def take(self) -> set[str] | None:
-        """The paths of files that may have changed since the last time; None if that is not known,
-        and all have to be looked at."""
+        """The paths of files that may have changed since the last call; None if that is not known
+        and all have to be checked."""
         with self._lock:
             if not self._is_started:
                 return None
             paths = self._drain() if self._queue is not None else None
             if paths is None:
-                # Watched first, looked at then: what happens in between is in the queue.
+                # Watch first, check afterwards: what happens in between is in the queue.
                 self._watch()
                 return None
             return paths
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Why it does not watch, once."""
+        """Why it is not watching; reported once."""
         with self._lock:
             warnings, self._warnings = tuple(self._warnings), []
             return warnings
@@ -96,7 +95,7 @@ class FolderWatcher:
     # -- the queue ---------------------------------------------------------------------------------
 
     def _drain(self) -> set[str] | None:
-        """What the queue holds; None if that is not all, or paths can no longer be told."""
+        """What the queue holds; None if events are missing or paths are uncertain."""
         assert self._queue is not None
         paths: set[str] = set()
         while True:
@@ -117,7 +116,7 @@ class FolderWatcher:
                     paths.add(folder + name)
 
     def _watch(self) -> None:
-        """Begins anew with all folders there are."""
+        """Starts over with all current folders."""
         self._forget()
         try:
             if kind := shared_disk_kind(self._root):
@@ -126,7 +125,7 @@ class FolderWatcher:
             self._add(os.open(self._root, OPEN_FLAGS), "")
         except OSError as error:
             self._forget()
-            # Tried once: what is wrong with it now will be so the next time.
+            # Tried once: what is wrong now will be wrong next time.
             self._is_started = False
             self._warnings.append(
                 f"{self._root} is not watched ({_reason(error)}); all of its files are looked at "
@@ -134,8 +133,8 @@ class FolderWatcher:
             )
 
     def _add(self, handle: int, prefix: str) -> None:
-        """Watches the folder that is open as `handle`, which is closed, and what is below it."""
-        # The folders on the way down, each open, with those in it that are still to come.
+        """Watches the folder open as `handle`, and those below it; closes the handle."""
+        # The open folders on the way down, each with the subfolders still to visit.
         trail = [(handle, prefix, self._enter(handle, prefix))]
         try:
             while trail:
@@ -144,7 +143,7 @@ class FolderWatcher:
                     os.close(trail.pop()[0])
                     continue
                 name = names.pop()
-                # One that is gone, is a link now or may not be read; if that changes, it is told.
+                # Gone, now a link, or not readable; if that changes, there is an event.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     inner = os.open(name, OPEN_FLAGS | NOFOLLOW, dir_fd=handle)
                     trail.append((inner, f"{prefix}{name}/", []))
@@ -154,9 +153,9 @@ class FolderWatcher:
                 os.close(handle)
 
     def _enter(self, handle: int, prefix: str) -> list[str]:
-        """Watches one folder, and says which others are in it."""
+        """Watches one folder, and lists its subfolders."""
         assert self._queue is not None
-        # Before it is listed: a folder that is made meanwhile is in the queue.
+        # Before it is listed: a folder created meanwhile is then in the queue.
         self._folders[_add_watch(self._queue, handle)] = prefix
         with os.scandir(handle) as entries:
             return [
@@ -197,7 +196,7 @@ def _new_queue() -> int:
 
 
 def _add_watch(queue: int, handle: int) -> int:
-    # By its handle, not by its path, in which a link may have been swapped in.
+    # By handle, not by path, into which a link may have been swapped.
     place = f"/proc/self/fd/{handle}".encode()
     watch: int = _libc().inotify_add_watch(queue, place, WATCHED | UNCERTAIN | ONLYDIR)
     if watch < 0:
@@ -220,22 +219,22 @@ def _reason(error: OSError) -> str:
 
 
 def shared_disk_kind(root: Path) -> str:
-    """The kind of a disk at or below the folder that others may change, too; empty if none is."""
+    """The kind of a disk at or below the folder that other machines may change; empty if none."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
-        return ""  # no Linux, or one without /proc: that says so itself
+        return ""  # not Linux, or without /proc: inotify reports that itself
     return shared_mount_kind(os.path.realpath(root), mounts)
 
 
 def shared_mount_kind(place: str, mounts: str) -> str:
-    """The same, of a list of mounts as `/proc/self/mountinfo` has it."""
+    """The same, for a list of mounts in the form of `/proc/self/mountinfo`."""
     holding, below = ("", ""), []
     for line in mounts.splitlines():
         front, _, back = line.partition(" - ")
         point, kind = _unescape(front.split(" ")[4]), back.split(" ")[0]
         if _is_inside(place, point):
-            # The innermost one, and of several on the same point the last.
+            # The innermost mount, and the last of several on the same point.
             if len(point) >= len(holding[0]):
                 holding = (point, kind)
         elif _is_inside(point, place):

@@ -1,7 +1,7 @@
-"""What one reference of a person brings: a note and what it embeds, a folder or tag and its notes.
+"""What one reference brings in: a note and what it embeds, a folder or tag and its notes.
 
-Laws: every artefact is one item under one id, whatever brought it. What cannot be read is reported
-and the rest goes on. A name means one path or none; it is never guessed.
+Laws: every artefact is one item under one id, whatever brought it in. What cannot be read is
+reported and the rest goes on. A name means one path or none; it is never guessed.
 """
 
 import stat
@@ -36,14 +36,14 @@ from lamina.workspace.root import Root
 if TYPE_CHECKING:
     from lamina.notes.query.cache import QueryCache
 
-# A folder or tag brings so many files at most; a search is made for more.
+# The most files a folder or tag brings in; for more there is search.
 MOST_GATHERED = 2_000
 MOST_LISTED = 5_000
 MOST_MATCHES = 8
 
 
 class FileLocation(Struct, frozen=True, kw_only=True):
-    """Where something is, and what a person should know of how it was found."""
+    """Where something is, and warnings about how it was found."""
 
     path: str
     anchor: str = ""
@@ -51,8 +51,8 @@ class FileLocation(Struct, frozen=True, kw_only=True):
 
 
 class Gatherer:
-    """Reads from one root. `look` gives the catalogue of its notes, `names` their names; neither is
-    asked for where a plain path says all."""
+    """Reads from one root. `look` gives the catalogue of its notes, `names` their names; a plain
+    path needs neither."""
 
     def __init__(
         self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], NoteNames]
@@ -63,20 +63,20 @@ class Gatherer:
         self._queries: QueryCache | None = None
 
     def gather(self, reference: str, embed_depth: int) -> GatheredItems:
-        """The item that is meant, and what comes along with it; pictures are not read here."""
+        """The item that is meant, and what it brings along; pictures are not read here."""
         try:
             return self._gather(reference, embed_depth)
         except PathRefused as refusal:
             reason = refusal.reason
             if reason == "ambiguous" and reference.startswith("folder:"):
-                # An item by its id is this one or none, whatever else has its name.
+                # An id means one item or none, even if others share its name.
                 reason = "missing"
             omission = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
             return GatheredItems(left_out=(omission,))
 
     def _gather(self, reference: str, embed_depth: int) -> GatheredItems:
         if self._is(stat.S_ISREG, reference):
-            # What is called like this goes before anything that it could mean otherwise.
+            # A file of exactly this name comes before any other meaning.
             return self._read(FileLocation(path=str(clean_path(reference))), embed_depth)
         target = read_reference(reference)
         match target.kind:
@@ -97,7 +97,7 @@ class Gatherer:
     # -- finding ---------------------------------------------------------------------------------
 
     def _path(self, target: Reference, embed_depth: int, *, bare: bool) -> GatheredItems:
-        # A link means a note, also where a folder has its name.
+        # A link means a note, even if a folder has the same name.
         if bare and self._is(stat.S_ISDIR, target.name):
             return self._folder(target.name)
         location = self._locate(target.name, anchor=target.anchor)
@@ -106,8 +106,7 @@ class Gatherer:
         return self._read(location, embed_depth)
 
     def _is(self, kind: Callable[[int], bool], path: str) -> bool:
-        """Whether there is something of that kind under just this path; a person may name what is
-        hidden."""
+        """Whether something of that kind is at exactly this path; a person may name hidden ones."""
         try:
             return kind(self._root.stat(path, hidden=True).st_mode)
         except PathRefused:
@@ -123,11 +122,11 @@ class Gatherer:
         if not beside:
             path = clean_path(name)
             if not is_folder and self._root.exists(path, hidden=True):
-                # Also what is there and may not be opened: reading says why.
+                # Even if it may not be opened: reading it says why.
                 return FileLocation(path=str(path), anchor=anchor)
         match = self._names(self._look()).resolve(name, beside=beside or None)
         if match.path is None and not match.matches:
-            # Files that are no notes are known by their names only when somebody asks for one.
+            # Names of files other than notes are collected only when one is needed.
             others = NoteNames(file.path for file in self._root.walk())
             match = others.resolve(name, beside=beside or None)
         if match.path is not None:
@@ -135,7 +134,7 @@ class Gatherer:
             return FileLocation(path=match.path, anchor=anchor or match.anchor, warnings=warnings)
         if match.matches:
             names = _list_names(match.matches)
-            # With its ending it is a path, at which there is nothing.
+            # With a suffix it is a path, and nothing is there.
             if name.endswith(PurePosixPath(match.matches[0]).suffix):
                 raise PathRefused(
                     "missing", f"{name!r} is not there; there are {names}: give its path"
@@ -148,7 +147,7 @@ class Gatherer:
     def find_moved(self, item: Item) -> str | None:
         """The one path that has the content of `item`, or else its name."""
         catalogue = self._look()
-        # Its pictures may be part of its version, and are no part of its file.
+        # Its pictures may be part of its version, but are not part of its file.
         digest = content_version(item.content)
         same = [note.path for note in catalogue.notes if note.digest == digest]
         if len(same) == 1:
@@ -158,7 +157,7 @@ class Gatherer:
         return match.path if match.path != path else None
 
     def find_picture(self, name: str) -> str | None:
-        """The one picture of that name, wherever it lies."""
+        """The one picture with that name, wherever it is."""
         pictures = (file.path for file in self._root.walk() if kind_of_file(file.path) == "image")
         return NoteNames(pictures).resolve(PurePosixPath(name).name).path
 
@@ -173,8 +172,8 @@ class Gatherer:
         return _join([items, *self._along(location.path, main.item, embed_depth)])
 
     def _along(self, path: str, item: Item, embed_depth: int) -> list[GatheredItems]:
-        """What comes along with a note: the results of its queries, what it embeds, and what comes
-        along with that. Level by level, so that the shortest way to a note counts."""
+        """What a note brings along: the results of its queries, what it embeds, and what that
+        brings along. Level by level, so that the shortest way to a note counts."""
         along: list[GatheredItems] = []
         paths = {path}
         level = [(path, item)]
@@ -198,7 +197,7 @@ class Gatherer:
         try:
             location = self._locate(name, beside=path)
             if location.anchor and location.path == path:
-                # A part of the note itself, which is there as a whole.
+                # A part of the note itself, which is there in full.
                 return GatheredItems()
             if location.anchor and kind_of_file(location.path) == "note":
                 return _with_source(self._section(location), "embed", source)
@@ -223,7 +222,9 @@ class Gatherer:
                 "missing", f"{place.path} has {len(lines):,} lines; {start} is not there"
             )
         last = min(end, len(lines))
-        cut = () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
+        end_warnings = (
+            () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
+        )
         item = replace(
             whole.item,
             id=selection_id(place.path, start, last),
@@ -231,7 +232,7 @@ class Gatherer:
             content="\n".join(lines[start - 1 : last]),
             version="",
         )
-        warnings = (*place.warnings, *whole.warnings, *cut)
+        warnings = (*place.warnings, *whole.warnings, *end_warnings)
         return GatheredItems(readings=(LoadedItem(item=item, warnings=warnings),))
 
     def _section(self, location: FileLocation) -> GatheredItems:
@@ -266,7 +267,7 @@ class Gatherer:
         notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
         if not notes:
             raise PathRefused("missing", f"no note has the tag #{tag}")
-        # However it is spelled, it is one tag.
+        # One tag, however it is spelled.
         item = item_id("tag", tag.strip("/").casefold())
         return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
@@ -296,7 +297,7 @@ class Gatherer:
     # -- queries ---------------------------------------------------------------------------------
 
     def _query(self, path: str, query: str) -> GatheredItems:
-        """The result of one query block, as an item of its own."""
+        """The result of a query block, as its own item."""
         source = item_id("note", path)
         item = query_id(path, query)
         from lamina.notes.query.cache import QueryCache
@@ -320,7 +321,7 @@ class Gatherer:
 
 
 def _id_of(reference: str) -> ItemId:
-    """The id that a reference would have had, as far as its form tells."""
+    """The id that a reference would have had, judging by its form."""
     text = reference.encode("utf-8", "backslashreplace").decode()
     target = read_reference(text)
     if target.kind in ("tag", "folder"):
@@ -328,12 +329,12 @@ def _id_of(reference: str) -> ItemId:
     if target.kind == "lines":
         return selection_id(target.name, target.start, target.end)
     kind = kind_of_file(target.name) if target.kind == "path" else "note"
-    # A name without an ending is that of a note.
+    # A name without a suffix is a note's.
     return item_id(kind if PurePosixPath(target.name).suffix else "note", text)
 
 
 def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
-    """What of a group is in its list alone."""
+    """Warnings about files of a group that are only listed."""
     if others:
         what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
         yield f"{title}: {others:,} {what} only listed; attach them by their own path"
@@ -360,13 +361,13 @@ def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
 
 
 def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
-    """What came along with something."""
+    """Items that another one brought along."""
     readings = (replace(reading, origin=origin, source=source) for reading in items.readings)
     return replace(items, readings=tuple(readings))
 
 
 def _read_marks(path: str, item: Item) -> Note:
-    """A note, as far as something may come along with it; most have nothing of the kind."""
+    """The note's embeds and queries; most notes have none, and are not parsed."""
     if any(mark in item.content for mark in ("![[", "```", "~~~")):
         return read_note(path, item.content.encode())
     return Note(path=path, title="", digest="")

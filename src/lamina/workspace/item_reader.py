@@ -1,11 +1,12 @@
 """A file as an item: a note, a text, a PDF, a picture.
 
-Law: its text is byte for byte what the file holds; what cannot be text is refused with words.
+Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
 
-import os
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from lamina.values.item import Item, ItemKind, LoadedItem, item_id
 from lamina.workspace.fitted_picture import PICTURE_TYPES, fit_picture
@@ -27,7 +28,7 @@ def kind_of_file(path: str) -> ItemKind:
 
 
 def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
-    """The file at `path`; a `hidden` one if a person named it.
+    """The file at `path`; `hidden` allows a hidden one, which a person named.
 
     Raises:
         PathRefused: it is not there, may not be opened, or cannot be read.
@@ -36,47 +37,38 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
     data, status = root.read(path, hidden=hidden)
     match kind:
         case "image":
-            return _read_picture(root, path, data, status)
+            reading = _read_picture(path, data)
         case "pdf":
-            return _read_pdf(root, path, data, status)
+            reading = _read_pdf(path, data)
         case _:
-            return _read_text(root, path, kind, data, status)
-
-
-def _read_picture(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
-    fitted = fit_picture(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
-    item = Item(
-        id=item_id("image", path),
-        content="",
-        pictures=(fitted.picture,),
+            reading = _read_text(path, kind, data)
+    item = replace(
+        reading.item,
         ctime=format_time(status.st_ctime),
         mtime=format_time(status.st_mtime),
         workspace=root.id,
     )
-    return LoadedItem(item=item, blobs=(fitted.data,))
+    return replace(reading, item=item)
 
 
-def _read_pdf(root: Root, path: str, data: bytes, status: os.stat_result) -> LoadedItem:
+def _read_picture(path: str, data: bytes) -> LoadedItem:
+    fit = fit_picture(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
+    item = Item(id=item_id("image", path), content="", pictures=(fit.picture,))
+    return LoadedItem(item=item, blobs=(fit.data,))
+
+
+def _read_pdf(path: str, data: bytes) -> LoadedItem:
     from lamina.workspace.pdf import read_pdf
 
     try:
         pdf = read_pdf(data)
     except PathRefused as refusal:
         raise PathRefused(refusal.reason, f"{path}: {refusal.detail}") from None
-    item = Item(
-        id=item_id("pdf", path),
-        title=pdf.title,
-        content=pdf.text,
-        ctime=format_time(status.st_ctime),
-        mtime=format_time(status.st_mtime),
-        workspace=root.id,
-    )
+    item = Item(id=item_id("pdf", path), title=pdf.title, content=pdf.text)
     return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in pdf.warnings))
 
 
-def _read_text(
-    root: Root, path: str, kind: ItemKind, data: bytes, status: os.stat_result
-) -> LoadedItem:
+def _read_text(path: str, kind: ItemKind, data: bytes) -> LoadedItem:
     if b"\0" in data[:8192]:
         raise PathRefused("unreadable", f"{path} is not text")
     warnings: tuple[str, ...] = ()
@@ -85,14 +77,8 @@ def _read_text(
     except UnicodeDecodeError as error:
         content = data.decode("utf-8", "replace")
         warnings = (f"{path} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
-    item = Item(
-        id=item_id(kind, path),
-        title=PurePosixPath(path).stem if kind == "note" else "",
-        content=content,
-        ctime=format_time(status.st_ctime),
-        mtime=format_time(status.st_mtime),
-        workspace=root.id,
-    )
+    title = PurePosixPath(path).stem if kind == "note" else ""
+    item = Item(id=item_id(kind, path), title=title, content=content)
     return LoadedItem(item=item, warnings=warnings)
 
 

@@ -1,7 +1,7 @@
-"""A person's memory file: what every session is told of them.
+"""A person's memory file: what every session is told about them.
 
-Laws: it is Markdown that a person may edit by hand; what is added is a line, and nothing else of it
-is ever rewritten. A file that cannot be read is not written.
+Laws: it is Markdown that a person may edit by hand; adding appends a line, and nothing else is ever
+rewritten. A file that cannot be read is not written.
 """
 
 import os
@@ -21,7 +21,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 class MemoryLine(Struct, frozen=True):
-    """One line that is remembered, by its place among them."""
+    """One remembered line with its number."""
 
     number: int
     text: str
@@ -51,7 +51,7 @@ class MemoryFile:
         return tuple(MemoryLine(number, _bare(line)) for number, line in enumerate(lines, 1))
 
     async def add(self, text: str) -> bool:
-        """Remembers one thing more; False if it is remembered already.
+        """Remembers one more thing; False if it is already there.
 
         Raises:
             UsageError: there is nothing to remember, or the file cannot be written.
@@ -68,10 +68,10 @@ class MemoryFile:
         return True
 
     async def forget(self, number: int) -> str:
-        """Takes the line with that number out; gives what it said.
+        """Removes the line with that number, and returns its text.
 
         Raises:
-            UsageError: there is none, or the file cannot be written.
+            UsageError: there is no such line, or the file cannot be written.
         """
         lines = (await self._bytes()).split("\n")
         places = [place for place, line in enumerate(lines) if line.strip()]
@@ -83,7 +83,7 @@ class MemoryFile:
         return _bare(line_out)
 
     async def _bytes(self) -> str:
-        """The file as it is, line ends and all."""
+        """The file as it is, including line ends."""
         return await anyio.to_thread.run_sync(self._read)
 
     async def _write(self, text: str) -> None:
@@ -91,7 +91,7 @@ class MemoryFile:
 
     def _read(self) -> str:
         try:
-            # Not waiting: what is no file may never give anything.
+            # Without waiting: a pipe may never deliver anything.
             handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(handle, "rb") as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -112,7 +112,7 @@ class MemoryFile:
             raise UsageError(f"{self.path} is not UTF-8 at byte {error.start}") from error
 
     def _replace(self, text: str) -> None:
-        """Whole or not at all: beside it first, then in its place."""
+        """All or nothing: writes a file beside it, then moves it into place."""
         data = text.encode()
         if len(data) > MOST_BYTES:
             raise UsageError(f"{self.path} would have more than {MOST_BYTES // 1024} kB")
@@ -126,7 +126,7 @@ class MemoryFile:
                     file.flush()
                     os.fsync(file.fileno())
                 with suppress(FileNotFoundError):
-                    # Whoever may read it may go on to.
+                    # It keeps its permissions.
                     os.chmod(beside, stat.S_IMODE(place.stat().st_mode))
                 os.replace(beside, place)
             except BaseException:

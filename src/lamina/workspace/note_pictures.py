@@ -1,7 +1,7 @@
 """The pictures of a note as bytes.
 
-Law: a picture is read through the workspace's own door, or fetched through the one that was given,
-or not had at all; and what is not had is named in a warning.
+Law: a picture is read through the workspace's own door, or fetched through the given one, or left
+out; and what is left out is named in a warning.
 """
 
 import base64
@@ -28,14 +28,14 @@ from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20
-# A note may refer to more than it may bring; past so many, nobody looks.
+# A note may refer to more pictures than it may bring; after this many we stop looking.
 MAX_TRIED = 100
 _FETCHED_AT_ONCE = 4
 _SHOWN = 60
 
 # Reads a path of the workspace up to a size; raises `PathRefused`.
 ReadPicture = Callable[[PurePosixPath, int], bytes]
-# The one path of the workspace that ends in this name; None if there is none, or several.
+# The one path in the workspace that ends in this name; None if there are none or several.
 FindPicture = Callable[[str], str | None]
 
 
@@ -60,13 +60,8 @@ async def gather_pictures(
     if not references:
         return NotePictures()
     resources = await _fetch_all(references[:MAX_TRIED], fetch) if fetch else {}
-
-    def collect() -> NotePictures:
-        return _collect(
-            note, references, _Loader(note=note, read=read, find=find, resources=resources)
-        )
-
-    return await anyio.to_thread.run_sync(collect)
+    loader = _Loader(note=note, read=read, find=find, resources=resources)
+    return await anyio.to_thread.run_sync(_collect, references, loader)
 
 
 async def _fetch_all(
@@ -88,13 +83,11 @@ async def _fetch_all(
     return resources
 
 
-def _collect(
-    note: PurePosixPath, references: tuple[PictureRef, ...], loader: "_Loader"
-) -> NotePictures:
+def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictures:
     by_digest: dict[str, FittedPicture] = {}
-    warnings = []
+    warnings, note = [], loader.note
     for reference in references[:MAX_TRIED]:
-        # What follows an address may be a key to it.
+        # A URL's query string may hold a key.
         target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
         label = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
         try:
@@ -124,10 +117,10 @@ class _Loader(Struct, frozen=True, kw_only=True):
     resources: Mapping[str, FetchedResource | UnfetchedResource]
 
     def load(self, reference: PictureRef, by_digest: Mapping[str, FittedPicture]) -> FittedPicture:
-        """A picture in the form in which it is sent, if it may join those that were found.
+        """A picture in the form in which it is sent, if there is room for it.
 
         Raises:
-            PathRefused: it cannot be had, or there are enough.
+            PathRefused: it cannot be read, or there are enough.
         """
         if len(by_digest) == MAX_PICTURES:
             raise PathRefused("refused", f"a note may bring {MAX_PICTURES} pictures")
@@ -178,7 +171,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
                 if refusal.reason != "missing":
                     raise
                 missing = refusal
-        # A name with a folder says where it is meant to be; another one would be another picture.
+        # A name with a folder says where it is; a file elsewhere would be another picture.
         path = self.find(target) if self.find and "/" not in target else None
         if path is None:
             raise missing

@@ -1,7 +1,7 @@
 """The files and folders below a folder, in the order of their paths.
 
-Law: hidden names and links are left out. No handle is kept between two folders, so that neither
-depth nor a caller that stops costs any.
+Law: hidden names and links are left out. No handle stays open between two folders, so neither depth
+nor a caller that stops early leaks any.
 """
 
 import os
@@ -17,8 +17,7 @@ UnreadPaths = list[str] | None
 
 
 class PathStatus(NamedTuple):
-    """Something in the workspace, by its path, with what the system knows of it (of a link, of the
-    link itself)."""
+    """Something in the workspace by its path, with its status (for a link, the link's own)."""
 
     path: str
     status: os.stat_result
@@ -34,7 +33,7 @@ class PathStatus(NamedTuple):
 
 
 def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> Iterator[PathStatus]:
-    """What lies below `start`; what cannot be read, or not be named, is added to `unread`."""
+    """What is below `start`; what cannot be read or named is added to `unread`."""
     with refuse_os_errors(start):
         entries = root.names(start)
     todo = _list_below(start, entries, unread)
@@ -47,7 +46,7 @@ def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> It
         try:
             entries = root.names(folder)
         except OSError as error:
-            # One that went away meanwhile is no loss.
+            # One that was deleted meanwhile does not matter.
             if unread is not None and not isinstance(error, FileNotFoundError):
                 unread.append(f"{entry.path}: {error.strerror}")
             continue
@@ -66,7 +65,7 @@ def _list_below(
             continue
         path = prefix + name
         if is_sayable(name):
-            # With its slash a folder stands where the paths in it stand.
+            # With its slash a folder sorts with the paths in it.
             by_path[f"{path}/" if is_folder else path] = PathStatus(path, status)
         elif unread is not None:
             unread.append(f"{path!r}: its name is not UTF-8, or has a backslash")

@@ -1,7 +1,7 @@
 """Paths of a workspace, and why one is not opened.
 
-Law: a path says where something lies under the root and nothing else. What could be read in two
-ways, by us and by the system, is no path.
+Law: a path says where something is below the root and nothing else. What we and the system could
+read in two different ways is not a path.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 MEBIBYTE = 1024 * 1024
-# No system opens a path that is longer.
+# No system opens a longer path.
 LONGEST_PATH = 4096
-# Deeper folders could be made here, and then hardly anything could remove them.
+# Deeper folders could be created here, but then hardly be removed.
 MOST_PARTS = 128
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-# Some file systems do not count these, so that a name behind them is hidden all the same.
+# Some file systems ignore these, so a name behind them is still hidden.
 _UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\ufeff"
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
 
@@ -38,23 +38,23 @@ class PathRefused(Exception):
 
 
 class FileChanged(PathRefused):
-    """A file does not hold what it was expected to hold; it is as it was."""
+    """A file does not hold what was expected; it was left as it is."""
 
 
 class PathTaken(PathRefused):
-    """There is something already where something new was to be; it is as it was."""
+    """The path of a new file is already taken; what is there was left as it is."""
 
 
 class OtherDisk(PathRefused):
-    """It cannot be moved there in one step; it is where it was."""
+    """It cannot be moved there in one step; it is still where it was."""
 
 
 def clean_path(reference: str) -> PurePosixPath:
     """A reference as a path inside the workspace.
 
     Raises:
-        PathRefused: it is none: absolute, with `..`, a drive letter, a NUL, a backslash or half a
-            character, or empty.
+        PathRefused: it is absolute, empty, or has `..`, a drive letter, a NUL, a backslash or half
+            a character.
     """
     if not is_sayable(reference) or "\0" in reference:
         raise PathRefused("refused", f"{reference!r} is not a workspace path")
@@ -77,15 +77,15 @@ def clean_path(reference: str) -> PurePosixPath:
 
 
 def is_sayable(name: str) -> bool:
-    """Whether a reference can name it: it is text, and has no backslash, which is a letter here
-    and a separator elsewhere."""
+    """Whether a reference can name it: it is text, and has no backslash, which is an ordinary
+    character here and a separator elsewhere."""
     if name.isascii():
         return "\\" not in name
     return "\\" not in name and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Whether it, or a folder that it lies in, is hidden: a program's own data, not a person's."""
+    """Whether it, or a folder around it, is hidden: a program's own data, not a person's."""
     return any(map(is_hidden_name, path.parts))
 
 
@@ -98,7 +98,7 @@ def say_too_large(size: int, limit: int) -> str:
 
 
 def check_file(path: PurePosixPath, status: os.stat_result) -> None:
-    """Refuses what is no regular file."""
+    """Refuses what is not a regular file."""
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISLNK(status.st_mode):
@@ -110,7 +110,7 @@ def check_file(path: PurePosixPath, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
-    """What the system says against a path, as a refusal."""
+    """Turns errors of the system about a path into refusals."""
     try:
         yield
     except OSError as error:
@@ -118,7 +118,7 @@ def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
 
 
 def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
-    """What the system says against a path, in words."""
+    """An error of the system about a path, as a refusal."""
     match error:
         case FileExistsError():
             return PathTaken("refused", f"{path} exists already")
@@ -135,5 +135,5 @@ def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
 
 
 def _means_more_on_windows(part: str) -> bool:
-    """A stream of a file, a device, or a name that is cut at its end."""
+    """Whether it is a file's stream, a device, or a name that Windows would shorten."""
     return ":" in part or part.endswith((".", " ")) or _DEVICES.fullmatch(part) is not None

@@ -1,8 +1,8 @@
 """The text of a PDF, page by page.
 
-Laws: whoever wrote the PDF cannot stop, crash or fill this process: it is read in another one, with
-limits of time and memory and without this one's environment. The same bytes give the same text,
-unless time runs out, which is said. A page cannot pass for the beginning of another.
+Laws: a PDF cannot block, crash or fill this process: it is read in another one, with limits on time
+and memory and without this one's environment. The same bytes give the same text, unless time runs
+out, which is reported. A page cannot pass for the beginning of another.
 """
 
 import importlib.util
@@ -25,9 +25,9 @@ MOST_SECONDS = 30.0
 _MEGABYTES = 1_024
 _MOST_TITLE = 200
 _CHILD = Path(__file__).with_name("pdf_child.py")
-# What a process needs to start at all; keys and tokens are not among them.
+# What a process needs to start at all, which excludes keys and tokens.
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
-# How the library writes a hyphen at the end of a line; and halves of characters.
+# How the library writes a hyphen at the end of a line, and halves of characters.
 _HYPHENS = re.compile(r"[\x02\ufffe]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff\uffff]")
 _LIKE_OURS = re.compile(r"\W*page\W+\d", re.IGNORECASE)
@@ -43,7 +43,7 @@ class PdfText(Struct, frozen=True, kw_only=True):
 
 
 class _ChildOutput(Struct, frozen=True, kw_only=True):
-    """How the other process ended, and what it said until then."""
+    """How the other process ended, and what it wrote until then."""
 
     lines: tuple[dict[str, Any], ...]
     timed_out: bool = False
@@ -60,7 +60,7 @@ def read_pdf(
     """The text of the PDF in `data`. Blocks: call it in a thread.
 
     Raises:
-        PathRefused: it is locked or damaged, has no text, or there is nothing to read it with.
+        PathRefused: it is locked or damaged, has no text, or no reader is installed.
     """
     output = _run(data, most_pages, most_characters, most_seconds)
     first = output.lines[0] if output.lines else {}
@@ -102,7 +102,7 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
 
 
 def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
-    """What was said in whole lines; the last one may have been cut through."""
+    """The complete lines of the output; the last one may have been cut off."""
     whole, _, _ = output.rpartition(b"\n")
     return tuple(json.loads(line) for line in whole.splitlines())
 

@@ -1,8 +1,8 @@
 """Reads one PDF in a process of its own. Run by its path, never imported: see `pdf`.
 
-Law: it knows nothing but the bytes that come in; it can open no file for writing, and it ends at
-its limits. What it reads it writes at once, a line of JSON per page, so that a crash costs only the
-page it happens on.
+Law: it knows only the bytes that come in; it cannot open a file for writing, and it ends at its
+limits. It writes each page at once, as a line of JSON, so a crash costs only the page it happens
+on.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main(place: str, most_pages: int, most_characters: int, megabytes: int, seconds: int) -> None:
-    # Where the library lies; nothing else of the caller's path is known here.
+    # Where the library is; nothing else of the caller's path is known here.
     sys.path.append(place)
     import pypdfium2
     from pypdfium2 import raw
@@ -42,7 +42,7 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
 
 
 def _limit(megabytes: int, seconds: int) -> None:
-    """Bounds of the system, where it has them."""
+    """Limits set by the system, where it has them."""
     try:
         import resource
     except ImportError:
@@ -55,7 +55,7 @@ def _limit(megabytes: int, seconds: int) -> None:
             try:
                 resource.setrlimit(number, (limit, limit))
             except (OSError, ValueError):
-                continue  # a system that has the name and not the thing
+                continue  # a system that knows the name but not the limit
 
 
 def _say(line: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The root of a workspace: the one door through which its files are opened.
 
 Law: nothing outside the root is ever opened, made, moved or removed. Only regular files and folders
-are touched. How a path is walked so that nothing can lead elsewhere is in `root_handle`.
+are touched. `root_handle` walks paths so that nothing can lead elsewhere.
 """
 
 import contextlib
@@ -36,10 +36,10 @@ _HERE = PurePosixPath()
 
 
 class Root:
-    """A folder and what lies in it. Paths are relative to it, with slashes. Hidden names (`.git`,
-    what Lamina keeps) are refused unless a call says `hidden=True`: that is for a file that a
-    person named in full, or for our own data. Every method raises `PathRefused` for a path that it
-    does not open."""
+    """A folder and what is in it. Paths are relative to it, with slashes. Hidden names (`.git`,
+    Lamina's own) are refused unless a call says `hidden=True`: that is for a file that a person
+    named in full, or for our own data. Every method raises `PathRefused` for a path it does not
+    open."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         try:
@@ -52,7 +52,7 @@ class Root:
         self.handle = RootHandle(self.path)
         self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
         digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
-        # The same folder has the same id, by whatever way it was named.
+        # The same folder has the same id, however it was named.
         self.id = f"{self.name}-{digest[:12]}"
 
     def read(
@@ -60,7 +60,7 @@ class Root:
     ) -> tuple[bytes, os.stat_result]:
         """A file's bytes, and its status from before they were read."""
         target = self._clean_path(path, hidden)
-        # Without `place`, which takes a quarter longer: notes are read by the thousand.
+        # Not through `place`, which takes a quarter longer: there are thousands of notes.
         try:
             handle = self.handle.open_file(target)
         except OSError as error:
@@ -79,7 +79,7 @@ class Root:
         return data, status
 
     def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
-        """What the system knows of it; of a link, of the link itself."""
+        """Its status; for a link, the link's own."""
         target = self._clean_path(path, hidden, root=True)
         if target == _HERE:
             return os.stat(self.path)
@@ -87,7 +87,7 @@ class Root:
             return place.status()
 
     def exists(self, path: str | PurePosixPath, *, hidden: bool = False) -> bool:
-        """Whether the name is taken, by whatever it may be."""
+        """Whether anything has this name."""
         try:
             self.stat(path, hidden=hidden)
         except PathRefused:
@@ -98,7 +98,7 @@ class Root:
         self, folder: str | PurePosixPath = "", unread: UnreadPaths = None
     ) -> Iterator[PathStatus]:
         """Every regular file below `folder`, ordered by path. Hidden names and links are left out;
-        folders that cannot be read, and names that no reference can say, are added to `unread`
+        folders that cannot be read, and names that no reference can spell, are added to `unread`
         with the reason."""
         entries = self._walk_tree(folder, unread)
         return (entry for entry in entries if stat.S_ISREG(entry.status.st_mode))
@@ -118,13 +118,13 @@ class Root:
         expected: str | None = None,
         hidden: bool = False,
     ) -> None:
-        """Makes a file, or with `replace` one in the place of another, whose mode it keeps; never a
-        part of it. `expected` is the sha256 of what is there, or its beginning: it is compared
-        right before the file is replaced.
+        """Creates a file, or with `replace` replaces one and keeps its mode; all or nothing.
+        `expected` is the sha256 of what is there, or its beginning: it is compared right before
+        the file is replaced.
 
         Raises:
             PathTaken: there is a file, and it is not to be replaced.
-            FileChanged: it holds something else than what was expected.
+            FileChanged: it does not hold what was expected.
         """
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
@@ -144,7 +144,7 @@ class Root:
                 file_place.put_new(place, data)
 
     def append(self, path: str | PurePosixPath, data: bytes, *, hidden: bool = False) -> None:
-        """Adds whole lines to a file, which is made if need be."""
+        """Adds whole lines to a file, which is created if needed."""
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
             with contextlib.suppress(FileNotFoundError):
@@ -162,7 +162,7 @@ class Root:
                 os.utime(place.name, dir_fd=place.folder, follow_symlinks=False)
 
     def make_folder(self, path: str | PurePosixPath, *, hidden: bool = False) -> tuple[str, ...]:
-        """Makes a folder, and those that it lies in; gives those that were not there."""
+        """Makes a folder and its parents; returns those that were not there."""
         target = self._clean_path(path, hidden, root=True)
         with refuse_os_errors(target):
             return self.handle.make_folders(target)
@@ -209,7 +209,7 @@ class Root:
     def list(
         self, path: str | PurePosixPath = "", *, hidden: bool = False
     ) -> "tuple[PathStatus, ...]":
-        """What lies in one folder, ordered by name, links and the like included; hidden names only
+        """What is in one folder, ordered by name, including links and the like; hidden names only
         with `hidden=True`."""
         target = self._clean_path(path, hidden, root=True)
         with refuse_os_errors(target):

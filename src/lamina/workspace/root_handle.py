@@ -5,8 +5,8 @@ are not followed: there is no moment between a check and its use in which a swap
 elsewhere. A pipe or a device is refused before it is opened. What the system refuses is an
 `OSError` here.
 
-Where a system has no handles of folders (Windows), paths are resolved and compared instead, and
-somebody who can write in the workspace at the same moment could outrun that.
+Where a system has no folder handles (Windows), paths are resolved and compared instead, and a
+program that writes in the workspace at the same moment could outrun that.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class RootHandle:
 
     @contextlib.contextmanager
     def place(self, path: PurePosixPath) -> Iterator[FilePlace]:
-        """The name of `path` in its open folder. What the system says against it is a refusal."""
+        """The name of `path` in its open folder. Errors of the system become refusals."""
         with refuse_os_errors(path):
             if not _has_handles():
                 yield FilePlace(str(self._resolve(path)), None)
@@ -53,14 +53,14 @@ class RootHandle:
         *folders, name = path.parts
         handle = self._open_folder(folders)
         try:
-            # Looking first: opening a pipe or a device can have effects of its own.
+            # Checked first: opening a pipe or a device can have side effects.
             check_file(path, os.stat(name, dir_fd=handle, follow_symlinks=False))
             return os.open(name, _OPEN, dir_fd=handle)
         finally:
             os.close(handle)
 
     def names(self, folder: PurePosixPath) -> NamedStatuses:
-        """Names in a folder, with what the system knows of each."""
+        """The names in a folder with their statuses."""
         handle = self._open_folder(folder.parts) if _has_handles() else None
         statuses = []
         try:
@@ -69,14 +69,14 @@ class RootHandle:
                     try:
                         statuses.append((entry.name, entry.stat(follow_symlinks=False)))
                     except FileNotFoundError:
-                        continue  # it went away meanwhile
+                        continue  # deleted meanwhile
         finally:
             if handle is not None:
                 os.close(handle)
         return statuses
 
     def make_folders(self, path: PurePosixPath) -> tuple[str, ...]:
-        """Makes a folder, and those that it lies in; gives those that were not there."""
+        """Makes a folder and its parents; returns those that were not there."""
         new_folders: list[str] = []
         if not _has_handles():
             for parent in [*reversed(path.parents), path][1:] if path.parts else []:
@@ -102,7 +102,7 @@ class RootHandle:
             try:
                 inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
             except NotADirectoryError:
-                # A link looks like that, too.
+                # A link also looks like that.
                 if stat.S_ISLNK(os.stat(part, dir_fd=handle, follow_symlinks=False).st_mode):
                     raise OSError(errno.ELOOP, "") from None
                 raise
@@ -112,7 +112,7 @@ class RootHandle:
         return handle
 
     def _resolve(self, path: PurePosixPath) -> Path:
-        """Where there are no handles of folders: the full path, which has to be what it says."""
+        """The full path, which must not lead through links; for systems without folder handles."""
         full = self._path / path
         if os.path.normcase(os.path.realpath(full)) != os.path.normcase(full):
             raise OSError(errno.ELOOP, "")
@@ -120,7 +120,7 @@ class RootHandle:
 
 
 def _make(place: FilePlace, name: str) -> bool:
-    """Makes a folder, if there is none."""
+    """Makes a folder unless it is there; says whether it did."""
     try:
         os.mkdir(place.name, dir_fd=place.folder)
     except FileExistsError:

@@ -1,9 +1,9 @@
-"""Query blocks: a small language that lists notes by what is known of them.
+"""Query blocks: a small language that lists notes by their properties.
 
     TABLE status, due AS "Due" FROM #project AND "work" WHERE status != "done" SORT due LIMIT 20
 
-docs/queries.md describes all of it. Law: pure. The same query over the same notes is the same text,
-so that what was sent of it stays as it was until a note changes.
+docs/queries.md describes all of it. Law: pure. The same query over the same notes gives the same
+text, so that what was sent stays the same until a note changes.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ def render_query(text: str, notes: Sequence[Note], at: str) -> str:
     """The result of the query in the note `at`, as Markdown.
 
     Raises:
-        QueryError: it is not understood; with line and column.
+        QueryError: it is not a valid query; with line and column.
     """
     return render_result(run_query(parse_query(text), notes, at=at))
 
 
 def digest_notes(notes: Sequence[Note]) -> bytes:
-    """A digest of all that a query can depend on: each note's path, bytes and times."""
+    """A digest of everything a query can depend on: each note's path, bytes and times."""
     digest = hashlib.sha256()
     for note in notes:
         stamp = f"{note.path}\0{note.digest}\0{note.ctime!r}\0{note.mtime!r}\n"
@@ -34,12 +34,12 @@ def digest_notes(notes: Sequence[Note]) -> bytes:
 
 
 class QueryCache:
-    """Results of queries, as long as no note changes.
+    """Results of queries, for as long as no note changes.
 
-    A result is kept by the query's text, the path of the note it stands in and the notes'
-    digest: any note can move a result, not just the one that holds the query. Notes that are
-    the same tuple as last time are not looked at again. What was used longest ago goes first.
-    Not for several threads at once."""
+    The key is the query's text, the path of its note and the digest of all notes: any note can
+    change a result, not just the one with the query. If the notes are the same tuple as last
+    time, they are not digested again. The least recently used results are dropped first. For one
+    thread at a time."""
 
     def __init__(self, most_characters: int = 4_000_000) -> None:
         self._most = most_characters
@@ -49,10 +49,10 @@ class QueryCache:
         self._digest = digest_notes(())
 
     def text(self, query: str, notes: tuple[Note, ...], at: str) -> str:
-        """As `render_query`, but made once.
+        """Like `render_query`, but computed once.
 
         Raises:
-            QueryError: it is not understood; with line and column.
+            QueryError: it is not a valid query; with line and column.
         """
         if notes is not self._notes:
             self._notes, self._digest = notes, digest_notes(notes)

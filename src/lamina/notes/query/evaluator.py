@@ -1,8 +1,8 @@
-"""A query over notes: which of them it means, and what it shows of each.
+"""A query over notes: which of them it selects, and what it shows of them.
 
 Laws: the same query over the same notes gives the same result; there is no clock. What a note does
-not have is null and no error. Ties go by path. A query is made into functions once and these are
-asked note by note, so the time is that of the notes.
+not have is null, not an error. Ties are ordered by path. A query is compiled to functions once, and
+these are called for each note, so the time is in proportion to the notes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,11 +27,7 @@ from lamina.notes.query.syntax import (
     ParsedQuery,
     Property,
     QueryCall,
-    QuerySource,
     SortKey,
-    SourceConjunction,
-    SourceDisjunction,
-    SourceNegation,
     TagSource,
     Value,
 )
@@ -48,21 +44,19 @@ from lamina.notes.query.value_order import (
 )
 from lamina.values.note import Note
 
-# As many notes are shown if the query does not say how many.
+# How many notes are shown if the query does not say.
 MOST_SHOWN = 200
 _Ask = Callable[[Note], Any]
 _Test = Callable[[Note], bool]
 
 
 def run_query(query: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryResult:
-    """What the query means, if it stands in the note `at`."""
+    """The result of the query in the note `at`."""
     context = _QueryContext(notes, at)
     matches: Iterable[Note] = sorted(notes, key=lambda note: note.path)
-    if query.source is not None:
-        matches = filter(context.source(query.source), matches)
-    if query.where is not None:
-        condition = context.ask(query.where)
-        matches = (note for note in matches if is_truthy(condition(note)))
+    for condition in (query.source, query.where):
+        if condition is not None:
+            matches = filter(context.test(condition), matches)
     ordered_notes = list(matches)
     for sort_key in reversed(query.sort):
         ordered_notes = _sort(ordered_notes, sort_key, context)
@@ -80,11 +74,11 @@ def run_query(query: ParsedQuery, notes: Sequence[Note], *, at: str) -> QueryRes
 
 
 def _sort(notes: list[Note], sort_key: SortKey, context: "_QueryContext") -> list[Note]:
-    """Ordered by one key, else as they were; null comes last in both directions."""
+    """Sorts by one key and keeps the order of equal ones; null comes last in both directions."""
     key_of_note = context.key(sort_key.by)
     pairs = [(key_of_note(note), note) for note in notes]
     some = [pair for pair in pairs if pair[0] != NULL_KEY]
-    # A reversed sort keeps equal ones in their order, too.
+    # A reversed sort also keeps the order of equal ones.
     some.sort(key=lambda pair: pair[0], reverse=sort_key.descending)
     return [note for _, note in some] + [note for key, note in pairs if key == NULL_KEY]
 
@@ -92,7 +86,7 @@ def _sort(notes: list[Note], sort_key: SortKey, context: "_QueryContext") -> lis
 def _group(
     notes: list[Note], query: ParsedQuery, context: "_QueryContext"
 ) -> list[tuple[Any, list[Note]]]:
-    """Notes by what they have in common, with the value as the first of them spells it."""
+    """Notes by their common value, spelled as in the first of them."""
     if query.group is None:
         return [(None, notes)]
     ask = context.ask(query.group.shown)
@@ -119,8 +113,8 @@ def _fill(
 
 
 class _QueryContext:
-    """The note a query stands in and the notes it is about; turns its parts into functions of a
-    note."""
+    """The note that holds a query and the notes it is about; turns the query's parts into functions
+    of a note."""
 
     def __init__(self, notes: Sequence[Note], at: str) -> None:
         self._notes = notes
@@ -136,40 +130,14 @@ class _QueryContext:
         aliases = {note.path: note.aliases for note in self._notes if note.aliases}
         return NoteNames((note.path for note in self._notes), aliases)
 
-    # -- where notes come from -------------------------------------------------------------------
-
-    def source(self, source: QuerySource) -> _Test:
-        match source:
-            case TagSource(wanted):
-                # Tags are few and notes are many.
-                matches = lru_cache(maxsize=10_000)(lambda tag: tag_matches(tag, wanted))
-                return lambda note: any(map(matches, note.tags))
-            case FolderSource(folder):
-                paths = (folder, folder + NOTE_SUFFIX)
-                return lambda note: is_in_folder(note.path, folder) or note.path in paths
-            case LinkSource(name):
-                return self._links_to(name)
-            case SourceNegation(part):
-                test = self.source(part)
-                return lambda note: not test(note)
-            case SourceConjunction(parts):
-                tests = tuple(map(self.source, parts))
-                return lambda note: all(test(note) for test in tests)
-            case SourceDisjunction(parts):
-                tests = tuple(map(self.source, parts))
-                return lambda note: any(test(note) for test in tests)
-            case _:
-                assert_never(source)
-
     def _links_to(self, name: str) -> _Test:
-        """By the note that a link means. A name that means none is looked for as it is spelled."""
+        """By the note that a link means. A name that means no note is compared as it is spelled."""
         resolution = self._names.resolve(name, beside=self._at) if name.strip() else None
         path = self._at if resolution is None else resolution.path
         if path is None:
             if resolution is not None and resolution.how == "ambiguous":
-                listing = ", ".join(resolution.matches[:5]) + (
-                    ", …" * (len(resolution.matches) > 5)
-                )
+                dots = ("…",) if len(resolution.matches) > 5 else ()
+                listing = ", ".join((*resolution.matches[:5], *dots))
                 self.warnings.append(
                     f"[[{name}]] may mean any of {listing}; links spelled like it were taken"
                 )
@@ -178,8 +146,8 @@ class _QueryContext:
                 not stems.isdisjoint(_stems(link)) for link in _links_near(note, stems)
             )
         target = next((note for note in self._notes if note.path == path), None)
-        # Only a link that holds the note's name or an alias of it can mean it; all others need no
-        # resolving.
+        # Only a link that holds the note's name or an alias can mean it; others need not be
+        # resolved.
         names = {
             *_stems(path),
             *(fold_case(alias.strip()) for alias in (target.aliases if target else ())),
@@ -188,8 +156,6 @@ class _QueryContext:
             self._names.resolve(link, beside=note.path).path == path
             for link in _links_near(note, names)
         )
-
-    # -- expressions -----------------------------------------------------------------------------
 
     def ask(self, expression: Expression) -> _Ask:
         """A function that gives the expression's value for a note."""
@@ -207,20 +173,34 @@ class _QueryContext:
                 return lambda note: call(*(ask(note) for ask in asks))
             case Comparison():
                 return self._ask_comparison(expression)
+            case TagSource(tag):
+                # There are few tags and many notes.
+                matches = lru_cache(maxsize=10_000)(lambda own_tag: tag_matches(own_tag, tag))
+                return lambda note: any(map(matches, note.tags))
+            case FolderSource(folder):
+                paths = (folder, folder + NOTE_SUFFIX)
+                return lambda note: is_in_folder(note.path, folder) or note.path in paths
+            case LinkSource(name):
+                return self._links_to(name)
             case Negation(part):
-                ask_part = self.ask(part)
-                return lambda note: not is_truthy(ask_part(note))
+                test_part = self.test(part)
+                return lambda note: not test_part(note)
             case Conjunction(parts):
-                asks = tuple(map(self.ask, parts))
-                return lambda note: all(is_truthy(ask(note)) for ask in asks)
+                tests = tuple(map(self.test, parts))
+                return lambda note: all(test(note) for test in tests)
             case Disjunction(parts):
-                asks = tuple(map(self.ask, parts))
-                return lambda note: any(is_truthy(ask(note)) for ask in asks)
+                tests = tuple(map(self.test, parts))
+                return lambda note: any(test(note) for test in tests)
             case _:
                 assert_never(expression)
 
+    def test(self, expression: Expression) -> _Test:
+        """A function that says whether the expression's value for a note counts as true."""
+        ask = self.ask(expression)
+        return lambda note: is_truthy(ask(note))
+
     def key(self, expression: Expression) -> Callable[[Note], ValueKey]:
-        """As `ask`, but gives what the value is compared by."""
+        """Like `ask`, but gives the key that values are compared by."""
         if isinstance(expression, Value):
             always = key_of(expression.value)
             return lambda _: always
@@ -279,7 +259,7 @@ def _property(names: tuple[str, ...]) -> _Ask:
 
 
 def _follow(value: Any, steps: tuple[tuple[str, str], ...]) -> Any:
-    """What stands under names that follow one another. Of a list: what its objects have there."""
+    """The value under a chain of names. For a list: the values of its objects."""
     for name, folded in steps:
         if isinstance(value, dict):
             value = find_property(value, name, folded)
@@ -293,10 +273,10 @@ def _follow(value: Any, steps: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _links_near(note: Note, names: set[str]) -> Iterable[str]:
-    """Targets of links and embeds that hold one of the names; not those within the note."""
+    """Targets of links and embeds that hold one of the names; not links within the note."""
     for link in note.links + note.embeds:
-        folded = fold_case(link)
-        if not folded.startswith("#") and any(name in folded for name in names):
+        spelling = fold_case(link)
+        if not spelling.startswith("#") and any(name in spelling for name in names):
             yield link
 
 
@@ -345,23 +325,19 @@ def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, str | list | tuple | dict) else None
 
 
-def _begins(whole: Any, part: Any) -> bool:
-    return _are_texts(whole, part) and normalize_text(whole).startswith(normalize_text(part))
-
-
-def _ends(whole: Any, part: Any) -> bool:
-    return _are_texts(whole, part) and normalize_text(whole).endswith(normalize_text(part))
-
-
-def _are_texts(*values: Any) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _compare_texts(test: Callable[[str, str], bool]) -> Callable[[Any, Any], bool]:
+    return lambda whole, part: (
+        isinstance(whole, str)
+        and isinstance(part, str)
+        and test(normalize_text(whole), normalize_text(part))
+    )
 
 
 _FUNCTIONS: dict[FunctionName, Callable[..., Any]] = {
     "contains": _contains,
     "icontains": _contains_folded,
-    "startswith": _begins,
-    "endswith": _ends,
+    "startswith": _compare_texts(str.startswith),
+    "endswith": _compare_texts(str.endswith),
     "length": _length,
     "lower": _change_case(str.lower),
     "upper": _change_case(str.upper),

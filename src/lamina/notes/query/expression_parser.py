@@ -1,7 +1,6 @@
 """The expressions of a query: what follows WHERE, what is shown, what is sorted by.
 
-Law: as for the whole query: any text either is an expression or raises `QueryError`, however deep
-it is nested.
+Law: any text either is an expression or raises `QueryError`, however deeply it is nested.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from lamina.notes.query.syntax import (
 )
 from lamina.notes.query.value_order import read_moment
 
-# Each level costs some frames of Python's stack, here and where the query is run.
+# Every level takes some frames of Python's stack, here and when the query runs.
 MOST_DEEP = 30
 MOST_DIGITS = 15
 _OPERATORS = get_args(Operator)
@@ -37,23 +36,26 @@ _Part = TypeVar("_Part")
 
 
 class ExpressionParser:
-    """Each method reads one thing of the grammar, from where the scanner stands."""
+    """Every method reads one rule of the grammar, from the scanner's position."""
 
     def __init__(self, words: Scanner) -> None:
         self._words = words
         self._depth = 0
 
     def read_expression(self) -> Expression:
-        parts = [self._read_every()]
-        while self._words.take_words("or"):
-            parts.append(self._read_every())
-        return Disjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+        return self.read_joined(self._read_negation)
 
-    def _read_every(self) -> Expression:
-        parts = [self._read_negation()]
-        while self._words.take_words("and"):
-            parts.append(self._read_negation())
-        return Conjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+    def read_joined(
+        self, read_part: Callable[[], Expression], *, in_source: bool = False
+    ) -> Expression:
+        """Parts joined by `and`, which binds closer, and by `or`."""
+        alternatives: list[Expression] = []
+        while not alternatives or self._words.take_words("or", in_source=in_source):
+            parts = [read_part()]
+            while self._words.take_words("and", in_source=in_source):
+                parts.append(read_part())
+            alternatives.append(Conjunction(tuple(parts)) if len(parts) > 1 else parts[0])
+        return Disjunction(tuple(alternatives)) if len(alternatives) > 1 else alternatives[0]
 
     def _read_negation(self) -> Expression:
         token = self._words.look()
@@ -154,7 +156,7 @@ class ExpressionParser:
         return FileProperty(cast(FileField, token.value), of_this)
 
     def _read_steps(self, needed_by: Token | None = None) -> tuple[str, ...]:
-        """Names behind one another: `.name` or `["name"]`."""
+        """A chain of names: `.name` or `["name"]`."""
         names: list[str] = []
         while True:
             if self._words.take_sign("."):

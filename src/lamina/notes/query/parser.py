@@ -1,7 +1,7 @@
-"""The text of a query to what it means, from the top down.
+"""From the text of a query to its meaning, by recursive descent.
 
 Laws: any text either is a query or raises `QueryError`, which says where and what was expected; no
-other error comes out, however long or deep the text is. The time is that of the length.
+other error comes out, however long or deep the text is. Time is in proportion to the length.
 """
 
 from typing import Any, Literal, cast
@@ -10,23 +10,21 @@ from lamina.notes.query.expression_parser import MOST_DIGITS, ExpressionParser
 from lamina.notes.query.scanner import Scanner, Token
 from lamina.notes.query.syntax import (
     Column,
+    Expression,
     FolderSource,
     LinkSource,
+    Negation,
     ParsedQuery,
-    QuerySource,
     SortKey,
-    SourceConjunction,
-    SourceDisjunction,
-    SourceNegation,
     TagSource,
 )
 
-# A query is asked of every note: one with ten thousand conditions would take minutes.
+# A query runs over every note: one with ten thousand conditions would take minutes.
 MOST_CHARACTERS = 10_000
 MOST_LIMIT = 10_000
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "SORT", "LIMIT")
 _DIRECTIONS = {"asc": False, "ascending": False, "desc": True, "descending": True}
-# What people know from elsewhere, and why it is not here.
+# What people know from other tools, and why it is not here.
 _ELSEWHERE = {
     "flatten": "FLATTEN is not offered",
     "task": "TASK is not offered: a query is LIST or TABLE",
@@ -38,17 +36,17 @@ def parse_query(text: str) -> ParsedQuery:
     """What a query means.
 
     Raises:
-        QueryError: it is none; with line and column, and what was expected there.
+        QueryError: it is not a query; with line and column, and what was expected there.
     """
     return _Parser(text).read_query()
 
 
 class _Parser:
-    """Each method reads one thing of the grammar, from where the scanner stands."""
+    """Every method reads one rule of the grammar, from the scanner's position."""
 
     def __init__(self, text: str) -> None:
         self._words = Scanner(text)
-        # On the same scanner, and it counts the depth of sources, too.
+        # On the same scanner; it also counts the depth of sources.
         self._expressions = ExpressionParser(self._words)
 
     # -- the whole -------------------------------------------------------------------------------
@@ -153,19 +151,10 @@ class _Parser:
 
     # -- where notes come from -------------------------------------------------------------------
 
-    def _read_source(self) -> QuerySource:
-        parts = [self._read_every_source()]
-        while self._words.take_words("or", in_source=True):
-            parts.append(self._read_every_source())
-        return SourceDisjunction(tuple(parts)) if len(parts) > 1 else parts[0]
+    def _read_source(self) -> Expression:
+        return self._expressions.read_joined(self._read_one_source, in_source=True)
 
-    def _read_every_source(self) -> QuerySource:
-        parts = [self._read_one_source()]
-        while self._words.take_words("and", in_source=True):
-            parts.append(self._read_one_source())
-        return SourceConjunction(tuple(parts)) if len(parts) > 1 else parts[0]
-
-    def _read_one_source(self) -> QuerySource:
+    def _read_one_source(self) -> Expression:
         token = self._words.take(in_source=True)
         match token.kind, token.value:
             case "tag", tag:
@@ -176,7 +165,7 @@ class _Parser:
                 return LinkSource(name)
             case ("word", "not") | ("sign", "!" | "-"):
                 with self._expressions.deeper(token):
-                    return SourceNegation(self._read_one_source())
+                    return Negation(self._read_one_source())
             case "sign", "(":
                 with self._expressions.deeper(token):
                     source = self._read_source()

@@ -1,7 +1,7 @@
 """The result of a query as Markdown: a list or a table.
 
-Laws: the same result is the same text. A value stays in its cell, whatever it holds: on one line,
-its bars escaped, cut where it is very long. What is cut or not shown is said.
+Laws: the same result gives the same text. A value stays in its cell, whatever it holds: on one
+line, with bars escaped, cut if it is very long. The text says what is cut or not shown.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Any
 from lamina.notes.query.result import QueryResult
 from lamina.notes.query.value_order import MOST_DEEP
 
-# Characters of a cell; what is longer is cut.
+# The most characters of a cell; longer ones are cut.
 MOST_IN_CELL = 300
 NONE_FIT = "No notes fit this query."
 _ID_HEAD = "file"
 _NO_KEY = "(none)"
-# Also what ends a line elsewhere than in Python, and controls of terminals.
+# Including line ends outside Python, and terminal control characters.
 _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _BAR = re.compile(r"(?<!\\)(\\*+)\|")
 
@@ -64,7 +64,7 @@ def _list(result: QueryResult) -> Iterator[str]:
 
 
 def _escape_bars(cell: str) -> str:
-    # Backslashes before a bar are doubled: some readers would see theirs escaped, and the bar not.
+    # Backslashes before a bar are doubled: otherwise some readers would not see the bar as escaped.
     return _BAR.sub(lambda match: match[1] * 2 + r"\|", cell)
 
 
@@ -77,7 +77,7 @@ def show_value(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    # Only as much is looked at as can be shown.
+    # No more is processed than can be shown.
     line = _UNSEEN.sub(" ", text[: 2 * MOST_IN_CELL]).strip()
     is_cut = len(line) > MOST_IN_CELL or len(text) > 2 * MOST_IN_CELL
     return line[:MOST_IN_CELL].rstrip() + "…" if is_cut else line
@@ -107,14 +107,14 @@ def _show(value: Any, deep: int) -> str:
 
 
 def _show_integer(value: int) -> str:
-    # Python refuses to write down very long ones.
+    # Python refuses to print very long integers.
     return str(value) if value.bit_length() < 1_000 else f"a number of {value.bit_length():,} bits"
 
 
 def _show_several(parts: Iterable[str], size: int, brackets: str, deep: int) -> str:
-    """Parts with commas between them, as many as a cell takes; in brackets if inside another."""
+    """As many comma-separated parts as fit in a cell; in brackets if nested."""
     texts: list[str] = []
-    # Room for how many more there are, so that this is not cut off itself.
+    # Leaves room for the count of the others, so that it is not cut off.
     room = MOST_IN_CELL - 40
     for part in parts:
         texts.append(part if len(part) <= room else part[: max(room, 0)] + "…")

@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class QueryRow(Struct, frozen=True):
-    """A note that the query means, and what is shown of it, column by column."""
+    """A note that the query selects, and its cells, column by column."""
 
     path: str
     cells: tuple[Any, ...]
 
 
 class QueryGroup(Struct, frozen=True, kw_only=True):
-    """Notes that have one value in common. `size` counts those that are not shown, too."""
+    """Notes with one value in common. `size` includes those that are not shown."""
 
     key: Any = None
     size: int
@@ -21,8 +21,8 @@ class QueryGroup(Struct, frozen=True, kw_only=True):
 
 
 class QueryResult(Struct, frozen=True, kw_only=True):
-    """The result of a query. `heads` are the columns' names, without that of the group; without
-    GROUP BY all is one group. `fits` counts all notes that the query means."""
+    """The result of a query. `heads` are the columns' names, without the group's; without GROUP BY
+    there is one group. `fits` counts all notes that the query selects."""
 
     shape: Literal["list", "table"]
     with_id: bool

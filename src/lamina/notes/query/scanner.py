@@ -1,7 +1,7 @@
-"""The text of a query as words, numbers, texts and signs, each with its place.
+"""The text of a query as words, numbers, texts and signs, each with its position.
 
-Laws: every character is looked at once, so the time is that of the length. What is no word of the
-language is an error with its line and column; nothing is passed over.
+Laws: every character is read once, so time is in proportion to the length. What does not belong to
+the language is an error with its line and column; nothing is skipped.
 """
 
 import re
@@ -11,16 +11,16 @@ from msgspec import Struct
 
 from lamina.errors import QueryError
 
-# A name may hold letters of any script, emoji and hyphens. Not quotes and not what cannot be seen:
-# a property that is missing is null, so a name nobody meant would be a wrong answer, not an error.
+# A name may hold letters of any script, emoji and hyphens, but no quotes or invisible characters: a
+# missing property is null, so a mistaken name would give a wrong answer, not an error.
 _ODD = (
     r"\x00-\x7f\s\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f\uff02\uff07"
     r"\x80-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
 )
 _NAME = rf"(?:[A-Za-z_]|[^{_ODD}])(?:[A-Za-z0-9_-]|[^{_ODD}])*+"
 _WHOLE_NAME = re.compile(_NAME)
-# Words that cannot be the name of a property that stands alone. Others that say how a query goes on
-# (AS, GROUP BY, DESC) do so only where no name can stand.
+# Words that cannot be the name of a property on its own. Other keywords (AS, GROUP BY, DESC) appear
+# only where a name cannot.
 RESERVED_WORDS = frozenset(
     ("from", "where", "sort", "limit", "and", "or", "not", "in", "true", "false", "null")
     + ("row", "this", "file")
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     | (?P<sign>!=|<=|>=|[=<>()\[\],.!])""",
     re.VERBOSE,
 )
-# In FROM also these. A tag ends where something else can begin.
+# Only in FROM. A tag ends where something else can begin.
 _TAG = re.compile(r"#([^\s#\"()\[\],]+)")
 _LINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
 _BLANK = re.compile(r"\s*+")
@@ -57,7 +57,7 @@ TokenKind = Literal["word", "number", "text", "sign", "tag", "link", "end"]
 
 
 class Token(Struct, frozen=True):
-    """A word of a query. `value` is what it says: a text without quotes, a word in lower case."""
+    """A token of a query. `value` is a text without its quotes, or a word in lower case."""
 
     kind: TokenKind
     spelling: str
@@ -70,27 +70,27 @@ class Token(Struct, frozen=True):
 
 
 def is_word(text: str) -> bool:
-    """Whether a property of this name can be written behind a dot."""
+    """Whether a property of this name can be written after a dot."""
     return _WHOLE_NAME.fullmatch(text) is not None
 
 
 def is_name(text: str) -> bool:
-    """Whether a property of this name can be written alone."""
+    """Whether a property of this name can be written on its own."""
     return is_word(text) and text.lower() not in RESERVED_WORDS
 
 
 class Scanner:
-    """Reads a query from the left. `at` is where the next token is looked for."""
+    """Reads a query from the left. `at` is where the next token begins."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        # What was looked at last, and how: a token is asked for several times before it is taken.
+        # The last token and how it was read: it is looked at several times before it is taken.
         self._last_look = (-1, False)
         self._token = Token("end", "", "", 0)
 
     def look(self, *, in_source: bool = False) -> Token:
-        """The next token, which stays where it is. `in_source`: tags and links are tokens, too."""
+        """The next token, without taking it. `in_source`: tags and links are tokens, too."""
         if self._last_look != (self.at, in_source):
             self.at = _match(_BLANK, self.text, self.at).end()
             self._token = self._read(self.at, in_source)
@@ -125,7 +125,7 @@ class Scanner:
         return token
 
     def take_words(self, *words: str, in_source: bool = False) -> bool:
-        """Whether these words come next, all of them; only then they are taken."""
+        """Takes these words if all of them come next, and says whether it did."""
         before = self.at
         for word in words:
             token = self.look(in_source=in_source)
@@ -151,7 +151,7 @@ class Scanner:
             raise self.unexpected(expected or sign, token)
 
     def problem(self, problem: str, at: int) -> QueryError:
-        """An error that says where `at` is."""
+        """An error at the position `at`."""
         before = self.text[:at]
         return QueryError(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1, problem)
 
@@ -194,5 +194,5 @@ def shorten(text: str, most: int = 40) -> str:
 
 def _match(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     match = pattern.match(text, at)
-    assert match is not None  # the pattern takes nothing, too
+    assert match is not None  # the pattern also matches nothing
     return match

@@ -1,7 +1,7 @@
-"""A query over notes as it was understood: what to show of which notes, in which order.
+"""The meaning of a query over notes: what to show of which notes, in which order.
 
-Law: what a query means is in these values alone. Two spellings of one query are equal here, and
-`spell_query` writes down one that is read as the same value again.
+Law: these values alone say what a query means. Two spellings of one query are equal here, and
+`spell` writes an expression that reads as the same value again.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lamina.notes.query.scanner import is_name, is_word
 
-# What a query writes down itself. Times are in UTC and carry no zone.
+# Values in the query itself. Times are in UTC and carry no zone.
 Constant: TypeAlias = bool | int | float | str | datetime | None
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 FunctionName = Literal[
@@ -22,7 +22,7 @@ FileField = Literal[
     "name", "path", "folder", "tags", "aliases", "links", "embeds", "headings",
     "ctime", "mtime", "size",
 ]  # fmt: skip
-# How many arguments each takes.
+# How many arguments each function takes.
 ARGUMENT_COUNTS: dict[FunctionName, int] = {
     "contains": 2, "icontains": 2, "startswith": 2, "endswith": 2,
     "length": 1, "lower": 1, "upper": 1, "default": 2,
@@ -34,7 +34,7 @@ class Value(Struct, frozen=True):
 
 
 class ListLiteral(Struct, frozen=True):
-    """A list that is written down: `["draft", "done"]`."""
+    """A list in the query itself: `["draft", "done"]`."""
 
     members: "tuple[Expression, ...]"
 
@@ -62,6 +62,20 @@ class Comparison(Struct, frozen=True):
     right: "Expression"
 
 
+class TagSource(Struct, frozen=True):
+    tag: str
+
+
+class FolderSource(Struct, frozen=True):
+    folder: str
+
+
+class LinkSource(Struct, frozen=True):
+    """Empty: to the note that holds the query."""
+
+    name: str
+
+
 class Negation(Struct, frozen=True):
     part: "Expression"
 
@@ -78,52 +92,16 @@ class Disjunction(Struct, frozen=True):
     parts: "tuple[Expression, ...]"
 
 
+# What stands behind FROM, and what stands anywhere else; both are joined in the same way.
+QuerySource: TypeAlias = TagSource | FolderSource | LinkSource
 Expression: TypeAlias = (
-    Value
-    | ListLiteral
-    | Property
-    | FileProperty
-    | QueryCall
-    | Comparison
-    | Negation
-    | Conjunction
-    | Disjunction
-)
-
-
-class TagSource(Struct, frozen=True):
-    tag: str
-
-
-class FolderSource(Struct, frozen=True):
-    folder: str
-
-
-class LinkSource(Struct, frozen=True):
-    """Empty: to the note that holds the query."""
-
-    name: str
-
-
-class SourceNegation(Struct, frozen=True):
-    part: "QuerySource"
-
-
-class SourceConjunction(Struct, frozen=True):
-    parts: "tuple[QuerySource, ...]"
-
-
-class SourceDisjunction(Struct, frozen=True):
-    parts: "tuple[QuerySource, ...]"
-
-
-QuerySource: TypeAlias = (
-    TagSource | FolderSource | LinkSource | SourceNegation | SourceConjunction | SourceDisjunction
-)
+    Value | ListLiteral | Property | FileProperty | QueryCall | Comparison | QuerySource
+    | Negation | Conjunction | Disjunction
+)  # fmt: skip
 
 
 class Column(Struct, frozen=True):
-    """What is shown, and what stands above it if the query says so."""
+    """What is shown, and its heading if the query gives one."""
 
     shown: Expression
     name: str | None = None
@@ -139,12 +117,12 @@ class SortKey(Struct, frozen=True):
 
 
 class ParsedQuery(Struct, frozen=True, kw_only=True):
-    """A whole query. `with_id`: the note's path stands in front of what is shown of it."""
+    """A whole query. `with_id`: the note's path comes before its columns."""
 
     shape: Literal["list", "table"]
     with_id: bool = True
     columns: tuple[Column, ...] = ()
-    source: QuerySource | None = None
+    source: Expression | None = None
     where: Expression | None = None
     group: Column | None = None
     sort: tuple[SortKey, ...] = ()
@@ -153,33 +131,12 @@ class ParsedQuery(Struct, frozen=True, kw_only=True):
 
 # -- spelling ------------------------------------------------------------------------------------
 
-# How tightly a thing holds together: what is looser than its surroundings needs parentheses.
+# How tightly an expression binds: one looser than its surroundings needs parentheses.
 _OR, _AND, _NOT, _COMPARED, _ALONE = range(5)
 
 
-def spell_query(query: ParsedQuery) -> str:
-    """The query in one line, as it would be read again."""
-    words = [query.shape.upper()]
-    if not query.with_id:
-        words.append("WITHOUT ID")
-    if query.columns:
-        words.append(", ".join(map(_spell_column, query.columns)))
-    if query.source is not None:
-        words.append(f"FROM {_spell_source(query.source)}")
-    if query.where is not None:
-        words.append(f"WHERE {spell(query.where)}")
-    if query.group is not None:
-        words.append(f"GROUP BY {_spell_column(query.group)}")
-    if query.sort:
-        keys = (spell(key.by) + (" DESC" if key.descending else "") for key in query.sort)
-        words.append(f"SORT {', '.join(keys)}")
-    if query.limit is not None:
-        words.append(f"LIMIT {query.limit}")
-    return " ".join(words)
-
-
 def spell(expression: Expression, inside: int = _OR) -> str:
-    """An expression in one line; in parentheses if it is looser than what it stands in."""
+    """An expression in one line; in parentheses if it binds looser than what is around it."""
     text, tightness = _spell_bare(expression)
     return text if tightness >= inside else f"({text})"
 
@@ -199,6 +156,12 @@ def _spell_bare(expression: Expression) -> tuple[str, int]:
         case Comparison():
             sides = (spell(side, _ALONE) for side in (expression.left, expression.right))
             return f" {expression.operator} ".join(sides), _COMPARED
+        case TagSource():
+            return f"#{expression.tag}", _ALONE
+        case FolderSource():
+            return _quote(expression.folder), _ALONE
+        case LinkSource():
+            return f"[[{expression.name}]]", _ALONE
         case Negation():
             return f"not {spell(expression.part, _NOT)}", _NOT
         case Conjunction():
@@ -224,7 +187,7 @@ def _spell_constant(value: Constant) -> str:
         case datetime():
             return f"date({value.isoformat().removesuffix('T00:00:00')})"
         case float():
-            # Never with an exponent, which a query cannot write.
+            # Never with an exponent, which queries do not have.
             return format(Decimal(repr(value)), "f")
         case _:
             return str(value)
@@ -238,7 +201,7 @@ def _quote(text: str) -> str:
 def _spell_property(field: Property) -> str:
     first, *inner = field.names
     if field.of_this:
-        # `this.file` is something else.
+        # `this.file` means something else.
         spelling = "this" + _spell_step(first, plain=first.lower() != "file")
     else:
         spelling = first if is_name(first) else "row" + _spell_step(first)
@@ -247,31 +210,3 @@ def _spell_property(field: Property) -> str:
 
 def _spell_step(name: str, plain: bool = True) -> str:
     return f".{name}" if plain and is_word(name) else f"[{_quote(name)}]"
-
-
-def _spell_column(column: Column) -> str:
-    name = "" if column.name is None else f" AS {_quote(column.name)}"
-    return spell(column.shown) + name
-
-
-def _spell_source(source: QuerySource, inside: int = _OR) -> str:
-    text, tightness = _spell_bare_source(source)
-    return text if tightness >= inside else f"({text})"
-
-
-def _spell_bare_source(source: QuerySource) -> tuple[str, int]:
-    match source:
-        case TagSource():
-            return f"#{source.tag}", _ALONE
-        case FolderSource():
-            return _quote(source.folder), _ALONE
-        case LinkSource():
-            return f"[[{source.name}]]", _ALONE
-        case SourceNegation():
-            return f"not {_spell_source(source.part, _NOT)}", _NOT
-        case SourceConjunction():
-            return " and ".join(_spell_source(part, _NOT) for part in source.parts), _AND
-        case SourceDisjunction():
-            return " or ".join(_spell_source(part, _AND) for part in source.parts), _OR
-        case _:
-            assert_never(source)

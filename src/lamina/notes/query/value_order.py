@@ -1,8 +1,8 @@
-"""What the values of a query are, and how they compare.
+"""The values of a query, and how they compare.
 
-Laws: there is one order over all values, so that sorting is the same whatever is sorted: null, then
-false and true, numbers, dates, texts, lists, objects. A text that is spelled as a date is a date,
-because that is how frontmatter holds them. Nothing here fails, whatever a note's properties are.
+Laws: there is one order over all values, so sorting works whatever is sorted: null, then false and
+true, numbers, dates, texts, lists, objects. A text that looks like a date is a date, because that
+is how frontmatter holds them. Nothing here fails, whatever a note's properties are.
 """
 
 import re
@@ -25,7 +25,7 @@ NULL_KEY: ValueKey = (_NULL,)
 
 
 def key_of(value: Any, deep: int = 0) -> ValueKey:
-    """What a value is compared and sorted by. Equal values have equal keys."""
+    """The key a value is compared and sorted by. Equal values have equal keys."""
     match value:
         case str():
             moment = read_moment(value) if value[4:5] == "-" else None
@@ -48,18 +48,18 @@ def key_of(value: Any, deep: int = 0) -> ValueKey:
 
 
 def same_kind(first: ValueKey, second: ValueKey) -> bool:
-    """Whether two values can be said to come before one another. Null never can."""
+    """Whether two values have an order. Null has none."""
     return bool(first[0] == second[0] != _NULL)
 
 
 def is_truthy(value: Any) -> bool:
     """Whether a value counts as true: not if it is null, false, 0 or empty."""
-    # Not a number is no number.
+    # NaN counts as null.
     return bool(value) and not (isinstance(value, float) and value != value)
 
 
 def read_moment(text: str) -> datetime | None:
-    """The day or moment that a text spells, in UTC; None if it spells none."""
+    """The date or time that a text spells, in UTC; None if it is neither."""
     if not _MOMENT.fullmatch(text):
         return None
     try:
@@ -70,7 +70,7 @@ def read_moment(text: str) -> datetime | None:
 
 
 def moment_of(seconds: float) -> datetime | None:
-    """The moment of a file's time; None if there was no such moment."""
+    """The date of a file's time; None if it is out of range."""
     try:
         return _EPOCH + timedelta(seconds=int(seconds))
     except (ValueError, OverflowError):
@@ -78,7 +78,7 @@ def moment_of(seconds: float) -> datetime | None:
 
 
 def normalize_text(text: str) -> str:
-    """One spelling for what looks the same: é is one character, however it was typed."""
+    """One spelling for what looks the same: é becomes one character, however it was typed."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -88,7 +88,7 @@ def fold_case(text: str) -> str:
 
 
 def find_property(properties: dict[str, Any], name: str, folded: str) -> Any:
-    """A property by its name, else by its name in other case; null if there is none."""
+    """A property by its name, or else ignoring case; null if there is none."""
     if name in properties:
         return properties[name]
     return next((value for key, value in properties.items() if fold_case(str(key)) == folded), None)

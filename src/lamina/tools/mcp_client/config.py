@@ -1,15 +1,16 @@
-"""MCP servers from a file, in the form that Claude Desktop, Cursor and VS Code share.
+"""MCP servers from a file, in the format shared by Claude Desktop, Cursor and VS Code.
 
-Law: one bad entry costs that server and no other. Fields of other programs are left alone; what
-an entry says to us is read strictly; and what stands for a secret is never shown.
+Law: a bad entry costs only its own server. Fields of other programs are ignored; ours are read
+strictly; and what may be a secret is never shown.
 """
 
 import math
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +29,7 @@ _HTTP_KINDS = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 
 
 class ServerToolConfig(Struct, frozen=True, kw_only=True):
-    """What a person says of one tool of a server."""
+    """A person's settings for one tool of a server."""
 
     permission: Permission | None = None
     include: Include | None = None
@@ -95,7 +96,7 @@ def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> Server
     """The servers that a file names.
 
     Raises:
-        UsageError: it cannot be read, or is not such a file.
+        UsageError: it cannot be read, or does not name servers.
     """
     try:
         data = path.read_bytes()
@@ -111,7 +112,7 @@ def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> Server
     """The servers that the bytes of a file at `path` name.
 
     Raises:
-        UsageError: they are not such a file.
+        UsageError: they do not name servers.
     """
     return servers_from(_entries(data, path), path, environ)
 
@@ -137,7 +138,7 @@ def servers_from(
 
 def _entries(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        # Editors on Windows put a mark in front of the text.
+        # Editors on Windows put a byte order mark in front.
         whole = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
@@ -150,12 +151,11 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
             f"{str(path)!r} names no MCP servers: it has to be an object with 'mcpServers', itself "
             f'an object, as {{"mcpServers": {{"time": {{"command": "mcp-server-time"}}}}}}'
         )
-    entries: dict[str, Any] = whole[root]
-    return entries
+    return cast(dict[str, Any], whole[root])
 
 
 def _place(data: bytes, problem: str) -> str:
-    """The problem with its line, where the decoder says a byte."""
+    """The problem with its line instead of the decoder's byte offset."""
     position = re.search(r"\(byte (\d+)\)", problem)
     if not position:
         return problem
@@ -167,31 +167,25 @@ def _place(data: bytes, problem: str) -> str:
 def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> ServerConfig | None:
     if not name.strip():
         raise UsageError("a server needs a name")
+    terms = translate_server_terms(raw) if isinstance(raw, dict) else raw
     try:
-        entry = msgspec.convert(
-            translate_server_terms(raw) if isinstance(raw, dict) else raw, _Entry
-        )
+        entry = msgspec.convert(terms, _Entry)
     except msgspec.ValidationError as error:
         raise UsageError(f"the entry is not of the right form: {error}") from error
     if entry.disabled:
         return None
     _check_entry(entry)
-
-    def fill(text: str, field: str) -> str:
-        return _fill(text, field, environ)
-
+    fill = partial(_fill, environ)
     cwd = fill(entry.cwd, "cwd") if entry.cwd else None
     return ServerConfig(
         name=name,
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
-        env={key: fill(variable, f"env.{key}") for key, variable in (entry.env or {}).items()},
-        # As seen from the file: where Lamina was started says nothing about it.
+        env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
+        # Relative to the file, not to where Lamina was started.
         cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
         url=fill(entry.url or "", "url"),
-        headers={
-            key: fill(header, f"headers.{key}") for key, header in (entry.headers or {}).items()
-        },
+        headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
         timeout=entry.timeout,
         permission=entry.permission,
         include=entry.include,
@@ -214,7 +208,7 @@ def _check_entry(entry: _Entry) -> None:
         raise UsageError(f"'timeout' is a number of seconds above 0, not {entry.timeout!r}")
 
 
-def _fill(text: str, field: str, environ: Mapping[str, str]) -> str:
+def _fill(environ: Mapping[str, str], text: str, field: str) -> str:
     def value(match: re.Match[str]) -> str:
         variable = _NAMED.fullmatch(match[1])
         if variable is None:

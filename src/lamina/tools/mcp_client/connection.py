@@ -1,15 +1,14 @@
 """One connection to an MCP server, from its start to its end.
 
 Law: the task that opens a connection closes it, whatever ends it: the server's death, a call that
-finds it dead, the time limit, a cancellation. Calls come from any task; nobody waits longer than
-they said, even while what did not answer is still being taken down.
+finds it dead, the time limit, a cancellation. Calls may come from any task, and none waits longer
+than its limit, even while a server that did not answer is still being shut down.
 """
 
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -33,24 +32,24 @@ _MOST_PAGES = 100
 
 
 class Connection:
-    """`settled` comes when it is open or has failed; `ended` when nothing of it is left."""
+    """`settled` is set when it is open or has failed; `ended` when nothing of it is left."""
 
     def __init__(self, config: ServerConfig, seconds: float, grace: float) -> None:
         self.config = config
         self.settled = anyio.Event()
         self.ended = anyio.Event()
         self.deadline = anyio.current_time() + seconds
-        # The tools as the server lists them, and whether it has said since that they changed.
+        # The tools as listed by the server, and whether there are more than we take.
         self.tools: tuple[Tool, ...] = ()
         self.has_more_tools = False
-        # What the server says of itself.
+        # The server's own description.
         self.about = ""
         self.is_stale = False
         self.was_open = False
         self._seconds = seconds
         self._over = anyio.Event()
         self._client: Client | None = None
-        self._place = Endpoint(config) if config.url else ServerProcess(config, grace)
+        self.place = Endpoint(config) if config.url else ServerProcess(config, grace)
         self._problem = ""
 
     @property
@@ -58,28 +57,16 @@ class Connection:
         return self.was_open and not self._over.is_set()
 
     @property
-    def pid(self) -> int | None:
-        return self._place.pid
-
-    @property
     def problem(self) -> str:
-        """Why it is not open, with what the server said at last."""
+        """Why it is not open, with the server's last words."""
         reason = self._problem or (
             "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
         )
-        words = self._place.last_words
+        words = self.place.last_words
         return f"{reason} ({words})" if words else reason
 
-    @property
-    def last_words(self) -> str:
-        return self._place.last_words
-
-    @property
-    def forgot_us(self) -> bool:
-        return self._place.forgot_us
-
     def close(self) -> None:
-        """Has it taken down by the task that runs it."""
+        """Has the task that runs it shut it down."""
         self._over.set()
 
     async def run(self) -> None:
@@ -96,7 +83,7 @@ class Connection:
                     tasks.start_soon(self._follow, client)
                     await self._over.wait()
                     tasks.cancel_scope.cancel()
-        # The SDK fails in any way a server makes it fail; that is this server's problem alone.
+        # A server can make the SDK fail in any way; that concerns this server only.
         except Exception as error:  # noqa: BLE001
             self._problem = self._say(error)
         finally:
@@ -142,9 +129,9 @@ class Connection:
         return self._client
 
     def _say(self, error: BaseException) -> str:
-        """The first plain error in a group of groups, in words."""
+        """The first plain error in nested groups, in words."""
         if isinstance(error, UsageError):
-            return str(error)  # without the SDK there is nothing else to tell apart
+            return str(error)  # without the SDK there are no other kinds
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
@@ -168,10 +155,10 @@ class Connection:
         from mcp_types import Implementation
 
         async with Client(
-            _watch_end(self._place.connect(), self._over),
+            _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
             client_info=Implementation(name="lamina", version=version("lamina")),
-            # We know when a list is stale, and ask only then.
+            # We know when the list is stale, and ask only then.
             cache=None,
         ) as client:
             yield client
@@ -183,22 +170,21 @@ class Connection:
             self.is_stale = True
 
     async def _follow(self, client: "Client") -> None:
-        """Since 2026-07-28 a server tells of changes only those who subscribe."""
+        """Since 2026-07-28 a server reports changes only to subscribers."""
         from mcp import MCPError
         from mcp.client.subscriptions import SubscriptionLost
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         tools = client.server_capabilities.tools
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
-        if not (tools and tools.list_changed):
+        is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not (is_modern and tools and tools.list_changed):
             return
         try:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
                     self.is_stale = True
         except (MCPError, SubscriptionLost, TimeoutError):
-            # What came between is not known; to list once more costs little.
+            # Events may have been missed; listing again costs little.
             self.is_stale = True
 
 
@@ -225,8 +211,8 @@ async def _watch_end(
 
 
 class _WatchedStream:
-    """A stream of incoming messages that tells when the other side has gone, also while nobody is
-    waiting for it. Messages pass through as they are."""
+    """A stream of incoming messages that notices when the other side is gone, even while no call is
+    waiting. Messages pass through unchanged."""
 
     def __init__(self, inner: Any, over: anyio.Event) -> None:
         self._inner = inner
@@ -234,7 +220,7 @@ class _WatchedStream:
 
     @property
     def last_context(self) -> Any:
-        """The SDK asks for it."""
+        """The SDK reads it."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Any:
@@ -259,10 +245,5 @@ class _WatchedStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()

@@ -1,7 +1,7 @@
 """An MCP server at an address, over streamable HTTP.
 
-Law: what the address answers that is not MCP is remembered as its status, so that a person learns
-more than that it failed; the address itself, which may hold a secret, is not shown."""
+Law: if the answer is not MCP, its status is remembered, so that a person learns more than that it
+failed; the address itself, which may hold a secret, is not shown."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,8 +31,8 @@ class Endpoint:
 
     @property
     def forgot_us(self) -> bool:
-        """Whether it has just refused a request before looking into it, as a server does that was
-        started anew and knows nothing of our session: 404 by the protocol, 400 by many."""
+        """Whether it has just refused a request outright, as a restarted server does that does not
+        know our session: 404 by the protocol, 400 by many."""
         return self._status in (400, 404)
 
     def __init__(self, config: ServerConfig) -> None:
@@ -41,7 +41,7 @@ class Endpoint:
 
     @property
     def last_words(self) -> str:
-        """With which status it refused us last, if it did."""
+        """The status of its last refusal, if there was one."""
         if not self._status:
             return ""
         advice = _ADVICE.get(self._status)
@@ -55,7 +55,7 @@ class Endpoint:
         async with (
             httpx2.AsyncClient(
                 headers=self._config.headers,
-                # None for reading: calls have a limit of their own, and a subscription has none.
+                # No limit on reading: calls have their own, and a subscription has none.
                 timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
                 event_hooks={"response": [self._note]},
             ) as http,

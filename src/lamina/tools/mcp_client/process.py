@@ -1,8 +1,8 @@
-"""An MCP server as a process: JSON lines in and out, its stderr kept from the terminal.
+"""An MCP server as a process: JSON lines in and out, its stderr kept off the terminal.
 
-Law: whatever the process does, it is gone with everything it started when this is left: asked
-first, then told, then killed. What it prints that is no message is passed over; what is too large
-to be one ends the connection before it fills the memory.
+Law: whatever the process does, it and everything it started are gone at the end: first asked, then
+told, then killed. Output that is not a message is ignored; a message that is too large ends the
+connection before it fills the memory.
 """
 
 import os
@@ -36,7 +36,7 @@ _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream
 class ServerProcess:
     """A server's process. `connect` is a transport for the MCP client."""
 
-    # It has no session that could outlive it.
+    # It has no session that it could forget.
     forgot_us = False
 
     def __init__(self, config: ServerConfig, grace: float) -> None:
@@ -45,7 +45,7 @@ class ServerProcess:
         self._grace = grace
         self._words = b""
         self._process: anyio.abc.Process | None = None
-        # What it did that no process may do.
+        # The rule it broke.
         self.fault = ""
 
     @property
@@ -54,20 +54,19 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """How it ended, if it has, and the last line it wrote to stderr."""
-        lines = self._words.decode("utf-8", "replace").split("\n")
-        written_lines = [line.strip() for line in lines if line.strip()]
+        """How it ended, if it did, and its last line on stderr."""
+        lines = self._words.decode("utf-8", "replace").strip().split("\n")
         words = [self.fault] if self.fault else []
         code = self._process.returncode if self._process else None
         if code is not None and not self.fault:
             words.append(f"signal {-code}" if code < 0 else f"exit code {code}")
-        if written_lines:
-            words.append(f"its last words: {written_lines[-1][-_LONGEST_WORD:]!r}")
+        if lines[-1]:
+            words.append(f"its last words: {lines[-1].strip()[-_LONGEST_WORD:]!r}")
         return ", ".join(words)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["TransportStreams"]:
-        """Starts the process, and takes it down.
+        """Starts the process, and shuts it down in the end.
 
         Raises:
             OSError: there is no such command, or it cannot be run.
@@ -93,7 +92,7 @@ class ServerProcess:
             try:
                 yield inbox, outbox
             finally:
-                # Bounded at every step, so it may hold up a cancellation.
+                # Every step is bounded, so it may delay a cancellation.
                 with anyio.CancelScope(shield=True):
                     inbox.close()
                     outbox.close()
@@ -112,7 +111,7 @@ class ServerProcess:
             with incoming, suppress(*_GONE):
                 await self._read_lines(process.stdout, incoming)
         finally:
-            # A server that is stuck in writing does not see that it is asked to go.
+            # A server that is stuck writing does not notice that it is asked to stop.
             with anyio.move_on_after(3 * self._grace, shield=True), suppress(*_GONE):
                 while True:
                     await process.stdout.receive()
@@ -127,7 +126,7 @@ class ServerProcess:
         async for chunk in stdout:
             *lines, rest = chunk.split(b"\n")
             for line in lines:
-                # Joined once per line: to add each chunk to the last would copy it over and over.
+                # Joined once per line: adding chunk to chunk would copy them over and over.
                 await _deliver(b"".join((*parts, line)), incoming)
                 parts, size = [], 0
             parts.append(rest)
@@ -150,7 +149,7 @@ class ServerProcess:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(line.encode() + b"\n")
         except _GONE:
-            # It hears nothing any more: whoever waits for an answer is told so.
+            # It no longer listens: callers that wait for an answer get an error.
             incoming.close()
         finally:
             is_flushed.set()
@@ -169,12 +168,12 @@ async def _deliver(line: bytes, incoming: "MemoryObjectSendStream[SessionMessage
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        return  # a banner, a log line, bytes: no message of ours
+        return  # a banner, a log line or other output
     await incoming.send(SessionMessage(message))
 
 
 async def _take_down(process: anyio.abc.Process, grace: float) -> None:
-    """Asks, tells, kills: the process and all that it started in its session."""
+    """Asks, tells, then kills the process and everything it started in its session."""
     if process.stdin is not None:
         with suppress(*_GONE):
             await process.stdin.aclose()
@@ -185,8 +184,8 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
         await _until(
             lambda: process.returncode is not None and not _signal_group(process.pid, 0), grace
         )
-    # Pipes that something outside of the session still holds would keep the transport open; it
-    # has no public way to be closed without waiting for them.
+    # Pipes held by something outside the session would keep the transport open, and there is no
+    # public way to close it without waiting for them.
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -195,10 +194,10 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
 
 
 async def _until(is_so: Callable[[], bool], seconds: float) -> None:
-    """Looks until it is so, or for so long. `wait()` would wait for the pipes, too,
+    """Polls until the condition holds or the time is up. `wait()` would also wait for the pipes,
     which a grandchild may hold."""
     with anyio.move_on_after(seconds):
-        while not is_so():  # noqa: ASYNC110 - the kernel sets no event of ours
+        while not is_so():  # noqa: ASYNC110 - there is no event to wait for
             await anyio.sleep(_POLL_SECONDS)
 
 
@@ -206,11 +205,11 @@ if sys.platform == "win32":
     _SIGNS = (signal.SIGTERM,)
 
     def _executable(command: str) -> str:
-        # Commands such as npx are scripts there, which are only found by their whole name.
+        # Commands such as npx are scripts there, found only by their full name.
         return shutil.which(command) or command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """Ends the process; what it started is not known there."""
+        """Ends the process; its children are not known on Windows."""
         with suppress(OSError):
             os.kill(pid, sign or signal.SIGTERM)
         return False
@@ -222,11 +221,11 @@ else:
         return command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """Signals all of a session; whether anything of it was there."""
+        """Signals a whole session; says whether there was anything to signal."""
         try:
             os.killpg(pid, sign)
         except ProcessLookupError:
             return False
         except PermissionError:
-            return True  # something is there, and is not ours to signal
+            return True  # it exists, but we may not signal it
         return True

@@ -1,4 +1,4 @@
-"""What an MCP server answers, as text for a model.
+"""The answer of an MCP server as text for a model.
 
 Law: what is not text is named with its kind and size, never dropped and never sent as base64.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_result(result: "CallToolResult", limit: int) -> ToolOutput:
-    """The answer to a call; structured content only if there is no text, which says the same."""
+    """The answer to a call; structured content only without a text, which would say the same."""
     parts = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(
         block.type == "text" and block.text for block in result.content
@@ -48,7 +48,7 @@ def _resource(resource: Any) -> str:
 
 
 def _decoded_size(data: str) -> int:
-    """The bytes that base64 text stands for."""
+    """The number of bytes that base64 text encodes."""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 

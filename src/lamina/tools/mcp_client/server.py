@@ -1,7 +1,7 @@
-"""One MCP server for as long as it is wanted: connected when first needed, again when it died.
+"""One MCP server for as long as it is needed: connected on first use, and again after it died.
 
-Law: a server that keeps failing is left in peace for longer and longer, and a process that fails
-too often in a row is not started again; whoever asks meanwhile is told why, at once.
+Law: a server that keeps failing is retried less and less often, and a process that fails too often
+in a row is not started again; callers are told why in the meantime, at once.
 """
 
 from collections.abc import Mapping
@@ -22,22 +22,22 @@ from lamina.tools.mcp_client.result import read_result
 from lamina.tools.offered_tool import label_of, offer_tool
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset, WithheldTool
 
-# A server that was never reached does not hold up every turn while it is tried again.
+# A server that was never reached must not delay every turn while it is retried.
 _SECOND_LOOK_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 1.0
 _REFUSALS = {"Session terminated", "Server returned an error response"}
 
 
 class ServerPatience(Struct, frozen=True, kw_only=True):
-    """How long servers are waited for, and how often they are tried."""
+    """How long to wait for servers, and how often to try them."""
 
     connect: float = 20.0
-    # After a failure nobody tries for so long, each time twice as long, up to `longest`.
+    # The pause after a failure; it doubles every time, up to `longest`.
     rest: float = 2.0
     longest: float = 60.0
     # Failures in a row after which a process is not started again.
     starts: int = 5
-    # Of a process that is to go: between being asked, being told and being killed.
+    # For a process that should end: the time between asking, telling and killing.
     grace: float = 2.0
 
 
@@ -60,10 +60,10 @@ class Server:
     @property
     def pid(self) -> int | None:
         current = self._connection
-        return current.pid if current and not current.ended.is_set() else None
+        return current.place.pid if current and not current.ended.is_set() else None
 
-    async def tools(self) -> Toolset:
-        """What the server offers, or that it cannot be reached."""
+    async def toolset(self) -> Toolset:
+        """The tools of the server, or that it cannot be reached."""
         connection = await self._connected()
         if isinstance(connection, str):
             return self._unreachable(connection)
@@ -71,13 +71,11 @@ class Server:
             try:
                 with anyio.fail_after(self._patience.connect):
                     await connection.list_tools()
-            # Whatever goes wrong here is the server's, and concerns it alone.
+            # Whatever goes wrong here concerns this server only.
             except Exception as error:  # noqa: BLE001
-                connection.close()  # of no use any more; the next who asks opens another
+                connection.close()  # useless now; the next call opens another
                 return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
-        if self._offer_cache[0] is not connection.tools:
-            self._offer_cache = (connection.tools, self._offer(connection))
-        return self._offer_cache[1]
+        return self._offered(connection)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], digest: str) -> ToolOutput:
         """Calls a tool that was offered with this digest."""
@@ -86,7 +84,7 @@ class Server:
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
             return fail(f"These arguments cannot be sent: {error}")
         output = await self._call_once(tool, arguments, digest)
-        # A server that forgot us has done nothing: it is asked once more, in a new session.
+        # A server that forgot us has done nothing: the call is repeated in a new session.
         if output is None:
             output = await self._call_once(tool, arguments, digest)
         return output or fail(f"The server {self.config.name!r} ends every session at once")
@@ -94,12 +92,12 @@ class Server:
     async def _call_once(
         self, tool: str, arguments: Mapping[str, Any], digest: str
     ) -> ToolOutput | None:
-        """What came of a call; None if the server does not know our session any more."""
+        """The output of a call; None if the server no longer knows our session."""
         name = self.config.name
         connection = await self._connected()
         if isinstance(connection, str):
             return fail(f"The server {name!r} cannot be reached: {connection}")
-        if not self._still_offers(connection, digest):
+        if all(tool.digest != digest for tool in self._offered(connection).tools):
             return fail(
                 f"{tool!r} was not called: the server {name!r} was started again, and now "
                 f"describes it in other words or has it no more"
@@ -109,13 +107,13 @@ class Server:
                 result = await connection.call(tool, arguments)
                 self._failures = 0
                 return read_result(result, self._max_characters)
-            # What a tool does wrong is its result, and the SDK raises in many ways.
+            # A tool's error is its result, and the SDK raises many kinds.
             except Exception as error:  # noqa: BLE001
                 return await self._read_failure(connection, error)
         return fail(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
 
     def retry(self) -> None:
-        """Forgets past failures: the next who asks has it tried at once."""
+        """Forgets past failures: the next call tries again at once."""
         self._failures = 0
         self._rest_until = 0.0
 
@@ -154,15 +152,15 @@ class Server:
         await connection.run()
         now = anyio.current_time()
         if connection.was_open and now - start >= self._patience.longest:
-            self._failures = 0  # it did its work for long; that it ended is no sign of a loop
+            self._failures = 0  # it worked for long; its end is not part of a loop
         self._failures += 1
-        # One that worked is missed at once; one that never did can wait.
+        # One that worked is restarted at once; one that never did can wait.
         steps = self._failures - (2 if connection.was_open else 1)
         pause = self._patience.rest * 2 ** min(steps, 16) if steps >= 0 else 0.0
         self._rest_until = now + min(pause, self._patience.longest)
 
     def _refusal(self) -> str:
-        """Why it is not tried now, if it is not."""
+        """Why it is not tried now; empty if it is."""
         if self._connection is None:
             return ""
         problem = self._connection.problem
@@ -177,15 +175,19 @@ class Server:
         return ""
 
     def _unreachable(self, problem: str) -> Toolset:
-        server = WithheldTool(
-            what=self.config.name, reason="unreachable", detail=mend_text(problem)
-        )
+        detail = mend_text(problem)
+        server = WithheldTool(what=self.config.name, reason="unreachable", detail=detail)
         return Toolset(withheld=(server,))
+
+    def _offered(self, connection: Connection) -> Toolset:
+        if self._offer_cache[0] is not connection.tools:
+            self._offer_cache = (connection.tools, self._offer(connection))
+        return self._offer_cache[1]
 
     def _offer(self, connection: Connection) -> Toolset:
         config = self.config
         tools: list[OfferedTool] = []
-        withheld = [*self._complaints(connection)]
+        withheld = self._complaints(connection)
         for tool in connection.tools:
             if config.is_disabled(tool.name):
                 continue
@@ -204,8 +206,8 @@ class Server:
         return Toolset(tools=tuple(tools), withheld=tuple(withheld))
 
     def _complaints(self, connection: Connection) -> list[WithheldTool]:
-        """A tool that a person spoke of and the server does not have: it may be another one that
-        they meant to forbid."""
+        """Configured tools that the server does not have: the person may have meant to forbid
+        another one. Also says if there are too many tools."""
         names = [tool.name for tool in connection.tools]
         complaints = []
         for name in self.config.tools:
@@ -220,24 +222,19 @@ class Server:
             complaints.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
         return complaints
 
-    def _still_offers(self, connection: Connection, digest: str) -> bool:
-        if self._offer_cache[0] is not connection.tools:
-            self._offer_cache = (connection.tools, self._offer(connection))
-        return any(tool.digest == digest for tool in self._offer_cache[1].tools)
-
     async def _read_failure(self, connection: Connection, error: Exception) -> ToolOutput | None:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
         code = error.code if isinstance(error, MCPError) else None
-        # The SDK's own words for an answer that is no JSON-RPC.
-        if connection.forgot_us and str(error) in _REFUSALS:
+        # The SDK's messages for an answer that is not JSON-RPC.
+        if connection.place.forgot_us and str(error) in _REFUSALS:
             connection.close()
             return None
         is_gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
         if is_gone or code == CONNECTION_CLOSED or not connection.is_open:
             connection.close()
-            # Its last words come with its end.
+            # Its last words come when it ends.
             with anyio.move_on_after(_LAST_WORDS_SECONDS):
                 await connection.ended.wait()
             return fail(
@@ -248,10 +245,9 @@ class Server:
         self._failures = 0
         message = _describe_error(error)
         if str(error) in _REFUSALS:
-            message = f"{message} ({connection.last_words})"
+            message = f"{message} ({connection.place.last_words})"
         return fail(cut_text(message, self._max_characters))
 
 
 def _describe_error(error: BaseException) -> str:
-    message = str(error).strip()
-    return message or type(error).__name__
+    return str(error).strip() or type(error).__name__

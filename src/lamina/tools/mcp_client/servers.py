@@ -1,11 +1,10 @@
 """The tools of MCP servers.
 
-Law: a server in trouble costs its own tools and nothing else. What is offered was reviewed: a
-tool whose words changed since a person agreed to it is not offered, and is not called either.
+Law: a failing server costs only its own tools. What is offered was reviewed: a tool whose
+definition changed since a person approved it is neither offered nor called.
 """
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -16,13 +15,13 @@ from lamina.tools.approvals import Approvals
 from lamina.tools.limits import MOST_CHARACTERS
 from lamina.tools.mcp_client.config import ServerList
 from lamina.tools.mcp_client.server import Server, ServerPatience
-from lamina.tools.offered_tool import tool_name_of, without_duplicates
+from lamina.tools.offered_tool import ask_all, tool_name_of, without_duplicates
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 
 
 class McpServers:
-    """MCP servers as a tool host. Open while it is entered (`async with`): servers are connected
-    when tools are first asked for, and none of their processes is left when it is left."""
+    """MCP servers as a tool host, to be used with `async with`: servers are connected when tools
+    are first needed, and all their processes are gone at the end."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class McpServers:
         self._max_characters = max_characters
         self._tasks: TaskGroup | None = None
         self._servers: dict[str, Server] = {}
-        # By the name a model is told.
+        # By the name for the model.
         self._offers: dict[str, tuple[Server, OfferedTool]] = {}
 
     async def __aenter__(self) -> Self:
@@ -52,12 +51,7 @@ class McpServers:
         }
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
         tasks, self._tasks = self._tasks, None
         self._offers = {}
         if tasks is None:
@@ -65,13 +59,13 @@ class McpServers:
         tasks.cancel_scope.cancel()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             return await tasks.__aexit__(kind, error, trace)
-        # Any other error is not the group's business, which would wrap it.
+        # The group would wrap any other error, which does not concern it.
         await tasks.__aexit__(None, None, None)
         return None
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes of the servers that are running, by server."""
+        """The process ids of running servers, by server."""
         servers = self._servers.items()
         return {name: server.pid for name, server in servers if server.pid is not None}
 
@@ -82,23 +76,15 @@ class McpServers:
             UsageError: the host is not open.
         """
         self._require_open()
-        by_server: dict[str, Toolset] = {}
-
-        async def ask(name: str, server: Server) -> None:
-            by_server[name] = await server.tools()
-
-        async with anyio.create_task_group() as tasks:
-            for name, server in self._servers.items():
-                tasks.start_soon(ask, name, server)
-        toolsets = [by_server[name] for name in self._servers]
+        servers = list(self._servers.values())
+        toolsets = await ask_all([server.toolset for server in servers])
         whole = without_duplicates(tool for toolset in toolsets for tool in toolset.tools)
         review = Toolset(tools=whole.tools)
         if self._approvals is not None:
             review = await self._approvals.review(whole.tools)
-        home = {tool.id: name for name in self._servers for tool in by_server[name].tools}
-        self._offers = {
-            tool.definition.name: (self._servers[home[tool.id]], tool) for tool in review.tools
-        }
+        pairs = zip(servers, toolsets, strict=True)
+        homes = {tool.id: server for server, toolset in pairs for tool in toolset.tools}
+        self._offers = {tool.definition.name: (homes[tool.id], tool) for tool in review.tools}
         unusable = [tool for toolset in toolsets for tool in toolset.withheld]
         return Toolset(
             tools=review.tools,
@@ -120,7 +106,7 @@ class McpServers:
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 
     def retry(self, server: str) -> None:
-        """Has a server that failed too often tried again.
+        """Allows another attempt at a server that failed too often.
 
         Raises:
             UsageError: there is no such server.

@@ -1,15 +1,16 @@
 """What a model may do in a workspace: look, search, change, and take a change back.
 
-Law: nothing is lost. A change that is not clear, or that was made for a file as it no longer is,
-changes nothing; what a change takes away is kept first; and everything goes through the root, so
-nothing outside it is ever touched. The docstrings are what a model is told.
+Law: nothing is lost. A change that is ambiguous, or meant for a file that has changed since, does
+nothing; what a change removes is saved first; and everything goes through the root, so nothing
+outside it is ever touched. The docstrings are sent to the model.
 """
 
+import contextlib
 import functools
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -36,21 +37,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _report_refusals(
-    method: Callable[Concatenate["FileActions", P], R],
-) -> Callable[Concatenate["FileActions", P], R]:
-    """What the root refuses becomes an error."""
-
-    @functools.wraps(method)
-    def wrapped(self: "FileActions", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(self, *args, **kwargs)
-        except FileChanged as refusal:
-            raise UsageError(f"{refusal.detail}; nothing was changed: read it again") from None
-        except PathRefused as refusal:
-            raise UsageError(refusal.detail) from None
-
-    return wrapped
+@contextlib.contextmanager
+def _report_refusals() -> Iterator[None]:
+    """Turns what the root refuses into an error; also a decorator."""
+    try:
+        yield
+    except FileChanged as refusal:
+        raise UsageError(f"{refusal.detail}; nothing was changed: read it again") from None
+    except PathRefused as refusal:
+        raise UsageError(refusal.detail) from None
 
 
 def _one_at_a_time(
@@ -60,16 +55,16 @@ def _one_at_a_time(
 
     @functools.wraps(method)
     def wrapped(self: "FileActions", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
+        with _report_refusals(), self._lock:
             return method(self, *args, **kwargs)
 
-    return _report_refusals(wrapped)
+    return wrapped
 
 
 class FileActions:
-    """The tools on one root. `trash` is a folder in which removed and replaced files are kept; if
-    none is given, `.lamina/trash` in the root. `on_change` is called with every path that changed.
-    `seconds` is how long a regular expression may take."""
+    """The tools on one root. `trash` is the folder for removed and replaced files, by default
+    `.lamina/trash` in the root. `on_change` is called with every path that changed. `seconds` is
+    how long a regular expression may take."""
 
     def __init__(
         self,
@@ -90,7 +85,7 @@ class FileActions:
         self._seconds = seconds
         self._lock = threading.Lock()
 
-    @_report_refusals
+    @_report_refusals()
     def ls(self, path: str = "", recursive: bool = False) -> str:
         """Lists what is in a folder: folders end with a slash, files have their size in bytes.
         Hidden files are not listed.
@@ -105,7 +100,7 @@ class FileActions:
         entries = tuple(self._root.walk(path, unread)) if recursive else self._root.list(path)
         return show_folder(entries, unread, whole_paths=recursive)
 
-    @_report_refusals
+    @_report_refusals()
     def read(self, path: str, start: int = 1, end: int | None = None) -> str:
         """Reads a text file, or some of its lines. The first line of the result tells which lines
         these are and the file's hash, which edit and write take as read_hash; the file's own text
@@ -246,7 +241,7 @@ class FileActions:
         deed = self._writer.remove(target, is_folder=is_folder)
         return f"removed {show_name(str(target))}; undo id {deed.id}"
 
-    @_report_refusals
+    @_report_refusals()
     def grep(
         self,
         pattern: str,

@@ -1,20 +1,16 @@
 """Searching the files of a workspace line by line.
 
-Law: what was not searched and what is not shown is said; finding nothing is no error.
+Law: what was not searched and what is not shown is reported; finding nothing is not an error.
 """
 
+import contextlib
 import stat
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lamina.errors import UsageError
 from lamina.selection.globs import first_match
-from lamina.workspace.file_actions.line_finder import (
-    LineFinder,
-    LineMatches,
-    PatternFinder,
-    PlainFinder,
-)
+from lamina.workspace.file_actions.line_finder import LineMatches, PatternFinder, PlainFinder
 from lamina.workspace.file_actions.view import (
     MOST_CHARACTERS,
     cut_around,
@@ -27,7 +23,7 @@ from lamina.workspace.root import Root
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20
-# How much goes to a finder at once, in characters and in files.
+# The most that goes to a finder at once, in characters and in files.
 _BATCH, _BATCH_FILES = 1_000_000, 256
 _NAMED = 5
 
@@ -38,7 +34,7 @@ class FileText(NamedTuple):
 
 
 class GrepSearch(NamedTuple):
-    """What is searched for, and how much of it is shown."""
+    """What to search for, and how much to show."""
 
     pattern: str
     regex: bool
@@ -53,25 +49,21 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
 
     Raises:
         PathRefused: there is no such file or folder.
-        UsageError: what is searched for cannot be.
+        UsageError: the search is not valid.
     """
     _check(search)
     problems: list[str] = []
     texts = _texts(root, folder, glob, problems)
-    finder: LineFinder
-    if search.regex:
-        finder = PatternFinder(
-            search.pattern, ignore_case=search.ignore_case, seconds=search.seconds
-        )
-    else:
-        finder = PlainFinder(search.pattern, ignore_case=search.ignore_case)
+    pattern, ignore_case = search.pattern, search.ignore_case
     report = _Report(search)
-    try:
+    with contextlib.closing(
+        PatternFinder(pattern, ignore_case=ignore_case, seconds=search.seconds)
+        if search.regex
+        else PlainFinder(pattern, ignore_case=ignore_case)
+    ) as finder:
         for batch in _batches(texts):
             for file, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
                 report.add(file, places)
-    finally:
-        finder.close()
     return report.text(problems)
 
 
@@ -124,7 +116,7 @@ def _batches(texts: Iterator[FileText]) -> Iterator[list[FileText]]:
 
 
 class _Report:
-    """Matches as they come; those above the limit are only counted."""
+    """Collects matches; those above the limit are only counted."""
 
     def __init__(self, search: GrepSearch) -> None:
         self._search = search

@@ -1,8 +1,7 @@
 """Lines that hold a text, or that a regular expression matches.
 
-Law: it ends. A regular expression can take for ever, and Python cannot be interrupted in the midst
-of one; so it runs in a process of its own, which is killed when its time is up. Plain text needs
-none of that.
+Law: it ends. A regular expression can take forever, and Python cannot interrupt one; so it runs in
+its own process, which is killed when its time is up. Plain text needs none of that.
 """
 
 import contextlib
@@ -11,7 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -19,14 +18,8 @@ from lamina.errors import UsageError
 
 PATTERN_SECONDS = 10.0
 
-# Of a text, the lines that match, counted from 0, each with the column of its first match.
+# The matching lines of a text, counted from 0, each with the column of its first match.
 LineMatches = list[tuple[int, int]]
-
-
-class LineFinder(Protocol):
-    def find(self, texts: Sequence[str]) -> list[LineMatches]: ...
-
-    def close(self) -> None: ...
 
 
 class PlainFinder:
@@ -38,10 +31,10 @@ class PlainFinder:
         return [self._places(text) for text in texts]
 
     def _places(self, text: str) -> LineMatches:
-        folded = text.casefold() if self._ignore_case else text
-        if self._text_to_find not in folded:
+        content = text.casefold() if self._ignore_case else text
+        if self._text_to_find not in content:
             return []
-        columns = (line.find(self._text_to_find) for line in folded.split("\n"))
+        columns = (line.find(self._text_to_find) for line in content.split("\n"))
         return [(number, column) for number, column in enumerate(columns) if column >= 0]
 
     def close(self) -> None:
@@ -52,7 +45,7 @@ class PatternFinder:
     """Runs until it is closed; each call may take `seconds`.
 
     Raises:
-        UsageError: what was asked is no regular expression, or it took too long.
+        UsageError: it is not a regular expression, or it took too long.
     """
 
     def __init__(
@@ -62,7 +55,7 @@ class PatternFinder:
         self._seconds = seconds
         child = Path(__file__).with_name("line_finder_child.py")
         try:
-            # Isolated: neither the environment nor the folder we are in has a say in it.
+            # Isolated from the environment and the current folder.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-W", "ignore", str(child)],
                 stdin=subprocess.PIPE,
@@ -89,7 +82,7 @@ class PatternFinder:
 
     def close(self) -> None:
         self._process.kill()
-        # Closes the pipes and waits for its end; what was not written any more is of no use.
+        # Closes the pipes and waits for it to end; unsent output does not matter.
         with contextlib.suppress(OSError):
             self._process.communicate()
 

@@ -1,7 +1,7 @@
 """A process that matches lines against one regular expression and can be killed.
 
 Law: it opens nothing. It reads texts from its input and writes places to its output, as lines of
-JSON. It runs by itself, without Lamina.
+JSON. It runs without Lamina.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _places(pattern: "re.Pattern[str]", text: str) -> "list[tuple[int, int]]":
-    """Line, counted from 0, and column of the first match in each line that has one."""
+    """The matching lines, counted from 0, each with the column of its first match."""
     matches = (pattern.search(line) for line in text.split("\n"))
     return [(number, match.start()) for number, match in enumerate(matches) if match]
 

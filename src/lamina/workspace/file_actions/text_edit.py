@@ -1,7 +1,7 @@
-"""One text in the place of another, in a file's own text.
+"""Replacing one text by another in a file.
 
-Law: everything but the places that are replaced stays byte for byte as it was: line ends, a missing
-last one, a byte order mark. What is not clear changes nothing.
+Law: everything except the replaced places stays byte for byte as it was: line ends, a missing last
+one, a byte order mark. An ambiguous edit changes nothing.
 """
 
 from msgspec import Struct
@@ -9,13 +9,13 @@ from msgspec import Struct
 from lamina.errors import UsageError
 from lamina.workspace.file_actions.view import ends_in_crlf, plural
 
-# Counting goes on until it is clear that there are many.
+# Beyond this, counting stops.
 _MOST_COUNTED = 1000
 _LINES_NAMED = 5
 
 
 class TextEdit(Struct, frozen=True, kw_only=True):
-    """The new text, how often something was replaced, and in which lines the first few times."""
+    """The new text, the number of replacements, and the lines of the first few."""
 
     text: str
     count: int
@@ -23,8 +23,8 @@ class TextEdit(Struct, frozen=True, kw_only=True):
 
 
 def edit_text(path: str, text: str, old: str, new: str, *, replace_all: bool) -> TextEdit:
-    """The text with `new` for `old`. In a text whose line ends are all CRLF, a line break in `old`
-    and `new` means one of these.
+    """The text with `new` in place of `old`. If all line ends of the text are CRLF, a line break in
+    `old` and `new` means CRLF, too.
 
     Raises:
         UsageError: `old` is empty, the same as `new`, not there, or there more than once.
@@ -62,7 +62,7 @@ def _to_crlf(text: str) -> str:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Where it begins; also places that overlap, of which it is not clear which is meant."""
+    """Where it begins, including overlapping places, which make an edit ambiguous."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) < _MOST_COUNTED:
@@ -76,7 +76,7 @@ def _line(text: str, place: int) -> int:
 
 
 def _hint(text: str, old: str) -> str:
-    """What is nearly the same; models lose blanks and case first."""
+    """A near match; models most often get blanks and case wrong."""
     content, words = " ".join(text.split()), " ".join(old.split())
     if words and words in content:
         return "; it is there with other blanks or line breaks: read the file and copy it exactly"

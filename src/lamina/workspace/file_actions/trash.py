@@ -1,8 +1,8 @@
-"""What was done to a workspace, and what was there before.
+"""The changes made to a workspace, and what was there before.
 
-Law: a deed is written down before it is done, and what it takes away is kept first; so whatever
-happens in between, nothing is lost and everything that was done can be found. The list is a file of
-JSON lines that only grows; a line that is damaged is named and costs nothing but itself.
+Law: a deed is recorded before it is done, and what it removes is saved first; so whatever happens
+in between, nothing is lost and every change can be found. The list is an append-only file of JSON
+lines; a damaged line is reported and affects nothing else.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from lamina.workspace.paths import MEBIBYTE, OtherDisk, PathRefused
 from lamina.workspace.root import MAX_FILE_BYTES, Root
 
 TRASH_FOLDER = PurePosixPath(".lamina/trash")
-# Files are moved; only to a trash on another disk they have to be copied.
+# Files are moved; they are copied only to a trash on another disk.
 MAX_COPIED_BYTES = 512 * MEBIBYTE
 _MAX_LIST_BYTES = 256 * MEBIBYTE
 
@@ -28,8 +28,8 @@ DeedKind = Literal["write", "edit", "touch", "mv", "rm", "undo", "failed"]
 
 
 class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change. `before` and `after` are sha256 of what was and is there, empty for nothing;
-    `kept` is the name in the trash of what was there; `folders` were made for it. An undo and a
+    """One change. `before` and `after` are the sha256 of the old and new content, empty if there is
+    none; `kept` is the old content's name in the trash; `folders` were made for it. An undo and a
     failure are `about` another deed."""
 
     id: str
@@ -46,7 +46,7 @@ class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trash:
-    """The trash of a workspace: inside it, or in a folder of its own."""
+    """The trash of a workspace: inside it, or in a separate folder."""
 
     def __init__(self, root: Root, folder: Root | None = None) -> None:
         self._root = root
@@ -61,16 +61,16 @@ class Trash:
             if refusal.reason == "missing":
                 return (), ()
             raise UsageError(f"the list of changes cannot be read: {refusal.detail}") from None
-        read_deeds: list[Deed] = []
+        deeds: list[Deed] = []
         problems: list[str] = []
         for number, line in enumerate(data.split(b"\n"), 1):
             if not line:
                 continue
             try:
-                read_deeds.append(msgspec.json.decode(line, type=Deed))
+                deeds.append(msgspec.json.decode(line, type=Deed))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 problems.append(f"line {number} of {self._list} is damaged and was skipped")
-        return tuple(read_deeds), tuple(problems)
+        return tuple(deeds), tuple(problems)
 
     def record(self, deed: Deed) -> None:
         self._prepare()
@@ -104,7 +104,7 @@ class Trash:
         return self._home.exists(self._file(name), hidden=True)
 
     def content(self, name: str, digest: str) -> bytes:
-        """What was kept, if it is still what it was."""
+        """The saved content, if it is undamaged."""
         data, _ = self._home.read(self._file(name), hidden=True)
         if digest_of(data) != digest:
             raise PathRefused("unreadable", f"{self._file(name)} is damaged: it has another digest")
@@ -123,7 +123,7 @@ class Trash:
     def _prepare(self) -> None:
         new_folders = self._home.make_folder(self._base / "kept", hidden=True)
         if new_folders and self._base.parts and not self._home.exists(self._ignore, hidden=True):
-            # What Lamina keeps is no part of anybody's repository.
+            # Lamina's own files do not belong in a repository.
             self._home.write(self._ignore, b"*\n", replace=True, hidden=True)
 
     @property
@@ -136,12 +136,12 @@ def new_deed(do: DeedKind) -> Deed:
 
 
 def digest_of(data: bytes | None) -> str:
-    """The sha256 of what is there; empty for nothing."""
+    """The sha256 of the data; empty if there is none."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def content_digest(root: Root, path: PurePosixPath) -> str:
-    """What is compared of a file: of nothing, nothing; of one too large to be read, its size."""
+    """The digest of a file; empty if there is none, its size if it is too large to read."""
     try:
         status = root.stat(path)
         if status.st_size > MAX_FILE_BYTES:

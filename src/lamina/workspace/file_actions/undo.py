@@ -1,8 +1,8 @@
-"""Taking back what was done to a workspace.
+"""Undoing changes to a workspace.
 
-Law: only what is still as the deed left it is taken back; what somebody changed since stays, and so
-does what the undo itself takes away. A deed that never came about, or was taken back already by
-hand, is done with.
+Law: only what is still as the change left it is undone; what was changed since stays, and what the
+undo itself removes is saved. A change that never happened, or was already reverted by hand, counts
+as undone.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from lamina.workspace.root import Root
 
 
 def find_deed(deeds: Sequence[Deed], id: str | None) -> Deed:
-    """The deed with this id, or the last one that stands.
+    """The deed with this id, or the last one that still stands.
 
     Raises:
-        UsageError: there is none, or it was taken back already.
+        UsageError: there is no such deed, or it was undone already.
     """
     over = {deed.about: deed.do for deed in deeds if deed.about}
     if id is None:
@@ -42,13 +42,13 @@ def find_deed(deeds: Sequence[Deed], id: str | None) -> Deed:
 
 
 def take_back(root: Root, trash: Trash, deed: Deed) -> str:
-    """Takes back a deed and records that; says what was done.
+    """Undoes a deed, records that, and says what was done.
 
     Raises:
         UsageError: something was changed since; everything stays as it is.
     """
     for folder in filter(None, (deed.path, deed.target, *deed.folders)):
-        # The list lies in a folder that others may write in.
+        # Others may write in the folder of the list.
         if is_hidden(clean_path(folder)):
             raise UsageError(f"the change {deed.id!r} is not ours: it names {folder!r}")
     record = replace(new_deed("undo"), about=deed.id, path=deed.path)
@@ -122,7 +122,7 @@ def _move_back(root: Root, deed: Deed) -> str:
 
 
 def _remove_folders(root: Root, deed: Deed) -> None:
-    """Folders that were made for it, as far as nothing else is in them."""
+    """Removes folders that were made for it and are empty."""
     for folder in reversed(deed.folders):
         with contextlib.suppress(PathRefused):
             root.remove(folder)

@@ -1,6 +1,6 @@
-"""What a tool says of files: headers, lines, names.
+"""How tools show files: headers, lines, names.
 
-Law: whatever is cut says so, with how much is left and how to get it.
+Law: whatever is cut says so, with how much is missing and how to get it.
 """
 
 import re
@@ -15,7 +15,7 @@ MOST_ENTRIES = 500
 MOST_LINES = 1000
 MOST_CHARACTERS = 50_000
 LONGEST_LINE = 2000
-# How much of a long line is shown before and after what was found in it.
+# How much of a long line is shown before and after a match.
 _BEFORE, _AFTER = 80, 240
 HASH_LETTERS = 12
 _NAMED = 5
@@ -28,12 +28,12 @@ def has_control(name: str) -> bool:
 
 
 def show_name(name: str) -> str:
-    """A name on one line, whatever is in it."""
+    """A name on one line, with control characters escaped."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", name)
 
 
 def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_paths: bool) -> str:
-    """What is in a folder, one a line."""
+    """What is in a folder, one entry per line."""
     lines = [_entry(entry, whole_paths) for entry in entries[:MOST_ENTRIES]]
     if rest := len(entries) - len(lines):
         lines.append(f"[{rest:,} more of {len(entries):,}; list a folder further down]")
@@ -44,10 +44,10 @@ def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_p
 
 
 def show_file(path: str, data: bytes, start: int, end: int | None) -> str:
-    """Lines of a file under a header that says which these are, and the file's hash.
+    """Lines of a file under a header with their numbers and the file's hash.
 
     Raises:
-        UsageError: it is no text, or has no such lines.
+        UsageError: it is not text, or has no such lines.
     """
     if not is_text(data):
         raise UsageError(f"{path} is not text ({len(data):,} bytes)")
@@ -97,7 +97,7 @@ def cut_line(line: str) -> str:
 
 
 def cut_around(line: str, column: int) -> str:
-    """A line as far as it is near to `column`."""
+    """The part of a line around `column`."""
     start = 0 if column <= _BEFORE else column - _BEFORE
     end = column + _AFTER
     if len(line) <= _BEFORE + _AFTER:
@@ -126,7 +126,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def ends_in_crlf(text: str) -> bool:
-    """Whether it has line ends, and all are CRLF."""
+    """Whether all line ends are CRLF, and there are some."""
     ends = text.count("\r\n")
     return ends > 0 and ends == text.count("\n")
 

@@ -1,7 +1,7 @@
-"""Changes to the files of a workspace, so that each can be taken back.
+"""Changes to the files of a workspace, each of which can be undone.
 
-Law: nothing is lost. What a change takes away is kept first, and the deed is written down before it
-is done; one that failed is marked as failed.
+Law: nothing is lost. What a change removes is saved first, and the deed is recorded before it is
+done; one that failed is marked as failed.
 """
 
 import contextlib
@@ -37,8 +37,7 @@ class FileWriter:
         self._root = root
         self._trash = trash
         self._on_change = on_change
-        # The digest of each file as it was last seen, so that a forgotten hash protects all the
-        # same.
+        # Digests of files as last seen, which protect a file even if a call gives no hash.
         self._digests: dict[PurePosixPath, str] = {}
 
     def note_seen(self, path: PurePosixPath, data: bytes) -> None:
@@ -46,7 +45,7 @@ class FileWriter:
         self._digests[path] = digest_of(data)
 
     def check_fresh(self, path: PurePosixPath, data: bytes | None, read_hash: str | None) -> None:
-        """Refuses a file that is not what was read; without a hash, what was read last counts."""
+        """Refuses a file that changed since it was read; without a hash, the last read counts."""
         if read_hash and not _HASH.fullmatch(read_hash):
             raise UsageError(
                 f"read_hash {read_hash!r} is not a hash; give the one that read told, "
@@ -55,11 +54,11 @@ class FileWriter:
         if data is None and not read_hash:
             return
         digest = digest_of(data)
-        expected = read_hash or self._digests.get(path, digest)
-        if data is None or not digest.startswith(expected):
+        last_digest = read_hash or self._digests.get(path, digest)
+        if data is None or not digest.startswith(last_digest):
             now = "it is gone" if data is None else f"its hash is {short_hash(digest)}"
             raise UsageError(
-                f"{path} changed since it was read ({now}, not {short_hash(expected)}); nothing "
+                f"{path} changed since it was read ({now}, not {short_hash(last_digest)}); nothing "
                 f"was changed: read it again first"
             )
 
@@ -103,7 +102,7 @@ class FileWriter:
         return deed
 
     def remove(self, path: PurePosixPath, *, is_folder: bool) -> Deed:
-        """Removes a file into the trash, or a folder that is empty."""
+        """Moves a file to the trash, or removes an empty folder."""
         deed = replace(new_deed("rm"), path=str(path), is_folder=is_folder)
         if is_folder:
             self._do(deed, lambda: self._root.remove(path))
@@ -115,7 +114,7 @@ class FileWriter:
         return deed
 
     def undo(self, id: str | None) -> tuple[str, tuple[str, ...]]:
-        """Takes back a deed; says what was done, and what is wrong with the list of deeds."""
+        """Undoes a deed; says what was done, and what is wrong with the list of deeds."""
         deeds, problems = self._trash.deeds()
         deed = find_deed(deeds, id)
         message = take_back(self._root, self._trash, deed)
