@@ -56,9 +56,9 @@ def consolidate(
     may begin. Writes nothing if nothing would change. `summary` stands for what goes; without one
     it is extracted."""
     state = page.state
-    gone = {candidate.item for candidate in evicted}
+    victims = {candidate.item for candidate in evicted}
     in_place = _in_place(state, first_kept)
-    library, reports = _plan_library(state, gone | set(in_place))
+    library, reports = _plan_library(state, victims | set(in_place))
     ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
     if library != state.envelope.library or stale:
@@ -96,7 +96,7 @@ def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
     return tuple(use.item for use in full if state.items[use.item, use.version].pictures)
 
 
-def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[LaidItem, ...], list[LeftOut]]:
+def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, ...], list[LeftOut]]:
     library: list[LaidItem] = []
     reports: list[LeftOut] = []
 
@@ -112,7 +112,7 @@ def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[LaidItem, ...]
             report(item, "superseded", f": {count} earlier version(s) removed")
         if item in state.forgotten and item not in state.pinned:
             report(item, "removed", " was removed by request")
-        elif item in gone:
+        elif item in victims:
             continue
         elif state.items[item, standing.current].pictures:
             report(item, "has_images", " has images and does not go into the library")
@@ -166,9 +166,9 @@ def _display(
 def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> list[LeftOut]:
     """What a boundary took away. Items of this turn are reported with the turn itself."""
     reports = list(pruned.reports)
-    named = {a.item.id for a in attached}
+    attached_items = {a.item.id for a in attached}
     for candidate in pruned.evicted:
-        if candidate.item not in named:
+        if candidate.item not in attached_items:
             item, tokens = candidate.item, candidate.tokens
             detail = f"{candidate.label} ({tokens:,} tokens) was removed: no room in the window"
             reports.append(LeftOut(what=item, reason="removed", detail=detail, tokens=tokens))

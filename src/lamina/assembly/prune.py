@@ -176,9 +176,9 @@ def _prune_by_worth(
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
     library = standing_sizes(state, assembler)
-    named = {a.item.id for a in attached}
-    applying = [candidate for candidate in library if candidate.item in named]
-    idle = [candidate for candidate in library if candidate.item not in named]
+    attached_items = {a.item.id for a in attached}
+    applying = [candidate for candidate in library if candidate.item in attached_items]
+    idle = [candidate for candidate in library if candidate.item not in attached_items]
     tokens, dropped = drop_over(applying, int(ITEMS_SHARE * free))
     others, more = drop_over(idle, rest - min(recent, rest // 2) - tokens)
     tokens += others

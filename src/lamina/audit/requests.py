@@ -123,10 +123,10 @@ def recorded_digests(
     request that holds it is lost."""
     need = request.kept + len(request.digests)
     parts: list[Sequence[str | None]] = []
-    passed: set[str] = set()
+    visited: set[str] = set()
     at: RequestEntry | None = request
-    while need and at is not None and at.id not in passed:
-        passed.add(at.id)
+    while need and at is not None and at.id not in visited:
+        visited.add(at.id)
         shared = min(at.kept, need)
         parts.append(at.digests[: need - shared])
         need = shared

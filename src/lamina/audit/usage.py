@@ -109,19 +109,19 @@ class _Questions:
         self._known: dict[str, str] = {}
 
     def of(self, request: RequestEntry) -> str:
-        passed: list[str] = []
+        visited: list[str] = []
         at: Entry | None = request
         question = request.id
-        while at is not None and at.id not in passed:
+        while at is not None and at.id not in visited:
             if at.id in self._known:
                 question = self._known[at.id]
                 break
-            passed.append(at.id)
+            visited.append(at.id)
             if isinstance(at, MessageEntry) and at.message.role == "user":
                 question = at.id
                 break
             at = self._entries.get(at.parent or "")
-        self._known.update(dict.fromkeys(passed, question))
+        self._known.update(dict.fromkeys(visited, question))
         return question
 
 
@@ -187,17 +187,17 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def sum_use(agent: str, turns: Iterable[TurnUse]) -> AgentUse:
     """What the turns of an agent come to, item by item: by kind, then by name."""
-    ordered = sorted(turns, key=lambda turn: turn.at)
+    in_order = sorted(turns, key=lambda turn: turn.at)
     by_item: dict[ItemId, list[TurnUse]] = {}
     since: dict[ItemId, int] = {}
-    for place, turn in enumerate(ordered):
+    for place, turn in enumerate(in_order):
         for item in turn.in_force:
             by_item.setdefault(item, []).append(turn)
-            since.setdefault(item, len(ordered) - place)
+            since.setdefault(item, len(in_order) - place)
     return AgentUse(
         agent=agent,
-        sessions=len({turn.session for turn in ordered}),
-        turns=len(ordered),
+        sessions=len({turn.session for turn in in_order}),
+        turns=len(in_order),
         items=tuple(
             _sum_item(item, by_item[item], since[item])
             for item in sorted(by_item, key=lambda item: (COUNTED.index(kind_of(item)), item))

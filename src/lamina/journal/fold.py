@@ -193,12 +193,12 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
 
 def _append(state: State, message: Message, leaf: str) -> State:
     cached = state.envelope.cached
-    grown = cached.extend((message,))
+    messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
     if state.results or state.decisions:
         state = replace(state, results={}, decisions={})
     if message.role != "user":
-        envelope = replace(state.envelope, cached=grown)
+        envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
         # An answer that no request of ours waits for: it was imported, and ends its turn.
         ends = message.role == "assistant" and state.open_request is None and not message.calls
@@ -207,7 +207,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
     return replace(
         state,
         pictured=pictured,
-        envelope=replace(state.envelope, cached=grown, tool_texts=()),
+        envelope=replace(state.envelope, cached=messages, tool_texts=()),
         standing=lay_uses(state.standing, context.uses) if context else state.standing,
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
@@ -278,8 +278,8 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         before = state.calibration.get(request.target)
         # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
         factor = ratio if before is None else (before + ratio) / 2
-        bounded = min(3.0, max(0.3, factor))
-        state = replace(state, calibration={**state.calibration, request.target: bounded})
+        scale = min(3.0, max(0.3, factor))
+        state = replace(state, calibration={**state.calibration, request.target: scale})
     if awaits_results(state):
         return replace(state, called_by=request.id)
     return _end_turn(state)
@@ -331,17 +331,17 @@ def _transform(state: State, patch: Patch) -> State:
 def lay_uses(
     standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
 ) -> Mapping[ItemId, LaidVersions]:
-    changed = dict(standing)
+    after = dict(standing)
     for use in uses:
-        before = changed.get(use.item)
+        before = after.get(use.item)
         versions = before.versions if before else ()
         if use.form == "full":
             # A version that stands twice counts at its last place only.
             versions = (*(version for version in versions if version != use.version), use.version)
-            changed[use.item] = LaidVersions(versions=versions, current=use.version)
+            after[use.item] = LaidVersions(versions=versions, current=use.version)
         elif before and before.current != use.version:
-            changed[use.item] = replace(before, current=use.version, in_library=False)
-    return changed
+            after[use.item] = replace(before, current=use.version, in_library=False)
+    return after
 
 
 def find_laid_versions(

@@ -259,14 +259,14 @@ def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
         JournalError: a parent is missing, or parents form a cycle.
     """
     path: list[Entry] = []
-    passed: set[str] = set()
+    visited: set[str] = set()
     at: str | None = leaf
     while at is not None:
-        if at in passed:
+        if at in visited:
             raise JournalError(f"entry {at!r} is its own ancestor")
         if at not in entries:
             raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
-        passed.add(at)
+        visited.add(at)
         path.append(entries[at])
         at = entries[at].parent
     return tuple(reversed(path))

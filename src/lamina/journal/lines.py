@@ -76,7 +76,7 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
     """Every line that proves itself, and what is wrong with the others, in order. `number` and
     `offset` are those of the first line, where `data` is not the whole file."""
     lines = data.split(b"\n")
-    unfinished = lines.pop()
+    tail = lines.pop()
     converted = False
     for line in lines:
         if is_proven(line):
@@ -91,14 +91,14 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
             yield from _salvage(line, number, offset, torn=False)
         number += 1
         offset += len(line) + 1
-    if not unfinished:
+    if not tail:
         return
-    if is_proven(unfinished):
-        yield _read(unfinished, number, offset)
+    if is_proven(tail):
+        yield _read(tail, number, offset)
         detail = "the last line has no line break"
-        yield _damage("no_final_newline", detail, number, offset, unfinished)
+        yield _damage("no_final_newline", detail, number, offset, tail)
     else:
-        yield from _salvage(unfinished, number, offset, torn=True)
+        yield from _salvage(tail, number, offset, torn=True)
 
 
 def _read(line: bytes, number: int, offset: int) -> Line | Damage:

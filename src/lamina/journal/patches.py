@@ -238,8 +238,8 @@ def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) 
     cached = []
     for index, message in enumerate(envelope.cached):
         names = index == start
-        named = _naming(message.context, there, in_force, op.in_place) if names else None
-        cached.append(_with_context(message, named))
+        rest = _naming(message.context, there, in_force, op.in_place) if names else None
+        cached.append(_with_context(message, rest))
     return replace(envelope, library=op.items, cached=Chain(cached))
 
 
@@ -258,8 +258,8 @@ def _naming(
             uses.append(Use(item=use.item, version=use.version, form="named", shape=use.shape))
     uses.sort(key=lambda use: use.form != "named")
     absent = context.absent if context else ()
-    named = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
-    return named if named != Context() else None
+    rest = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
+    return rest if rest != Context() else None
 
 
 def _standing_of(
@@ -359,10 +359,10 @@ def apply_lay_ops(
     gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
     if not (laid or gone):
         return standing
-    changed = dict(standing)
+    after = dict(standing)
     for item, versions in standing.items():
         if item in laid and laid[item] in versions.versions:
             versions = replace(versions, current=laid[item])
         current = "" if (item, versions.current) in gone else versions.current
-        changed[item] = replace(versions, current=current)
-    return changed
+        after[item] = replace(versions, current=current)
+    return after

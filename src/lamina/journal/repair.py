@@ -120,12 +120,12 @@ def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | Non
     """The entry without what it cannot stand on any more; None if nothing is left of it."""
     match entry:
         case MessageEntry(message=message) if message.role == "tool":
-            paired = _pair(state, message)
-            if paired is message:
+            pairs = _pair(state, message)
+            if pairs is message:
                 return entry
             detail = f"results in {entry.id!r} belong to calls that are lost; left out"
             damage.append(Damage(kind="lost_results", detail=detail))
-            return replace(entry, message=paired) if paired.blocks else None
+            return replace(entry, message=pairs) if pairs.blocks else None
         case MessageEntry(message=message) if message.context:
             rest = _without_lost(state, message)
             if rest is not message:
@@ -145,12 +145,12 @@ def _without_lost(state: State, message: Message) -> Message:
     context = message.context
     if context is None:
         return message
-    lost = [use for use in context.uses if (use.item, use.version) not in state.items]
-    if not lost:
+    lost_uses = [use for use in context.uses if (use.item, use.version) not in state.items]
+    if not lost_uses:
         return message
-    labels = [label_of(use.item) for use in lost if use.form == "full"]
+    labels = [label_of(use.item) for use in lost_uses if use.form == "full"]
     absent = tuple(AbsentAttachment(label=label, why="lost") for label in labels)
-    uses = tuple(use for use in context.uses if use not in lost)
+    uses = tuple(use for use in context.uses if use not in lost_uses)
     rest = replace(context, uses=uses, absent=context.absent + absent)
     blocks = tuple(rest if isinstance(block, Context) else block for block in message.blocks)
     return replace(message, blocks=blocks)
@@ -159,12 +159,12 @@ def _without_lost(state: State, message: Message) -> Message:
 def _pair(state: State, message: Message) -> Message:
     """The message with those results only whose calls wait right before it."""
     cached = state.envelope.cached
-    answered: set[str] = set()
+    answered_calls: set[str] = set()
     at = len(cached) - 1
     while at >= 0 and cached[at].role == "tool":
-        answered |= {b.call_id for b in cached[at].blocks if isinstance(b, ToolResult)}
+        answered_calls |= {b.call_id for b in cached[at].blocks if isinstance(b, ToolResult)}
         at -= 1
-    open_calls = {call.id for call in cached[at].calls} - answered if at >= 0 else set()
+    open_calls = {call.id for call in cached[at].calls} - answered_calls if at >= 0 else set()
     blocks = tuple(
         block
         for block in message.blocks

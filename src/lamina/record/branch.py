@@ -52,8 +52,8 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
     if awaits_results(state) and not state.called_by:
         # The request that could go on with them is lost, and nobody can resume it.
         page = record.page()
-        lost = lost_results(state, page.next_id(), page.at)
-        page.write(MessageEntry, message=lost.message)
+        stand_in = lost_results(state, page.next_id(), page.at)
+        page.write(MessageEntry, message=stand_in.message)
         page.write(LeaveEntry)
         return page
     if awaits_results(state):

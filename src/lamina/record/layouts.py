@@ -106,8 +106,8 @@ class Layouts:
             counter = self._assembled_for[0] if self._assembled_for else ""
             state, entries = self._record.state, self._record.entries
             sent = self._describe_sent(state)
-            frozen = freeze(state, entries, sent, self._assembler, counter)
-            await self._record.keep_index(frozen)
+            snapshot = freeze(state, entries, sent, self._assembler, counter)
+            await self._record.keep_index(snapshot)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
         """How to get from the envelope of `state` to the last one sent: only if it was appended to

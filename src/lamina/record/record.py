@@ -124,8 +124,8 @@ class Record:
         """Raises:
         TurnState: the request is not the open one.
         """
-        unanswered = self.state.open_request
-        if unanswered is None or unanswered.id != request.id:
+        open_request = self.state.open_request
+        if open_request is None or open_request.id != request.id:
             raise TurnStateError(
                 "this turn is not the open one: it was committed already, or another turn "
                 "was prepared after it"
@@ -149,13 +149,13 @@ class Record:
     def index_due(self, least: int, share: float) -> bool:
         """Whether an index would save the next opening at least `least` bytes of reading, and
         `share` of all there is: so that keeping it costs little per turn."""
-        unindexed = self._opened.unindexed
-        if unindexed is None or self.damage:
+        size = self._opened.unindexed
+        if size is None or self.damage:
             return False
         if self._opened.journal.state and self.snapshot is None:
             # There is an index, but not one that could be used.
-            unindexed = self._opened.size
-        return unindexed >= max(least, share * self._opened.size)
+            size = self._opened.size
+        return size >= max(least, share * self._opened.size)
 
     async def keep_index(self, frozen: bytes) -> None:
         await self._opened.keep_index(frozen)
