@@ -16,19 +16,19 @@ from lamina.values.usage import Usage
 
 def cost_of(usage: Usage, target: Target) -> float:
     """What a request cost, in US dollars."""
-    fresh = max(0, usage.input - usage.cached - usage.written)
-    read = usage.cached * target.cache.read_price
-    briefly = max(0, usage.written - usage.written_long) * target.cache.write_price
-    written = briefly + usage.written_long * target.cache.long_write_price
-    paid = (fresh + read + written) * target.input_price + usage.output * target.output_price
-    return paid / 1_000_000
+    prices = target.cache
+    tokens = max(0, usage.input - usage.cached - usage.written) + usage.cached * prices.read_price
+    writes = max(0, usage.written - usage.written_long) * prices.write_price
+    tokens += writes + usage.written_long * prices.long_write_price
+    price = tokens * target.input_price + usage.output * target.output_price
+    return price / 1_000_000
 
 
 def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
     """How many leading segments agree: at once where the buffer is shared, else by halving on
     the running digests."""
-    if known := before.shared_with(after):
-        return known
+    if count := before.shared_with(after):
+        return count
     low, high = 0, min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
@@ -92,12 +92,9 @@ def require_reason(agreement: Agreement) -> None:
     """
     broke = agreement.broke
     if broke and not broke.reason:
-        raise PrefixMoved(
-            broke.layer,
-            broke.segment,
-            broke.source,
-            f"was {broke.before}" if broke.before != broke.source else "its content changed",
-        )
+        same = broke.before == broke.source
+        change = "its content changed" if same else f"was {broke.before}"
+        raise PrefixMoved(broke.layer, broke.segment, broke.source, change)
 
 
 def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
@@ -115,21 +112,20 @@ def judge_cache(
     factor: float, *, same_cache: bool = True, held: int | None = None,
     explicit_before: bool = False,
 ) -> CacheVerdict:  # fmt: skip
-    """What it means that the provider reported so many cached tokens. Counts are ours scaled by
-    `factor`; a difference within 5% or one step is none. `held` is what a server that keeps answers
+    """What the cached tokens that the provider reported mean. Counts are ours scaled by `factor`;
+    a difference within 5% or one step does not count. `held` is what a server that keeps answers
     has of the request before and its answer, as it counted them itself. Of a cache made by hand at
     least its tokens are read; `explicit_before` says that the request before had one."""
     expired = elapsed is not None and rules.lifetime_s is not None and elapsed > rules.lifetime_s
-    scaled = expected_cached_tokens(
-        round(agreement.tokens * factor), round(written * factor), rules
-    )
-    expected = 0 if agreement.first or expired or not same_cache else scaled
-    reported = usage.cached
+    expected, reported = 0, usage.cached
+    if not agreement.first and not expired and same_cache:
+        tokens, stored = round(agreement.tokens * factor), round(written * factor)
+        expected = expected_cached_tokens(tokens, stored, rules)
     surely = expected
     if held is not None and expected and not agreement.broke:
         # What is written at markers ends at one; what a server keeps by itself may be more.
-        known = min(held, usage.input - 1)
-        expected = known if rules.explicit else max(expected, known)
+        in_cache = min(held, usage.input - 1)
+        expected = in_cache if rules.explicit else max(expected, in_cache)
     if usage.explicit:
         expected = surely = min(usage.explicit, usage.input)
     elif explicit_before:
@@ -156,32 +152,27 @@ def judge_cache(
         if agreement.broke:
             return verdict("prefix_moved", f"moved at {agreement.broke.source}: as expected")
         if expected == 0 and agreement.tokens:
-            found = min(agreement.tokens, written) if rules.explicit else agreement.tokens
-            return verdict(
-                "below_minimum",
-                f"{round(found * factor):,} tokens could be in the cache; "
-                f"nothing under {rules.minimum:,} is kept",
-            )
+            tokens = min(agreement.tokens, written) if rules.explicit else agreement.tokens
+            most = f"{round(tokens * factor):,} tokens could be in the cache"
+            return verdict("below_minimum", f"{most}; nothing under {rules.minimum:,} is kept")
         return verdict("as_expected", "the prefix was found in the cache")
     if surely - slack <= reported < expected:
         # Text comes back as other tokens than it was written in, now and then.
         return verdict("as_expected", "the prefix was found; the answer was read again")
     if rules.explicit and agreement.broke and 0 < reported < expected:
         # Nothing ends where the change happens to be.
-        kept = "what was kept in front of it ends at a marker"
-        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {kept}")
+        rest = "what was kept in front of it ends at a marker"
+        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {rest}")
     if reported > expected:
-        why = (
-            "another session wrote the same prefix" if agreement.first else "more was still cached"
-        )
-        return verdict("more_than_expected", why)
+        others = "another session wrote the same prefix"
+        detail = others if agreement.first else "more was still cached"
+        return verdict("more_than_expected", detail)
     if elapsed is not None and rules.lifetime_s is not None and elapsed > 0.8 * rules.lifetime_s:
         return verdict("lifetime_passed", _expiry(elapsed, rules))
     if rules.keeps_answers:
         # One server with memory of its own: there is no elsewhere.
-        return verdict(
-            "lifetime_passed", "the model was started anew since, or its memory served others"
-        )
+        detail = "the model was started anew since, or its memory served others"
+        return verdict("lifetime_passed", detail)
     return verdict(
         "routed_elsewhere",
         f"the bytes agree and are {elapsed or 0:.0f} s old: the request met another machine, "
@@ -190,9 +181,8 @@ def judge_cache(
 
 
 def _expiry(elapsed: float | None, rules: CacheRules) -> str:
-    return (
-        f"{elapsed or 0:.0f} s since the last request; entries live {rules.lifetime_s or 0:.0f} s"
-    )
+    age = f"{elapsed or 0:.0f} s since the last request"
+    return f"{age}; entries live {rules.lifetime_s or 0:.0f} s"
 
 
 def previous_reply(state: State, target: Target) -> str:

@@ -8,7 +8,6 @@ from tests.strategies import thorough
 from lamina.assembly.budget import (
     Budget,
     PruneCandidate,
-    PruneChoice,
     drop_until,
     fit_attachments,
     make_budget,
@@ -50,11 +49,6 @@ def tokens_of(each: tuple[PruneCandidate, ...] | list[PruneCandidate]) -> int:
 
 
 # -- the rule, by example ------------------------------------------------------------------------
-
-
-def test_without_a_limit_of_their_own_all_attachments_stay() -> None:
-    both = [sized("a", 10**9), sized("b", 10**9)]
-    assert fit_attachments(both, None) == PruneChoice(kept=tuple(both), dropped=())
 
 
 def test_exactly_at_the_limit_nothing_goes() -> None:

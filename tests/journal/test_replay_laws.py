@@ -36,11 +36,11 @@ from lamina.journal import (
     State,
     fold_entry,
     fold_repaired,
+    initial_state,
     journal_of,
     path_to,
     replay,
     replay_repaired,
-    require_initial_state,
 )
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry, SessionEntry
@@ -175,7 +175,7 @@ def test_a_journal_with_holes_still_replays(entries: list[Entry], data: st.DataO
     gone = data.draw(st.sets(st.integers(1, len(entries) - 1)))
     kept = [entry for at, entry in enumerate(entries) if at not in gone]
     damage: list[Any] = []
-    state = require_initial_state(kept[0])
+    state = initial_state(kept[0])
     for entry in kept[1:]:
         state = fold_repaired(state, entry, damage)
         assert state.leaf == entry.id

@@ -24,7 +24,7 @@ from tests.strategies import (
 
 from lamina.codec import digest_texts
 from lamina.journal import State, apply_patch
-from lamina.layers import (
+from lamina.layers.assembler import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
     Assembler,

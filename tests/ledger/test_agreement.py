@@ -19,7 +19,7 @@ from tests.strategies import (
 )
 
 from lamina.errors import PrefixMoved
-from lamina.layers import segment_digest
+from lamina.layers.assembler import segment_digest
 from lamina.ledger import compare, require_reason, shared_links, shared_prefix
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry

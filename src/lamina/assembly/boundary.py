@@ -4,17 +4,12 @@ Law: what goes is reported, and a summary stands for messages that do.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from lamina.assembly.budget import PruneCandidate
-from lamina.assembly.history import (
-    files_gone,
-    next_question,
-    report_history,
-    splits_turn,
-    summarise,
-)
+from lamina.assembly.history import compact, next_question, splits_turn, summarise
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange
 from lamina.compaction.files import TouchedFiles
@@ -23,12 +18,13 @@ from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.envelope import LaidItem
 from lamina.values.item import MEDIUM, Attachment, ItemId, kind_of
-from lamina.values.patch import CompactionApply, Display, LibraryConsolidate, Patch, PatchOp
+from lamina.values.patch import Display, LibraryConsolidate, Patch, PatchOp
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target, cache_rules
 
 # Who writes what a boundary does.
 BOUNDARY = "lamina.boundary"
+_Reason = Literal["superseded", "removed", "has_images"]
 
 
 class PruneOutcome(Struct, frozen=True, kw_only=True):
@@ -60,9 +56,9 @@ def consolidate(
     may begin. Writes nothing if nothing would change. `summary` stands for what goes; without one
     it is extracted."""
     state = page.state
-    gone = {candidate.item for candidate in evicted}
+    victims = {candidate.item for candidate in evicted}
     in_place = _in_place(state, first_kept)
-    library, reports = _plan_library(state, gone | set(in_place))
+    library, reports = _plan_library(state, victims | set(in_place))
     ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
     if library != state.envelope.library or stale:
@@ -77,25 +73,15 @@ def consolidate(
             # With no summary in front, history has to begin with a question.
             first_kept = next_question(state.envelope.cached.since(0), first_kept)
             dropped = state.envelope.cached.until(first_kept).since(0)
-        files = files or files_gone(state, dropped)
-        ops.append(
-            CompactionApply(
-                first_kept=first_kept,
-                summary=summary,
-                reason=reason,
-                read=files.read,
-                modified=files.modified,
-            )
-        )
-        reports.append(report_history(dropped, assembler))
+        op, report = compact(state, dropped, first_kept, summary, reason, assembler, files=files)
+        ops.append(op)
+        reports.append(report)
     if short and short.start >= first_kept:
         ops += short.ops
         reports += short.reports
     if ops:
-        page.transform(
-            transformer,
-            Patch(ops=tuple(ops), display=_display(reason, library, first_kept, evicted)),
-        )
+        display = _display(reason, library, first_kept, evicted)
+        page.transform(transformer, Patch(ops=tuple(ops), display=display))
     return PruneOutcome(evicted=evicted, dropped_messages=first_kept, reports=tuple(reports))
 
 
@@ -110,41 +96,41 @@ def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
     return tuple(use.item for use in full if state.items[use.item, use.version].pictures)
 
 
-def _plan_library(state: State, gone: set[ItemId]) -> tuple[tuple[LaidItem, ...], list[LeftOut]]:
+def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, ...], list[LeftOut]]:
     library: list[LaidItem] = []
     reports: list[LeftOut] = []
-    for item_id, standing in state.standing.items():
+
+    def report(item: ItemId, reason: _Reason, detail: str) -> None:
+        reports.append(LeftOut(what=item, reason=reason, detail=f"{label_of(item)}{detail}"))
+
+    for item, standing in state.standing.items():
         if not standing.current:
-            detail = f"{label_of(item_id)} no longer applied"
-            reports.append(LeftOut(what=item_id, reason="superseded", detail=detail))
+            report(item, "superseded", " no longer applied")
             continue
-        item = state.items[item_id, standing.current]
         if len(standing.versions) > 1:
-            detail = f"{label_of(item_id)}: {len(standing.versions) - 1} earlier version(s) removed"
-            reports.append(LeftOut(what=item_id, reason="superseded", detail=detail))
-        if item_id in state.forgotten and item_id not in state.pinned:
-            detail = f"{label_of(item_id)} was removed by request"
-            reports.append(LeftOut(what=item_id, reason="removed", detail=detail))
-        elif item_id in gone:
+            count = len(standing.versions) - 1
+            report(item, "superseded", f": {count} earlier version(s) removed")
+        if item in state.forgotten and item not in state.pinned:
+            report(item, "removed", " was removed by request")
+        elif item in victims:
             continue
-        elif item.pictures:
-            detail = f"{label_of(item_id)} has images and does not go into the library"
-            reports.append(LeftOut(what=item_id, reason="has_images", detail=detail))
+        elif state.items[item, standing.current].pictures:
+            report(item, "has_images", " has images and does not go into the library")
         else:
-            library.append(LaidItem(item=item_id, version=standing.current))
+            library.append(LaidItem(item=item, version=standing.current))
     return tuple(library), reports
 
 
 def standing_sizes(state: State, assembler: Assembler) -> list[PruneCandidate]:
-    sized = []
+    candidates = []
     for item_id, standing in state.standing.items():
-        if not standing.current:
+        if not standing.current or item_id in state.forgotten:
             continue
         item = state.items[item_id, standing.current]
-        if item.pictures or item_id in state.forgotten:
+        if item.pictures:
             continue
         known = state.known.get(item_id)
-        sized.append(
+        candidates.append(
             PruneCandidate(
                 item=item_id,
                 label=label_of(item_id),
@@ -157,7 +143,7 @@ def standing_sizes(state: State, assembler: Assembler) -> list[PruneCandidate]:
                 recency=(known.named << 20) + known.added if known else 0,
             )
         )
-    return sized
+    return candidates
 
 
 def _display(
@@ -180,16 +166,12 @@ def _display(
 def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> list[LeftOut]:
     """What a boundary took away. Items of this turn are reported with the turn itself."""
     reports = list(pruned.reports)
-    named = {a.item.id for a in attached}
+    attached_items = {a.item.id for a in attached}
     for candidate in pruned.evicted:
-        if candidate.item not in named:
-            size = f"{candidate.label} ({candidate.tokens:,} tokens)"
-            detail = f"{size} was removed: no room in the window"
-            reports.append(
-                LeftOut(
-                    what=candidate.item, reason="removed", detail=detail, tokens=candidate.tokens
-                )
-            )
+        if candidate.item not in attached_items:
+            item, tokens = candidate.item, candidate.tokens
+            detail = f"{candidate.label} ({tokens:,} tokens) was removed: no room in the window"
+            reports.append(LeftOut(what=item, reason="removed", detail=detail, tokens=tokens))
     return reports
 
 

@@ -1,4 +1,4 @@
-"""What fits, what goes first, and what is reported of it.
+"""What fits, what goes first, and how that is reported.
 
 Laws: no plan exceeds its budget; nothing is dropped without being reported; what was not sent is
 pruned exactly, what was sent only in big steps. The higher priority number goes first, among
@@ -6,7 +6,7 @@ equals the earliest added; essentials never go.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from lamina.text import label_of
 from lamina.values.item import BROUGHT, Attachment, ItemId, is_guidance
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
+
+_Reason = Literal["window", "removed", "still_out", "attachment_limit"]
 
 
 class PruneCandidate(Struct, frozen=True, kw_only=True):
@@ -38,29 +40,24 @@ class PruneChoice(Struct, frozen=True, kw_only=True):
 
 def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice:
     """Drops candidates, the least wanted first, until `excess` tokens are gone or none may go."""
-    order = sorted(
-        (candidate for candidate in candidates if not candidate.essential),
-        key=lambda candidate: (-candidate.priority, candidate.recency),
-    )
-    dropped: list[PruneCandidate] = []
-    for each in order:
+    spare = [candidate for candidate in candidates if not candidate.essential]
+    victims: list[PruneCandidate] = []
+    for candidate in sorted(spare, key=lambda c: (-c.priority, c.recency)):
         if excess <= 0:
             break
-        dropped.append(each)
-        excess -= each.tokens
-    gone = {id(candidate) for candidate in dropped}
-    kept = tuple(candidate for candidate in candidates if id(candidate) not in gone)
-    return PruneChoice(kept=kept, dropped=tuple(dropped))
+        victims.append(candidate)
+        excess -= candidate.tokens
+    victim_ids = {id(candidate) for candidate in victims}
+    rest = tuple(candidate for candidate in candidates if id(candidate) not in victim_ids)
+    return PruneChoice(kept=rest, dropped=tuple(victims))
 
 
-def fit_attachments(candidates: Sequence[PruneCandidate], limit: int | None) -> PruneChoice:
+def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneChoice:
     """What of a turn's attachments stays under their own limit; exactly at it nothing goes.
 
     Raises:
         EssentialsTooLarge: the essentials alone are over it.
     """
-    if limit is None:
-        return PruneChoice(kept=tuple(candidates), dropped=())
     labels = Counter(candidate.label for candidate in candidates)
     essential = {
         # Two may be called alike: a note and a file of one path.
@@ -91,9 +88,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         return int((self.window - self.reserve) / self.calibration)
 
 
-def make_budget(
-    settings: Settings, target: Target, max_tokens: int | None, factor: float
-) -> Budget:
+def make_budget(settings: Settings, target: Target, max_tokens: int | None, scale: float) -> Budget:
     """The room for a request to `target`.
 
     Raises:
@@ -107,7 +102,7 @@ def make_budget(
         reserve = max_tokens or min(target.max_output, 16_384, window // 4)
     if not 0 <= reserve < window:
         raise InvalidSetting("output_reserve", reserve, f"must be below the window of {window:,}")
-    return Budget(window=window, reserve=reserve, calibration=factor)
+    return Budget(window=window, reserve=reserve, calibration=scale)
 
 
 def split_still_out(
@@ -115,24 +110,19 @@ def split_still_out(
 ) -> tuple[tuple[Attachment, ...], tuple[LeftOut, ...]]:
     """Items dropped for want of room stay out while they stay attached: letting them back in on
     the next turn would push others out, turn after turn. Those that fit `room` may come back."""
-    kept, reports = [], []
+    fitting, reports = [], []
     for attachment in attachments:
         item = attachment.item
         out = item.id in state.still_out and item.id not in state.standing
         if not out or attachment.is_essential or item.id in state.pinned:
-            kept.append(attachment)
+            fitting.append(attachment)
         elif (tokens := assembler.item_tokens(item)) <= room:
             room -= tokens
-            kept.append(attachment)
+            fitting.append(attachment)
         else:
             detail = f"{label_of(item.id)} had no room before; detach and attach it to try again"
-            reports.append(
-                LeftOut(
-                    what=item.id, reason="still_out", detail=detail, tokens=tokens,
-                    source=_brought_by(attachment),
-                )
-            )  # fmt: skip
-    return tuple(kept), tuple(reports)
+            reports.append(_left_out(attachment, "still_out", detail, tokens))
+    return tuple(fitting), tuple(reports)
 
 
 def limit_attachments(
@@ -146,57 +136,48 @@ def limit_attachments(
     limit = state.settings.attachment_limit
     if limit is None:
         return tuple(attachments), ()
-    sized = [
-        size_attachment(state, attachment, index, assembler)
-        for index, attachment in enumerate(attachments)
-        if not is_guidance(attachment.item.id) and attachment.item.kind != "tool"
-    ]
-    sources = {a.item.id: _brought_by(a) for a in attachments}
-    reports = []
-    for candidate in (choice := fit_attachments(sized, limit)).dropped:
-        size = f"{candidate.label} ({candidate.tokens:,} tokens)"
-        detail = f"{size} is over the attachment limit of {limit:,}"
-        if candidate.item in state.standing:
+    limited = [a for a in attachments if not is_guidance(a.item.id) and a.item.kind != "tool"]
+    by_id = {a.item.id: a for a in attachments}
+    reports, victims = [], set()
+    for candidate in fit_attachments(size_attachments(state, limited, assembler), limit).dropped:
+        item, tokens = candidate.item, candidate.tokens
+        detail = f"{candidate.label} ({tokens:,} tokens) is over the attachment limit of {limit:,}"
+        if item in state.standing:
             detail += "; its text stays in the context until the next boundary"
-        reports.append(
-            LeftOut(
-                what=candidate.item, reason="attachment_limit", detail=detail,
-                tokens=candidate.tokens, source=sources[candidate.item],
+        reports.append(_left_out(by_id[item], "attachment_limit", detail, tokens))
+        victims.add(item)
+    return tuple(a for a in attachments if a.item.id not in victims), tuple(reports)
+
+
+def size_attachments(
+    state: State, attachments: Iterable[Attachment], assembler: Assembler
+) -> list[PruneCandidate]:
+    candidates = []
+    for index, attachment in enumerate(attachments):
+        item = attachment.item
+        known = state.known.get(item.id)
+        candidates.append(
+            PruneCandidate(
+                item=item.id,
+                label=label_of(item.id),
+                tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
+                essential=attachment.is_essential or item.id in state.pinned,
+                recency=known.added if known else len(state.known) + index,
             )
-        )  # fmt: skip
-    gone = {candidate.item for candidate in choice.dropped}
-    return tuple(a for a in attachments if a.item.id not in gone), tuple(reports)
+        )
+    return candidates
 
 
-def size_attachment(
-    state: State, attachment: Attachment, index: int, assembler: Assembler
-) -> PruneCandidate:
-    known = state.known.get(attachment.item.id)
-    return PruneCandidate(
-        item=attachment.item.id,
-        label=label_of(attachment.item.id),
-        tokens=assembler.item_tokens(attachment.item),
-        priority=attachment.priority,
-        essential=attachment.is_essential or attachment.item.id in state.pinned,
-        recency=known.added if known else len(state.known) + index,
-    )
-
-
-def no_room(
-    attachment: Attachment,
-    assembler: Assembler,
-    *,
-    reason: Literal["window", "removed"] = "window",
-) -> LeftOut:
+def no_room(attachment: Attachment, assembler: Assembler, *, reason: _Reason = "window") -> LeftOut:
     tokens = assembler.item_tokens(attachment.item)
     label = label_of(attachment.item.id)
     detail = f"{label} ({tokens:,} tokens, priority {attachment.priority}) does not fit the window"
-    return LeftOut(
-        what=attachment.item.id, reason=reason, detail=detail, tokens=tokens,
-        source=_brought_by(attachment),
-    )  # fmt: skip
+    return _left_out(attachment, reason, detail, tokens)
 
 
-def _brought_by(attachment: Attachment) -> str:
-    """The folder, tag or note that brought it; what a search found came by itself."""
-    return attachment.source if attachment.origin in BROUGHT else ""
+def _left_out(attachment: Attachment, reason: _Reason, detail: str, tokens: int) -> LeftOut:
+    # The folder, tag or note that brought it; what a search found came by itself.
+    source = attachment.source if attachment.origin in BROUGHT else ""
+    item = attachment.item.id
+    return LeftOut(what=item, reason=reason, detail=detail, tokens=tokens, source=source)

@@ -6,6 +6,7 @@ Law: a summary stands for messages that go, and what goes is reported.
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.assembly.truncation import shorten_text
 from lamina.compaction.cuts import choose_cut, find_cuts, last_turns_start
@@ -15,6 +16,7 @@ from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.values.message import Message
+from lamina.values.patch import CompactionApply
 from lamina.values.prompt import total_tokens
 from lamina.values.request import LeftOut
 
@@ -23,18 +25,12 @@ QUESTION_TOKENS = 2_000
 UNDER_WAY = "The question that is being worked on:"
 
 
-def files_gone(state: State, dropped: Sequence[Message]) -> TouchedFiles:
-    """The files of messages that go, and of all that went before."""
-    known = TouchedFiles(read=state.read_files, modified=state.modified_files)
-    return merge_files(known, touched_files(dropped))
-
-
 def next_question(messages: Sequence[Message], cut: int) -> int:
     """The first cut from `cut` on behind which a user's message stands, or nothing."""
-    later = (each for each in find_cuts(messages) if each >= cut)
-    return next(
-        (each for each in later if each == len(messages) or messages[each].role == "user"), cut
-    )
+    for place in find_cuts(messages):
+        if place >= cut and (place == len(messages) or messages[place].role == "user"):
+            return place
+    return cut
 
 
 class HistoryCut(Struct, frozen=True, kw_only=True):
@@ -48,9 +44,9 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
     """The cut that is due if history is over one of its own limits."""
     settings, cached = state.settings, state.envelope.cached
     if settings.history == "strip":
-        start = last_turns_start(cached.since(0), settings.strip_after_turns)
-        if start > 0:
-            return HistoryCut(first_kept=last_turns_start(cached.since(0), settings.strip_turns))
+        messages = cached.since(0)
+        if last_turns_start(messages, settings.strip_after_turns) > 0:
+            return HistoryCut(first_kept=last_turns_start(messages, settings.strip_turns))
     most = settings.history_messages
     if most is not None and len(cached) > most:
         # One message is the summary's.
@@ -61,8 +57,8 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
     if tokens is not None and _history_tokens(state, assembler) > tokens:
         goal = int(tokens * settings.prune_to)
         summary = min(settings.summary_tokens, goal // 2)
-        sizes = assembler.message_sizes(cached.since(0))
-        first_kept = choose_cut(cached.since(0), sizes, goal - summary)
+        messages = cached.since(0)
+        first_kept = choose_cut(messages, assembler.message_sizes(messages), goal - summary)
         return HistoryCut(first_kept=first_kept, summary_room=summary)
     return None
 
@@ -95,8 +91,8 @@ def summarise(
     a turn that is cut in the middle comes first, and stays whatever the room."""
     question = ""
     if split:
-        kept = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
-        question = f"{UNDER_WAY}\n{kept}"
+        text = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+        question = f"{UNDER_WAY}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:
         limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
@@ -108,8 +104,19 @@ def summarise(
     return f"{summary}\n\n{question}" if question else summary
 
 
-def report_history(dropped: Sequence[Message], assembler: Assembler) -> LeftOut:
+def compact(
+    state: State, dropped: Sequence[Message], first_kept: int, summary: str, reason: str,
+    assembler: Assembler, *, after: int = 0, files: TouchedFiles | None = None,
+) -> tuple[CompactionApply, LeftOut]:  # fmt: skip
+    """The op by which `summary` stands for `dropped`, and what is reported of it."""
+    if files is None:
+        # Those of all that went before stay on the list.
+        known = TouchedFiles(read=state.read_files, modified=state.modified_files)
+        files = merge_files(known, touched_files(dropped))
+    op = CompactionApply(
+        first_kept=first_kept, after=after, summary=summary, reason=reason, **asdict(files)
+    )
     tokens = sum(assembler.message_sizes(dropped))
     what = f"messages {dropped[0].id}..{dropped[-1].id}"
     detail = f"{len(dropped)} earlier messages ({tokens:,} tokens) gave way to a summary"
-    return LeftOut(what=what, reason="history", detail=detail, tokens=tokens)
+    return op, LeftOut(what=what, reason="history", detail=detail, tokens=tokens)

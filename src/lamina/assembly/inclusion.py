@@ -7,7 +7,7 @@ again. What is gone from the agent is missing, and never passes for used.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -28,16 +28,8 @@ _CODE = re.compile(r"(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)", re.DOTALL)
 _CLOSING = ".,;:!?)]}'>"
 
 
-class Member(Protocol):
-    """Something that an agent has, under a mode of its own."""
-
-    @property
-    def id(self) -> ItemId: ...
-
-    @property
-    def include(self) -> Include: ...
-
-
+# Something that an agent has, under a mode of its own.
+Member = Guide | OfferedTool
 M = TypeVar("M", Guide, OfferedTool)
 
 
@@ -59,17 +51,15 @@ def sort_by_include(
     there: Sequence[M], members: Mapping[ItemId, Membership], *kinds: str
 ) -> Inclusion[M]:
     """Sorts what an agent has by what the session says of it."""
-    by_id = {each.id: each for each in there}
-    added = [item for item, said in members.items() if said == "manual" and kind_of(item) in kinds]
-    always = tuple(
-        each for each in there if each.include == "always" and members.get(each.id) != "removed"
-    )
-    taken = {each.id for each in always}
+    by_id = {member.id: member for member in there}
+    manual = [item for item, how in members.items() if how == "manual" and kind_of(item) in kinds]
+    removed = {item for item, how in members.items() if how == "removed"}
+    always = {m.id: m for m in there if m.include == "always" and m.id not in removed}
     return Inclusion(
-        always=always,
-        manual=tuple(by_id[item] for item in added if item in by_id and item not in taken),
-        agent=tuple(each for each in there if each.include == "agent" and each.id not in members),
-        missing=tuple(item for item in added if item not in by_id),
+        always=tuple(always.values()),
+        manual=tuple(by_id[item] for item in manual if item in by_id and item not in always),
+        agent=tuple(m for m in there if m.include == "agent" and m.id not in members),
+        missing=tuple(item for item in manual if item not in by_id),
     )
 
 
@@ -99,7 +89,7 @@ def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
     known = [member.id for member in there]
     if wanted in known:
         return wanted
-    alike = [each for each in known if _folded(each) == _folded(wanted)]
+    alike = [item for item in known if fold_name(item) == fold_name(wanted)]
     return alike[0] if len(alike) == 1 else None
 
 
@@ -118,24 +108,25 @@ def missing_member_error(wanted: ItemId, there: Iterable[Member]) -> UsageError:
 def find_mentions(text: str) -> tuple[ItemId, ...]:
     """The rules and references that a message names with `@rule:` and `@ref:`, once each; not
     those in code."""
-    found: dict[ItemId, None] = {}
+    mentions: dict[ItemId, None] = {}
     for kind, quoted, bare in _MENTION.findall(_CODE.sub(" ", _FENCE.sub(" ", text))):
         name = quoted or bare.rstrip(_CLOSING)
         if name:
-            found[ItemId(f"{_ALIASES.get(kind, kind)}:{name}")] = None
-    return tuple(found)
+            mentions[ItemId(f"{_ALIASES.get(kind, kind)}:{name}")] = None
+    return tuple(mentions)
 
 
 def is_included(item: ItemId, include: Include, members: Mapping[ItemId, Membership]) -> bool:
     """Whether an item applies to every turn of the session."""
-    said = members.get(item)
-    return said == "manual" or (include == "always" and said != "removed")
+    membership = members.get(item)
+    return membership == "manual" or (include == "always" and membership != "removed")
 
 
 def membership_added(include: Include) -> Membership:
-    """What is to be said of an item that is added: one that is always in needs no word."""
+    """The membership of an item that is added: the default for one that is always in."""
     return "default" if include == "always" else "manual"
 
 
-def _folded(item: ItemId) -> str:
-    return normalize("NFC", item).casefold()
+def fold_name(text: str) -> str:
+    """A text as names are compared: without case, in one of Unicode's forms."""
+    return normalize("NFC", text).casefold()

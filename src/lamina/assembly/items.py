@@ -30,7 +30,7 @@ ABSENCE_REASONS = {
 }
 
 
-# So many of one folder or tag are named one by one.
+# Up to this many of one folder or tag are named one by one.
 FEW = 3
 
 
@@ -57,10 +57,10 @@ def lay_always(page: Page, attachments: Sequence[Attachment]) -> None:
     always = [a for a in attachments if a.include == "always" and not a.item.pictures]
     if not always:
         return
-    ordered = sorted(always, key=_in_library)
-    for attachment in ordered:
+    always.sort(key=_in_library)
+    for attachment in always:
         keep_item(page, attachment)
-    ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in ordered]
+    ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in always]
     title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
     page.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
 
@@ -99,12 +99,11 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
         elif item.version not in standing.versions:
             uses.append(replace(use, replaces=True))
         elif not is_guidance(item.id) or item.version != standing.current:
-            shown = len(standing.versions)
-            if item.version == standing.versions[-1] == standing.current:
-                uses.append(replace(use, form="named"))
-            else:
+            use = replace(use, form="named")
+            if not item.version == standing.versions[-1] == standing.current:
                 ordinal = standing.versions.index(item.version) + 1
-                uses.append(replace(use, form="named", ordinal=ordinal, shown=shown))
+                use = replace(use, ordinal=ordinal, shown=len(standing.versions))
+            uses.append(use)
     return tuple(sorted(uses, key=lambda use: use.form != "named"))
 
 
@@ -113,9 +112,9 @@ def _as_standing(state: State, item: Item) -> Item:
     images along, and attaching it without them brings nothing new."""
     standing = state.standing.get(item.id)
     for version in standing.versions if standing and not item.pictures else ():
-        shown = state.items[item.id, version]
-        if shown.content == item.content:
-            return shown
+        earlier = state.items[item.id, version]
+        if earlier.content == item.content:
+            return earlier
     return item
 
 
@@ -165,10 +164,8 @@ def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
         return ()
     groups: dict[tuple[str, str], list[str]] = {}
     for omission in left_out:
-        if omission.reason in ABSENCE_REASONS:
-            groups.setdefault((omission.source, ABSENCE_REASONS[omission.reason]), []).append(
-                omission.what
-            )
+        if why := ABSENCE_REASONS.get(omission.reason):
+            groups.setdefault((omission.source, why), []).append(omission.what)
     absent = []
     for (source, why), whats in groups.items():
         if source and len(whats) > FEW:

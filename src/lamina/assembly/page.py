@@ -37,11 +37,10 @@ class Page:
         return self._mint(len(self._written))
 
     def write(self, kind: type[E], /, **fields: Any) -> E:
-        entry = kind(id=self.next_id(), parent=self.state.leaf, at=self.at, **fields)
-        folded = cast(Entry, entry)
-        self.state = fold_entry(self.state, folded)
-        self._written.append(folded)
-        return entry
+        entry: Any = kind(id=self.next_id(), parent=self.state.leaf, at=self.at, **fields)
+        self.state = fold_entry(self.state, entry)
+        self._written.append(entry)
+        return cast(E, entry)
 
     def transform(self, transformer: str, patch: Patch) -> TransformEntry:
         return self.write(TransformEntry, transformer=transformer, patch=patch)

@@ -10,10 +10,11 @@ from msgspec.structs import asdict
 
 from lamina.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
 from lamina.assembly.budget import (
+    PruneCandidate,
     drop_until,
     limit_attachments,
     no_room,
-    size_attachment,
+    size_attachments,
     split_still_out,
 )
 from lamina.assembly.draft import Draft, RequestPlan
@@ -28,7 +29,7 @@ from lamina.assembly.items import (
     stands,
 )
 from lamina.assembly.page import Page
-from lamina.assembly.prune import prune
+from lamina.assembly.prune import fixed_tokens, prune
 from lamina.assembly.report import record_request
 from lamina.assembly.truncation import is_result, result_name, shorten_results
 from lamina.journal import State
@@ -45,6 +46,7 @@ NEW_ITEMS_SHARE = 0.75
 # Each try to fit gives up what was too much, and a little for texts that change by it.
 ATTEMPTS = 8
 SEAMS = 16
+OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 
 
 def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
@@ -57,11 +59,11 @@ def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | Non
     """
     planner = _TurnPlanner(page, draft, assembler)
     planner.cross_boundaries()
-    composed = planner.fit()
+    turn = planner.fit()
     return record_request(
-        composed.page, draft, composed.prompt, sent, assembler,
-        kept=composed.kept,
-        left_out=(*planner.reports, *composed.left_out),
+        turn.page, draft, turn.prompt, sent, assembler,
+        kept=turn.kept,
+        left_out=(*planner.reports, *turn.left_out),
         boundaries=tuple(planner.boundaries),
     )  # fmt: skip
 
@@ -101,12 +103,12 @@ class _TurnPlanner:
             self.boundaries.append(Boundary(kind="promotion", reason=reason))
         if cold or promotes or cut is not None:
             reason = "; ".join(boundary.reason for boundary in self.boundaries)
-            pruned = consolidate(
+            outcome = consolidate(
                 page, self.assembler, reason,
                 first_kept=cut.first_kept if cut else 0,
                 summary_room=cut.summary_room if cut else None,
             )  # fmt: skip
-            self.reports += report_pruned(pruned)
+            self.reports += report_pruned(outcome)
         if cold:
             self._prune_while_cold()
         self._choose_attachments(cold)
@@ -114,24 +116,16 @@ class _TurnPlanner:
     def _lay_always(self) -> None:
         """Lays down what applies to every turn, less what the window has no room for."""
         always = [a for a in self.attachments if a.include == "always" and not a.item.pictures]
-        sized = [
-            size_attachment(self.page.state, attachment, index, self.assembler)
-            for index, attachment in enumerate(always)
-        ]
+        candidates = size_attachments(self.page.state, always, self.assembler)
         tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
-        excess = (
-            tokens + sum(candidate.tokens for candidate in sized) + SEAMS - self.draft.room.limit
-        )
-        gone = {candidate.item for candidate in drop_until(sized, excess).dropped}
-        self.left_out += [no_room(a, self.assembler) for a in always if a.item.id in gone]
-        self.attachments = tuple(a for a in self.attachments if a.item.id not in gone)
+        tokens += sum(candidate.tokens for candidate in candidates) + SEAMS
+        choice = drop_until(candidates, tokens - self.draft.room.limit)
+        self._detach(choice.dropped)
         lay_always(self.page, self.attachments)
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
-            natural = next(
-                boundary for boundary in self.boundaries if boundary.kind != "compaction"
-            )
+            natural = next(b for b in self.boundaries if b.kind != "compaction")
             self._put_out(self._shrink(0, _while_cold(natural)))
 
     def _choose_attachments(self, cold: bool) -> None:
@@ -146,55 +140,45 @@ class _TurnPlanner:
     def fit(self) -> TentativeTurn:
         """The turn within its budget, as far as that can be done."""
         limit = self.draft.room.limit
-        composed = self._compose()
-        if composed.prompt.tokens <= limit:
-            return composed
+        turn = self._compose()
+        if turn.prompt.tokens <= limit:
+            return turn
         # What is worth less than history goes before history does, exactly and without a break.
-        composed = self._drop_new(composed, limit, above=self.settings.history_priority)
-        if composed.prompt.tokens <= limit:
-            return composed
-        fixed = sum(
-            link.segment.tokens
-            for link in composed.prompt.front
-            if link.segment.layer in ("tools", "L1")
-        )
-        if composed.turn_tokens > limit - fixed:
-            too_much = composed.turn_tokens - int(NEW_ITEMS_SHARE * (limit - fixed))
-            composed = self._drop_new(composed, composed.prompt.tokens - too_much)
-        self.attachments, self.left_out = composed.kept, list(composed.left_out)
-        pruned = self._shrink(composed.turn_tokens, "over the window")
-        if pruned.changed:
-            self.boundaries.append(
-                Boundary(kind="window", reason="the request was over the window")
-            )
-        self._put_out(pruned)
-        composed = self._drop_new(self._compose(), limit)
-        if (over := composed.prompt.tokens - limit) > 0:
+        turn = self._drop_new(turn, limit, above=self.settings.history_priority)
+        if turn.prompt.tokens <= limit:
+            return turn
+        free = limit - fixed_tokens(turn.prompt.front)
+        if turn.turn_tokens > free:
+            too_much = turn.turn_tokens - int(NEW_ITEMS_SHARE * free)
+            turn = self._drop_new(turn, turn.prompt.tokens - too_much)
+        self.attachments, self.left_out = turn.kept, list(turn.left_out)
+        outcome = self._shrink(turn.turn_tokens, "over the window")
+        if outcome.changed:
+            self.boundaries.append(OVER_WINDOW)
+        self._put_out(outcome)
+        turn = self._drop_new(self._compose(), limit)
+        if (over := turn.prompt.tokens - limit) > 0:
             # Names and summaries took more than was reckoned: give up that much more.
-            self._put_out(self._shrink(composed.turn_tokens + over + SEAMS, "over the window"))
-            composed = self._drop_new(self._compose(), limit)
-        return composed
+            self._put_out(self._shrink(turn.turn_tokens + over + SEAMS, "over the window"))
+            turn = self._drop_new(self._compose(), limit)
+        return turn
 
-    def _drop_new(self, composed: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
+    def _drop_new(self, turn: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
         """Leaves out unsent items with a priority number above `above` until the request is within
         `limit`. With a floor it is all or nothing: dropping some would not help."""
         state, assembler = self.page.state, self.assembler
-        new = {use.item for use in resolve(state, composed.kept) if use.form == "full"}
-        before = composed
-        while (excess := composed.prompt.tokens - limit) > 0:
-            candidates = [
-                size_attachment(state, attachment, index, assembler)
-                for index, attachment in enumerate(composed.kept)
-                if attachment.item.id in new and attachment.priority > above
-            ]
-            gone = {candidate.item for candidate in drop_until(candidates, excess).dropped}
-            if not gone:
-                return before if above >= 0 else composed
-            reports = tuple(no_room(a, assembler) for a in composed.kept if a.item.id in gone)
-            kept = tuple(a for a in composed.kept if a.item.id not in gone)
-            left_out = (*composed.left_out, *reports)
-            composed = compose(self.page, self.draft, kept, left_out, assembler)
-        return composed
+        new = {use.item for use in resolve(state, turn.kept) if use.form == "full"}
+        before = turn
+        while (excess := turn.prompt.tokens - limit) > 0:
+            spare = [a for a in turn.kept if a.item.id in new and a.priority > above]
+            choice = drop_until(size_attachments(state, spare, assembler), excess)
+            victims = {candidate.item for candidate in choice.dropped}
+            if not victims:
+                return before if above >= 0 else turn
+            reports = tuple(no_room(a, assembler) for a in turn.kept if a.item.id in victims)
+            rest = tuple(a for a in turn.kept if a.item.id not in victims)
+            turn = compose(self.page, self.draft, rest, (*turn.left_out, *reports), assembler)
+        return turn
 
     def _compose(self) -> TentativeTurn:
         left_out = tuple(self.left_out)
@@ -206,12 +190,16 @@ class _TurnPlanner:
             turn_tokens=turn_tokens, reason=reason, attached=self.attachments, cold=self.cold,
         )  # fmt: skip
 
-    def _put_out(self, pruned: PruneOutcome) -> None:
+    def _put_out(self, outcome: PruneOutcome) -> None:
         """Attachments that a prune took away are not laid down again in the same breath."""
-        self.reports += report_pruned(pruned, self.attachments)
-        gone = {candidate.item for candidate in pruned.evicted}
-        self.left_out += [no_room(a, self.assembler) for a in self.attachments if a.item.id in gone]
-        self.attachments = tuple(a for a in self.attachments if a.item.id not in gone)
+        self.reports += report_pruned(outcome, self.attachments)
+        self._detach(outcome.evicted)
+
+    def _detach(self, candidates: Sequence[PruneCandidate]) -> None:
+        victims = {candidate.item for candidate in candidates}
+        detached = [a for a in self.attachments if a.item.id in victims]
+        self.left_out += [no_room(attachment, self.assembler) for attachment in detached]
+        self.attachments = tuple(a for a in self.attachments if a.item.id not in victims)
 
     def _standing_tokens(self) -> int:
         state = self.page.state
@@ -220,24 +208,18 @@ class _TurnPlanner:
 
 
 def plan_results(
-    page: Page,
-    draft: Draft,
-    results: Sequence[ToolResult],
-    assembler: Assembler,
-    sent: Prompt | None,
-    attachments: tuple[Attachment, ...],
-    left_out: Sequence[LeftOut],
-) -> RequestPlan:
+    page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
+    sent: Prompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
     what the turn went without so far, and still does."""
     limit = draft.room.limit
-    given = list(results)
+    shorter = list(results)
     reports: list[LeftOut] = []
-    trial, prompt = _with_results(page, given, draft, assembler)
-    pruned = PruneOutcome()
+    trial, prompt = _with_results(page, shorter, draft, assembler)
+    outcome = PruneOutcome()
     slack = too_long = 0
-    boundary = Boundary(kind="window", reason="the request was over the window")
-    reason = "over the window"
+    boundary, reason = OVER_WINDOW, "over the window"
     natural = find_boundary(page.state, draft.target, page.at)
     cold = natural is not None and natural.kind == "expired"
     most = limit
@@ -247,8 +229,8 @@ def plan_results(
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= most:
             break
-        trial, _ = _with_results(page, given, draft, assembler)
-        pruned = prune(
+        trial, _ = _with_results(page, shorter, draft, assembler)
+        outcome = prune(
             trial, assembler, draft.room,
             turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
         )  # fmt: skip
@@ -260,26 +242,23 @@ def plan_results(
             slack += over + SEAMS
         else:
             too_long += over + SEAMS
-            if pruned.dropped_messages > 1 and not reports:
+            if outcome.dropped_messages > 1 and not reports:
                 # With room for a summary: what was done before must not be done again.
                 too_long += min(page.state.settings.summary_tokens, limit // 20)
                 slack = 0
-            given, reports = shorten_results(results, too_long, assembler.count_text)
-            trial, prompt = _with_results(page, given, draft, assembler)
-            pruned = PruneOutcome()
-    kept = tuple(a for a in attachments if stands(trial.state, a.item))
-    reports += report_pruned(pruned)
-    known = {report.what for report in reports}
-    reports += [
-        no_room(a, assembler, reason="removed")
-        for a in attachments
-        if a not in kept and a.item.id not in known
-    ]
+            shorter, reports = shorten_results(results, too_long, assembler.count_text)
+            trial, prompt = _with_results(page, shorter, draft, assembler)
+            outcome = PruneOutcome()
+    standing = tuple(a for a in attachments if stands(trial.state, a.item))
+    reports += report_pruned(outcome)
+    reported = {report.what for report in reports}
+    leavers = [a for a in attachments if a not in standing and a.item.id not in reported]
+    reports += [no_room(attachment, assembler, reason="removed") for attachment in leavers]
     return record_request(
         trial, draft, prompt, sent, assembler,
-        kept=kept,
+        kept=standing,
         left_out=(*draft.reports, *reports, *_still_without(left_out, trial.state, reports)),
-        boundaries=(*draft.boundaries, *((boundary,) if pruned.changed else ())),
+        boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())),
     )  # fmt: skip
 
 
@@ -292,22 +271,16 @@ def _still_without(
 ) -> list[LeftOut]:
     """What the turn went without before and still does: not of results that are gone, or that were
     shortened once more."""
-    told = {report.what for report in reports}
-    without = [
-        omission
-        for omission in left_out
-        if (omission.reason in ABSENCE_REASONS or omission.reason == "still_out")
-        and omission.what not in told
-    ]
+    reported = {report.what for report in reports}
+    reasons = (*ABSENCE_REASONS, "still_out")
+    without = [o for o in left_out if o.reason in reasons and o.what not in reported]
     # A turn may have very many steps: they are looked through only if there is something to find.
     if not any(is_result(omission.what) for omission in without):
         return without
     turn = state.envelope.cached.since(state.turn_start or 0)
     blocks = [block for message in turn for block in message.blocks]
     there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
-    return [
-        omission for omission in without if omission.what in there or not is_result(omission.what)
-    ]
+    return [o for o in without if o.what in there or not is_result(o.what)]
 
 
 def _with_results(

@@ -4,11 +4,11 @@ Law: a prune goes down to a share of the room (`prune_to`), so that the prefix m
 turns and not on every one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lamina.assembly.boundary import PruneOutcome, consolidate, standing_sizes
 from lamina.assembly.budget import Budget, PruneCandidate, drop_until
-from lamina.assembly.history import files_gone, report_history, splits_turn, summarise
+from lamina.assembly.history import compact, splits_turn, summarise
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
 from lamina.compaction.cuts import choose_cut, choose_head, last_turns_start
@@ -16,8 +16,8 @@ from lamina.journal import SUMMARY_ID, State
 from lamina.layers import Assembler
 from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Message
-from lamina.values.patch import CompactionApply, Display, Patch, PatchOp
-from lamina.values.prompt import total_tokens
+from lamina.values.patch import Display, Patch, PatchOp
+from lamina.values.prompt import SegmentLink, total_tokens
 
 # "## Context Library" and its sentence.
 HEADER_TOKENS = 24
@@ -43,31 +43,22 @@ def prune(
     """Prunes what was sent: the middle of history if that is enough and fair, else everything is
     laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
     no bytes are in the cache any more."""
-    return prune_middle(
-        page, assembler, room, turn_tokens=turn_tokens, reason=reason, attached=attached, cold=cold
-    ) or prune_by_worth(
-        page, assembler, room,
-        turn_tokens=turn_tokens, reason=reason, attached=attached, keep_last=keep_last,
-    )  # fmt: skip
+    free = room.limit - turn_tokens
+    outcome = _prune_middle(page, assembler, free, reason, attached, cold=cold)
+    return outcome or _prune_by_worth(page, assembler, free, reason, attached, keep_last=keep_last)
 
 
-def prune_middle(
-    page: Page,
-    assembler: Assembler,
-    room: Budget,
-    *,
-    turn_tokens: int,
-    reason: str,
-    attached: Sequence[Attachment],
-    cold: bool = False,
-) -> PruneOutcome | None:
+def _prune_middle(
+    page: Page, assembler: Assembler, room: int, reason: str, attached: Sequence[Attachment],
+    *, cold: bool,
+) -> PruneOutcome | None:  # fmt: skip
     """Takes the middle out of history. The head, with what the conversation set out from, keeps
     its bytes and its cache; the latest exchanges stay, and more of them than of the head if the
     cache is cold: they cost no more then, and are worth more. None if that would not do, or would
     put out an item while one of less worth stays."""
     state, settings = page.state, page.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
-    free = room.limit - total_tokens(front) - turn_tokens
+    free = room - total_tokens(front)
     goal = int(settings.prune_to * free)
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages, state.items)
@@ -80,40 +71,29 @@ def prune_middle(
     after = choose_head(messages, sizes, head_room, known=_summaries(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
-    kept = sum(sizes[:after]) + settings.summary_tokens + latest
-    if kept < FULL_ENOUGH * goal:
+    tokens = sum(sizes[:after]) + settings.summary_tokens + latest
+    if tokens < FULL_ENOUGH * goal:
         # A short head leaves room for more of the latest.
-        first_kept = max(after, choose_cut(messages, sizes, goal - kept + latest))
-        kept += sum(sizes[first_kept:]) - latest
-    edge = _short_edge(messages, sizes, range(after, first_kept), goal, kept, assembler, reason)
+        first_kept = max(after, choose_cut(messages, sizes, goal - tokens + latest))
+        tokens += sum(sizes[first_kept:]) - latest
+    edge = _short_edge(messages, sizes, range(after, first_kept), goal, tokens, assembler, reason)
     first_kept = edge.start if edge else first_kept
 
     ops: list[PatchOp] = [*edge.ops] if edge else []
     reports = list(edge.reports) if edge else []
-    said = [f"Reason: {reason}", *(f"- {report.detail}" for report in reports)]
+    title = "results shortened"
+    lines = [f"Reason: {reason}", *(f"- {report.detail}" for report in reports)]
     dropped = messages[after:first_kept]
     if dropped:
         summary = summarise(state, dropped, assembler, split=splits_turn(state, after, first_kept))
-        files = files_gone(state, dropped)
-        ops.append(
-            CompactionApply(
-                first_kept=first_kept,
-                after=after,
-                summary=summary,
-                reason=reason,
-                read=files.read,
-                modified=files.modified,
-            )
-        )
-        reports.append(report_history(dropped, assembler))
-        said.append(f"What stands for {len(dropped)} messages:\n\n{summary}")
+        op, report = compact(state, dropped, first_kept, summary, reason, assembler, after=after)
+        ops.append(op)
+        reports.append(report)
+        title = f"{len(dropped)} messages gave way to a summary"
+        lines.append(f"What stands for {len(dropped)} messages:\n\n{summary}")
     elif not ops:
         return None
-    display = Display(
-        title=f"{len(dropped)} messages gave way to a summary" if dropped else "results shortened",
-        summary=reason,
-        markdown="\n\n".join(said),
-    )
+    display = Display(title=title, summary=reason, markdown="\n\n".join(lines))
     trial = page.copy()
     trial.transform("lamina.prune", Patch(ops=tuple(ops), display=display))
     evicted = _evicted_by(state, trial.state, goal, attached, assembler)
@@ -124,14 +104,9 @@ def prune_middle(
 
 
 def _short_edge(
-    messages: Sequence[Message],
-    sizes: Sequence[int],
-    going: range,
-    goal: int,
-    kept: int,
-    assembler: Assembler,
-    reason: str,
-) -> Exchange | None:
+    messages: Sequence[Message], sizes: Sequence[int], going: range, goal: int, kept: int,
+    assembler: Assembler, reason: str,
+) -> Exchange | None:  # fmt: skip
     """The last exchange of those that go, if little would be left without it: one that filled most
     of the window would else be gone as soon as it was read."""
     if kept >= FULL_ENOUGH * goal:
@@ -144,36 +119,28 @@ def _evicted_by(
 ) -> tuple[PruneCandidate, ...] | None:
     """Of the items that no longer stand, those that this turn does not lay down again; None if
     one of them is worth more than one that stays."""
-    sized = {siz.item: siz for siz in standing_sizes(before, assembler)}
-    lost = {
-        item: sized[item]
-        for item, standing in before.standing.items()
-        if item in sized
-        and (item not in after.standing or after.standing[item].current != standing.current)
-    }
-    staying = [candidate for item, candidate in sized.items() if item not in lost]
+    lost: list[PruneCandidate] = []
+    staying: list[PruneCandidate] = []
+    for candidate in standing_sizes(before, assembler):
+        old, new = before.standing[candidate.item], after.standing.get(candidate.item)
+        (staying if new and new.current == old.current else lost).append(candidate)
     room = int(ITEMS_SHARE * goal) - sum(candidate.tokens for candidate in staying)
     named = {a.item.id for a in attached}
     again: set[ItemId] = set()
-    for candidate in sorted(
-        lost.values(), key=lambda candidate: (candidate.priority, -candidate.recency)
-    ):
+    for candidate in sorted(lost, key=lambda c: (c.priority, -c.recency)):
         must = candidate.essential or candidate.priority < before.settings.history_priority
         if candidate.item in named and (must or candidate.tokens <= room):
             again.add(candidate.item)
             room -= candidate.tokens
-    evicted = tuple(candidate for item, candidate in lost.items() if item not in again)
+    evicted = tuple(candidate for candidate in lost if candidate.item not in again)
     if any(candidate.essential for candidate in evicted):
         return None
-    wanted = [candidate.priority for candidate in evicted if candidate.item in named]
-    spare = [candidate for candidate in staying if not candidate.essential]
+    priorities = [candidate.priority for candidate in evicted if candidate.item in named]
     # What applies now is worth more than what no longer does, whatever it would cost to move.
-    if wanted and any(
-        candidate.priority > min(wanted)
-        or (candidate.item not in named and candidate.priority == min(wanted))
-        for candidate in spare
-    ):
-        return None
+    for candidate in staying if priorities else ():
+        worth_less = candidate.priority >= min(priorities) + (candidate.item in named)
+        if worth_less and not candidate.essential:
+            return None
     return evicted
 
 
@@ -189,43 +156,40 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.id == SUMMARY_ID]
 
 
-def prune_by_worth(
-    page: Page,
-    assembler: Assembler,
-    room: Budget,
-    *,
-    turn_tokens: int,
-    reason: str,
-    attached: Sequence[Attachment] = (),
-    keep_last: bool = False,
-) -> PruneOutcome:
+def fixed_tokens(front: Iterable[SegmentLink]) -> int:
+    """What tools and L1 take of every request."""
+    return sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
+
+
+def _prune_by_worth(
+    page: Page, assembler: Assembler, room: int, reason: str, attached: Sequence[Attachment],
+    *, keep_last: bool,
+) -> PruneOutcome:  # fmt: skip
     """Lays everything out anew: first what applies to this turn, then the rest of the library by
     worth, and as much of the latest history as fits `prune_to` of the room that is left."""
-    state = page.state
-    settings = state.settings
+    state, settings = page.state, page.state.settings
     front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
-    fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
-    free = max(0, room.limit - fixed - turn_tokens)
+    free = max(0, room - fixed_tokens(front))
     rest = int(settings.prune_to * free)
 
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
     library = standing_sizes(state, assembler)
-    named = {a.item.id for a in attached}
-    applying = [candidate for candidate in library if candidate.item in named]
-    idle = [candidate for candidate in library if candidate.item not in named]
-    kept, dropped = drop_over(applying, int(ITEMS_SHARE * free))
-    others, more = drop_over(idle, rest - min(recent, rest // 2) - kept)
-    kept_tokens = kept + others
+    attached_items = {a.item.id for a in attached}
+    applying = [candidate for candidate in library if candidate.item in attached_items]
+    idle = [candidate for candidate in library if candidate.item not in attached_items]
+    tokens, dropped = drop_over(applying, int(ITEMS_SHARE * free))
+    others, more = drop_over(idle, rest - min(recent, rest // 2) - tokens)
+    tokens += others
     # The summary and the library's header are new and must fit as well.
-    left = free - kept_tokens - HEADER_TOKENS
-    at_most = sum(sizes) if keep_last else left - settings.summary_tokens
-    cut = choose_cut(messages, sizes, max(0, rest - kept_tokens), at_most=at_most)
-    kept_tokens += sum(sizes[cut:])
-    edge = _short_edge(messages, sizes, range(cut), rest, kept_tokens, assembler, reason)
+    spare = free - tokens - HEADER_TOKENS
+    at_most = sum(sizes) if keep_last else spare - settings.summary_tokens
+    cut = choose_cut(messages, sizes, max(0, rest - tokens), at_most=at_most)
+    tokens += sum(sizes[cut:])
+    edge = _short_edge(messages, sizes, range(cut), rest, tokens, assembler, reason)
     return consolidate(
         page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
-        summary_room=left - sum(sizes[cut:]) - (rest - kept_tokens if edge else 0),
+        summary_room=spare - sum(sizes[cut:]) - (rest - tokens if edge else 0),
     )  # fmt: skip

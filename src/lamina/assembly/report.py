@@ -1,6 +1,7 @@
 """The last act before encoding: the prefix is checked, and the request is written down."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -9,12 +10,12 @@ from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.errors import WindowExceeded
 from lamina.journal import State
-from lamina.layers import Assembler, ItemVersions
+from lamina.layers import Assembler, ItemVersions, measure_layers
 from lamina.text import label_of
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import ToolDefinition
-from lamina.values.prompt import LAYERS, Prompt
+from lamina.values.prompt import Prompt
 from lamina.values.request import (
     Boundary,
     ContextItem,
@@ -26,6 +27,8 @@ from lamina.values.request import (
 )
 
 _REASONS = ("model_change", "settings_change")
+# What an attachment and its row in the request context both have.
+_PROVENANCE = ("priority", "include", "score", "origin", "source", "level", "priority_before")
 # What to do about a request that is too large, by its largest layer.
 _ADVICE = {
     "tools": "offer fewer tools",
@@ -57,13 +60,10 @@ def record_request(
     room, state, target = draft.room, page.state, draft.target.name
     if prompt.tokens > room.limit:
         sizes = sizes_of(prompt)
-        raise WindowExceeded(
-            f"the request does not fit the window even without history and spare attachments; "
-            f"{_ADVICE[max(sizes, key=lambda layer: sizes[layer])]}, or choose a model with a "
-            f"larger window",
-            sizes,
-            room.limit,
-        )
+        problem = "the request does not fit the window even without history and spare attachments"
+        advice = _ADVICE[max(sizes, key=lambda layer: sizes[layer])]
+        problem += f"; {advice}, or choose a model with a larger window"
+        raise WindowExceeded(problem, sizes, room.limit)
     # Another model or layout is a reason by itself, also where nothing else had to be written.
     own = [boundary.reason for boundary in boundaries if boundary.kind in _REASONS]
     agreement = ledger.compare(sent, prompt, (*state.reasons, *own))
@@ -71,11 +71,11 @@ def record_request(
     if agreement.broke and not agreement.broke.reason:
         if state.settings.prefix_check == "raise":
             ledger.require_reason(agreement)
-        moved = (
+        warning = (
             f"the prefix moved without a reason at {agreement.broke.source} "
             f"({agreement.broke.layer}): {agreement.reprocessed:,} tokens are processed again"
         )
-        warnings = (*warnings, moved)
+        warnings = (*warnings, warning)
     context = RequestContext(
         target=target,
         items=_describe(state, kept, assembler),
@@ -122,17 +122,13 @@ def _truly_out(
     that are in the list instead."""
     if not left_out:
         return ()
-    listed = {str(tool.item) for tool in tools}
-    return tuple(
-        omission
-        for omission in left_out
-        if omission.reason not in ("removed", "has_images")
-        or (omission.what not in state.standing and omission.what not in listed)
-    )
+    there = {*map(str, state.standing), *(str(tool.item) for tool in tools)}
+    passing = ("removed", "has_images")
+    return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
 
 
 def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
-    """Items that stood in the last request and no longer do, whoever took them away."""
+    """Items that stood in the last request and no longer do, whatever took them away."""
     if state.sent_standing is state.standing:
         return []
     reported = {omission.what for omission in left_out}
@@ -145,10 +141,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
 
 
 def sizes_of(prompt: Prompt) -> dict[str, int]:
-    sizes = dict.fromkeys(LAYERS, 0)
-    for segment in prompt:
-        sizes[segment.layer] += segment.tokens
-    return {layer: tokens for layer, tokens in sizes.items() if tokens}
+    return {size.layer: size.tokens for size in measure_layers(prompt) if size.tokens}
 
 
 def _describe(
@@ -159,7 +152,7 @@ def _describe(
     last = state.envelope.cached[state.turn_start] if state.turn_start is not None else None
     context = last.context if last else None
     full = {use.item for use in context.uses if use.form == "full"} if context else set()
-    described = []
+    context_items = []
     for attachment in attachments:
         item = attachment.item
         standing = state.standing.get(item.id)
@@ -168,7 +161,7 @@ def _describe(
             placement = "message"
         elif standing and standing.in_library:
             placement = "library"
-        described.append(
+        context_items.append(
             ContextItem(
                 item=item.id,
                 version=item.version,
@@ -176,50 +169,35 @@ def _describe(
                 placement=placement,
                 layer="L3" if placement == "message" else "L2",
                 tokens=assembler.item_tokens(item),
-                priority=attachment.priority,
                 essential=attachment.is_essential,
                 pinned=item.id in state.pinned,
-                include=attachment.include,
                 reason=_reason_for(attachment, item.id in state.pinned),
-                score=attachment.score,
-                origin=attachment.origin,
-                source=attachment.source,
-                level=attachment.level,
-                priority_before=attachment.priority_before,
+                **_provenance(attachment),
             )
         )
-    return tuple(described)
+    return tuple(context_items)
 
 
 def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
     """The attachments that a request context describes, as far as their contents are known."""
     return tuple(
-        Attachment(
-            item=items[described.item, described.version],
-            priority=described.priority,
-            essential=described.essential,
-            include=described.include,
-            score=described.score,
-            origin=described.origin,
-            source=described.source,
-            level=described.level,
-            priority_before=described.priority_before,
-        )
+        Attachment(item=items[key], essential=described.essential, **_provenance(described))
         for described in context.items
-        if (described.item, described.version) in items
+        if (key := (described.item, described.version)) in items
     )
+
+
+def _provenance(value: Attachment | ContextItem) -> dict[str, Any]:
+    """How an item came to be in a turn, and what it is worth there."""
+    return {name: getattr(value, name) for name in _PROVENANCE}
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
     """The tools with what each takes of the request. They stand first, in the order of the list."""
     if not tools:
         return ()
-    listed = [link.segment for link in prompt.front if link.segment.layer == "tools"]
-    sizes = {
-        segment.content.name: segment.tokens
-        for segment in listed
-        if isinstance(segment.content, ToolDefinition)
-    }
+    segments = [link.segment for link in prompt.front]
+    sizes = {s.content.name: s.tokens for s in segments if isinstance(s.content, ToolDefinition)}
     return tuple(replace(tool, tokens=sizes.get(tool.name, 0)) for tool in tools)
 
 

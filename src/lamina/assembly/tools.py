@@ -8,6 +8,7 @@ went away stays in the list until something else changes there.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +27,7 @@ from lamina.values.tool import OfferedTool
 TOOLS = "lamina.tools"
 # A prefix up to this size is worth moving for a tool that can be called the plain way.
 JOIN_TOKENS = 8_192
-# At a boundary, tools that were chosen and not called in so many messages leave the list.
+# At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
 
@@ -100,17 +101,15 @@ class _Planner:
         self.restricts = target.restricts_tools
         self.most = target.max_tools
         self.boundary = boundary
-        found = {item.item: item for item in chosen}
-        agent = {tool.id: tool for tool in inclusion.agent}
-        self.found: Mapping[ItemId, SelectedItem] = found
+        self.hits = {hit.item: hit for hit in chosen}
         self.present = {tool.definition.name: tool for tool in inclusion.present}
-        picked = (
-            inclusion.agent if self.policy == "all" else [agent[i] for i in found if i in agent]
-        )
-        self.chosen = {tool.definition.name: tool for tool in picked}
         self.agent = {tool.definition.name: tool for tool in inclusion.agent}
+        by_id = {tool.id: tool for tool in inclusion.agent}
+        hits = [by_id[item] for item in self.hits if item in by_id]
+        choice = inclusion.agent if self.policy == "all" else hits
+        self.chosen = {tool.definition.name: tool for tool in choice}
         # Of those that are chosen, the ones that search found: they can be described instead.
-        self.found_names = {n for n, tool in self.chosen.items() if tool.id in found}
+        self.hit_names = {name for name, tool in self.chosen.items() if tool.id in self.hits}
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tools}
@@ -124,31 +123,27 @@ class _Planner:
         )
 
     def plan(self) -> ToolPlan:
-        wanted = self.present | self.chosen
-        new = [name for name in wanted if name not in self.standing]
+        new = [name for name in self.present | self.chosen if name not in self.standing]
         joins = self._may_join(new)
         described: tuple[str, ...] = ()
         if not joins:
             described = tuple(name for name in new if name in self.chosen)
             new = [name for name in new if name in self.present]
         names, over = self._within_limit(self._list(new, described))
-        described += tuple(name for name in over if name in self.found_names)
+        described += tuple(name for name in over if name in self.hit_names)
         definitions = tuple(self._definition(name) for name in names)
-        changed = definitions != tuple(self.state.envelope.tools)
-        listed = names if changed else list(self.standing)
+        changes = definitions != tuple(self.state.envelope.tools)
+        names = names if changes else list(self.standing)
+        ids = [self.there[name].id for name in names if name in self.there]
         return ToolPlan(
-            definitions=definitions if changed else None,
-            reason=self._reason(names) if changed else "",
-            transformer=TOOLS_JOIN if changed and self._is_join(new) else TOOLS,
+            definitions=definitions if changes else None,
+            reason=self._reason(names) if changes else "",
+            transformer=TOOLS_JOIN if changes and self._is_join(new) else TOOLS,
             described=tuple(self._describe(name) for name in described),
-            forget=tuple(
-                self.there[name].id
-                for name in listed
-                if name in self.there and self.there[name].id in self.state.standing
-            ),
-            tools=tuple(self._context(n) for n in listed if n in self.there),
-            allowed=self._allowed(listed),
-            warnings=(*(self._warnings(names, over) if changed else ()),),
+            forget=tuple(item for item in ids if item in self.state.standing),
+            tools=tuple(self._context(name) for name in names if name in self.there),
+            allowed=self._allowed(names),
+            warnings=self._warnings(names, over) if changes else (),
         )
 
     def _may_join(self, new: Sequence[str]) -> bool:
@@ -171,11 +166,11 @@ class _Planner:
     def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
         """The names of the list, in order of first use. Without a reason to move, it stays."""
         unsent = self.state.last_sent is None
-        gone = [n for n in self.standing if n not in self.there and n != USE_TOOL.name]
-        moves = bool(new or self._changed() or (unsent and gone))
+        leavers = [n for n in self.standing if n not in self.there and n != USE_TOOL.name]
+        moves = bool(new or self._changed() or (unsent and leavers))
         if self.policy == "exact":
-            wanted = self.present | self.chosen
-            return [n for n in self.standing if n in wanted] + list(new)
+            in_use = self.present | self.chosen
+            return [name for name in self.standing if name in in_use] + list(new)
         late = self._described_before(described) if moves or self.boundary else []
         idle = self._idle() if self.boundary else set()
         speaks = self.speaks_for_others and USE_TOOL.name not in self.standing
@@ -200,33 +195,22 @@ class _Planner:
 
     def _described_before(self, described: Sequence[str]) -> list[str]:
         """Tools that were described for earlier questions, and called since or chosen again."""
-        called = self._called()
-        return [
-            name
-            for name, tool in self.agent.items()
-            if tool.id in self.state.standing
-            and name not in self.standing
-            and name not in described
-            and name not in self.chosen
-            and name in called
-        ]
+        candidates = self._called() - {*self.standing, *described, *self.chosen}
+        tools = [name for name, tool in self.agent.items() if tool.id in self.state.standing]
+        return [name for name in tools if name in candidates]
 
     def _idle(self) -> set[str]:
         """Tools of the list that were chosen for some question and are of no use any more."""
-        called = self._called()
-        return {
-            name
-            for name in self.standing
-            if name in self.agent and name not in self.chosen and name not in called
-        }
+        return {*self.standing} & {*self.agent} - {*self.chosen} - self._called()
 
     def _called(self) -> set[str]:
         cached = self.state.envelope.cached
         latest = cached.since(max(0, len(cached) - CALLED_WITHIN))
-        return {call.name for message in latest for call in message.calls} | {
-            name for name in self.agent for message in latest for call in message.calls
-            if call.name == USE_TOOL.name and f'"{name}"' in call.arguments
-        }  # fmt: skip
+        calls = [call for message in latest for call in message.calls]
+        others = [call.arguments for call in calls if call.name == USE_TOOL.name]
+        return {call.name for call in calls} | {
+            name for name in self.agent if any(f'"{name}"' in text for text in others)
+        }
 
     def _changed(self) -> list[str]:
         return [
@@ -241,67 +225,54 @@ class _Planner:
         return USE_TOOL if self._speaks(name) else self.standing[name]
 
     def _reason(self, names: Sequence[str]) -> str:
-        fresh = [name for name in names if name not in self.standing and name != USE_TOOL.name]
-        left = [name for name in self.standing if name not in names]
-        gone = [name for name in left if name not in self.there]
-        idle = [name for name in left if name in self.there]
-        why = [
-            ("new", fresh), ("changed", self._changed()), ("gone", gone),
-            ("not chosen any more", idle),
-        ]  # fmt: skip
-        said = "; ".join(f"{word}: {_listed(each)}" for word, each in why if each)
+        leavers = [name for name in self.standing if name not in names]
+        news = {
+            "new": [n for n in names if n not in self.standing and n != USE_TOOL.name],
+            "changed": self._changed(),
+            "gone": [name for name in leavers if name not in self.there],
+            "not chosen any more": [name for name in leavers if name in self.there],
+        }
+        text = "; ".join(f"{word}: {_listed(tools)}" for word, tools in news.items() if tools)
         if self.boundary is not None and self.boundary.kind != "first_request":
-            said = f"{said} ({self.boundary.reason})"
-        return f"tools {said or 'described in the conversation can be called'}"
+            text = f"{text} ({self.boundary.reason})"
+        return f"tools {text or 'described in the conversation can be called'}"
 
     def _warnings(self, names: Sequence[str], over: Sequence[str]) -> tuple[str, ...]:
-        gone = [n for n in self.standing if n not in names and n not in self.there]
-        gone = [name for name in gone if name != USE_TOOL.name]
-        told = [f"no longer offered: {_listed(gone)}"] if gone else []
-        silent = [name for name in over if name not in self.found_names]
+        stay = {*names, *self.there, USE_TOOL.name}
+        leavers = [name for name in self.standing if name not in stay]
+        warnings = [f"no longer offered: {_listed(leavers)}"] if leavers else []
+        silent = [name for name in over if name not in self.hit_names]
         if silent:
-            told.append(
+            warnings.append(
                 f"{len(silent)} tools are not offered, because a request takes {self.most}: "
                 f"{_listed(silent)}; choose tools by search (include: agent)"
             )
-        return tuple(told)
+        return tuple(warnings)
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
-        found = self.found[tool.id]
-        return Attachment(
-            item=describe_tool(tool),
-            include="agent",
-            score=found.score,
-            origin=found.origin,
-            source=found.source,
-        )
+        return Attachment(item=describe_tool(tool), include="agent", **self._origin(tool))
 
     def _context(self, name: str) -> ContextTool:
         tool = self.there[name]
-        found = self.found.get(tool.id)
         if name in self.present:
             include: Include = "manual" if tool.id in self.manual else "always"
             return ContextTool(item=tool.id, name=name, include=include)
-        if found is None:
-            kept = name not in self.chosen
-            return ContextTool(item=tool.id, name=name, include="agent", kept=kept)
-        return ContextTool(
-            item=tool.id,
-            name=name,
-            include="agent",
-            score=found.score,
-            origin=found.origin,
-            source=found.source,
-        )
+        kept = name not in self.chosen and tool.id not in self.hits
+        origin = self._origin(tool) if tool.id in self.hits else {}
+        return ContextTool(item=tool.id, name=name, include="agent", kept=kept, **origin)
+
+    def _origin(self, tool: OfferedTool) -> dict[str, Any]:
+        hit = self.hits[tool.id]
+        return {"score": hit.score, "origin": hit.origin, "source": hit.source}
 
     def _allowed(self, listed: Sequence[str]) -> tuple[str, ...] | None:
         """What may be called, where that can be said without moving anything: not what a person
         took out, nor what is gone."""
         if not self.restricts:
             return None
-        kept = tuple(name for name in listed if name in self.there or self._speaks(name))
-        return kept if len(kept) < len(listed) else None
+        names = tuple(name for name in listed if name in self.there or self._speaks(name))
+        return names if len(names) < len(listed) else None
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -319,8 +290,9 @@ def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> To
     except msgspec.MsgspecError:
         return call
     # Some write the arguments as a text that holds them.
-    written = inner.arguments
-    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    text = inner.arguments
+    if not isinstance(text, str):
+        text = msgspec.json.encode(text).decode()
     # Where it is only named, it is named by its server and its own name.
     labels = {key_of(tool.id): name for name, tool in offered.items()}
     return replace(call, name=labels.get(inner.name, inner.name), arguments=text)

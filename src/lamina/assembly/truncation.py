@@ -1,4 +1,4 @@
-"""Texts with their middle taken out, and said to be."""
+"""Texts with their middle taken out, and a line that says so."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ LEAST_RESULTS = 500
 
 
 def shorten_text(text: str, limit: int, count: Count) -> str:
-    """`text` with about `limit` tokens of it left, the middle gone and said to be."""
+    """`text` with about `limit` tokens of it left, and a line in place of its middle."""
     size = count(text)
     if size <= limit:
         return text
     half = len(text) * limit // size // 2
     end = len(text) - half
     # A gap that was there before goes with the middle, and its tokens are still missing.
-    before = sum(int(each.replace(",", "")) for each in _GAP.findall(text, half, end))
+    before = sum(int(tokens.replace(",", "")) for tokens in _GAP.findall(text, half, end))
     gap = f"\n[... {size - limit + before:,} tokens removed to fit the context window ...]\n"
     return f"{text[:half]}{gap}{text[end:]}"
 
@@ -40,26 +40,23 @@ def shorten_results(
     sizes = {result.call_id: count(result.text) for result in results}
     # A level that the large ones come down to; the small ones stay whole.
     goal = max(0, sum(sizes.values()) - excess - NOTICE_TOKENS * len(results))
-    level, left = 0, sorted(sizes.values())
-    while left and left[0] * len(left) <= goal:
-        goal -= left.pop(0)
-    level = goal // len(left) if left else max(sizes.values(), default=0)
-    shortened, reports = [], []
-    for result in results:
+    rest = sorted(sizes.values())
+    while rest and rest[0] * len(rest) <= goal:
+        goal -= rest.pop(0)
+    level = goal // len(rest) if rest else max(sizes.values(), default=0)
+    shorter, reports = list(results), []
+    for index, result in enumerate(results):
         size = sizes[result.call_id]
-        if size <= level:
-            shortened.append(result)
-            continue
-        shortened.append(replace(result, text=shorten_text(result.text, level, count)))
-        detail = f"the result of {result.name} lost {size - level:,} of its {size:,} tokens"
-        reports.append(
-            LeftOut(what=result_name(result), reason="window", detail=detail, tokens=size - level)
-        )
-    return shortened, reports
+        if (surplus := size - level) > 0:
+            shorter[index] = replace(result, text=shorten_text(result.text, level, count))
+            detail = f"the result of {result.name} lost {surplus:,} of its {size:,} tokens"
+            what = result_name(result)
+            reports.append(LeftOut(what=what, reason="window", detail=detail, tokens=surplus))
+    return shorter, reports
 
 
 def result_name(result: ToolResult) -> str:
-    """What a result is called where it is said that something of it is missing."""
+    """What a result is called in reports."""
     return f"result:{result.call_id}"
 
 
@@ -76,15 +73,11 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 
 def shorten_exchange(
-    messages: Sequence[Message],
-    sizes: Sequence[int],
-    within: range,
-    room: int,
-    count: Count,
+    messages: Sequence[Message], sizes: Sequence[int], within: range, room: int, count: Count,
     reason: str,
-) -> Exchange | None:
+) -> Exchange | None:  # fmt: skip
     """The last exchange within these messages, brought down to `room`; None if too little of it
-    would be left, or if it is no call with its results."""
+    would be left, or if it is not a call with its results."""
     cuts = [cut for cut in find_cuts(messages) if cut in within]
     if not cuts or within.stop - cuts[-1] != 2:
         return None
@@ -96,7 +89,7 @@ def shorten_exchange(
         return None
     if excess <= 0:
         return Exchange(start=start)
-    shortened, reports = shorten_results(results, excess, count)
-    changed = tuple(new for new, old in zip(shortened, results, strict=True) if new is not old)
-    op = ResultsReplace(message=answer.id, results=changed, reason=reason)
+    shorter, reports = shorten_results(results, excess, count)
+    changes = tuple(new for new, old in zip(shorter, results, strict=True) if new is not old)
+    op = ResultsReplace(message=answer.id, results=changes, reason=reason)
     return Exchange(start=start, ops=(op,), reports=tuple(reports))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lamina.journal import State, fold_repaired, require_initial_state
+from lamina.journal import State, fold_repaired
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry, TransformEntry
 from lamina.values.message import Message
@@ -27,28 +27,24 @@ def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
     state: State | None = None
     damage: list[Damage] = []
     for entry in path:
-        if state is None:
-            state = require_initial_state(entry)
-            continue
-        if isinstance(entry, TransformEntry):
+        if state is not None and isinstance(entry, TransformEntry):
+            cached = state.envelope.cached
             for op in entry.patch.ops:
                 if isinstance(op, ResultsReplace):
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary="The same results, shortened.",
-                        messages=tuple(m for m in state.envelope.cached if m.id == op.message),
-                    )
-                if isinstance(op, CompactionApply):
-                    end = max(0, min(op.first_kept, len(state.envelope.cached)))
-                    yield DroppedHistory(
-                        entry=entry.id,
-                        at=entry.at,
-                        by=entry.transformer,
-                        reason=op.reason,
-                        summary=op.summary,
-                        messages=state.envelope.cached.until(end).since(max(0, op.after)),
-                    )
+                    summary = "The same results, shortened."
+                    messages = tuple(message for message in cached if message.id == op.message)
+                elif isinstance(op, CompactionApply):
+                    summary = op.summary
+                    end = max(0, min(op.first_kept, len(cached)))
+                    messages = tuple(cached.until(end).since(max(0, op.after)))
+                else:
+                    continue
+                yield DroppedHistory(
+                    entry=entry.id,
+                    at=entry.at,
+                    by=entry.transformer,
+                    reason=op.reason,
+                    summary=summary,
+                    messages=messages,
+                )
         state = fold_repaired(state, entry, damage)

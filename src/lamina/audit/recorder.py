@@ -1,7 +1,7 @@
 """Any request of a session again, beside the one it was compared with when it was sent.
 
-Law: nothing is shown as sent that is not proven: the rebuilt segments are compared with the digests
-that were recorded, and a difference is said. Rebuilding costs one fold of the path and two prompts.
+Law: nothing is shown as sent that is not proven: rebuilt segments are compared with the recorded
+digests, and differences are reported. Rebuilding costs one fold of the path and two prompts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.audit.requests import ListedRequest, RequestList, recorded_digests
+from lamina.audit.verification import Rebuilder, renderer_problem
 from lamina.errors import LaminaError, UnknownSession
-from lamina.journal import Journal, State, fold_repaired, path_to, require_initial_state
-from lamina.layers import Assembler, Layout
+from lamina.journal import Journal, State, fold_repaired, path_to
 from lamina.ledger import left_in_cache, previous_reply, shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
-from lamina.values.entry import RENDERER, RequestEntry, SessionEntry
+from lamina.values.entry import RequestEntry, SessionEntry
 from lamina.values.message import Image, Text
 from lamina.values.prompt import Prompt, Segment
 from lamina.values.wire import WireRequest
@@ -66,15 +66,15 @@ def rebuild_request(
     problems = list(_doubts(header, request, base, known))
     damage: list[Damage] = []
     state, earlier = _states(journal, listed, base, damage)
-    assemblers: dict[tuple[str, Layout], Assembler] = {}
+    rebuilder = Rebuilder(book)
     before = None
     if base and earlier:
-        before, wrong = _prove(base.request, earlier, book, assemblers, known)
-        if wrong:
-            problems.append(f"request {base.number}, which it was compared with, {wrong}")
-    after, wrong = _prove(request, state, book, assemblers, known)
-    if wrong:
-        problems.append(f"this request {wrong}")
+        before, problem = _prove(base.request, earlier, rebuilder, known)
+        if problem:
+            problems.append(f"request {base.number}, which it was compared with, {problem}")
+    after, problem = _prove(request, state, rebuilder, known)
+    if problem:
+        problems.append(f"this request {problem}")
     return RebuiltRequest(
         listed=listed,
         session=header,
@@ -93,12 +93,9 @@ def _doubts(
     base: ListedRequest | None,
     known: Mapping[str, RequestEntry],
 ) -> Iterator[str]:
-    """Why a rebuilt request could not be proven, whatever comes of rebuilding it."""
-    if header.renderer != RENDERER:
-        yield (
-            f"the session was written by renderer {header.renderer}, this is {RENDERER}: "
-            f"its texts differ, and digests with them"
-        )
+    """Why a request could not be proven even if it is rebuilt."""
+    if problem := renderer_problem(header):
+        yield problem
     if request.base and base is None:
         yield (
             f"request {request.base!r}, which it was compared with, is lost: what went away "
@@ -149,13 +146,10 @@ def _states(
     journal: Journal, listed: ListedRequest, base: ListedRequest | None, damage: list[Damage]
 ) -> tuple[State, State | None]:
     """The state at the request and at its base, which nearly always stands on the way."""
-    wanted = base.request.id if base else ""
     state = earlier = None
     for entry in path_to(listed.request.id, journal.entries):
-        state = (
-            require_initial_state(entry) if state is None else fold_repaired(state, entry, damage)
-        )
-        if entry.id == wanted:
+        state = fold_repaired(state, entry, damage)
+        if base and entry.id == base.request.id:
             earlier = state
     assert state is not None
     if base and earlier is None:
@@ -163,32 +157,12 @@ def _states(
     return state, earlier
 
 
-def _assemble(
-    request: RequestEntry,
-    state: State,
-    book: TargetBook,
-    assemblers: dict[tuple[str, Layout], Assembler],
-) -> Prompt:
-    target = book.find(request.target)
-    counter = book.counter(target)
-    layout = Layout(promotion=request.promotion, wire=target.wire)
-    # Two requests that are laid out alike share all that they have in common.
-    if (counter.name, layout) not in assemblers:
-        assemblers[counter.name, layout] = Assembler(counter.count, layout)
-    assembler = assemblers[counter.name, layout]
-    return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
-
-
 def _prove(
-    request: RequestEntry,
-    state: State,
-    book: TargetBook,
-    assemblers: dict[tuple[str, Layout], Assembler],
-    known: Mapping[str, RequestEntry],
+    request: RequestEntry, state: State, rebuilder: Rebuilder, known: Mapping[str, RequestEntry]
 ) -> tuple[Prompt | None, str]:
     """The prompt of a request, and what is wrong with it."""
     try:
-        prompt = _assemble(request, state, book, assemblers)
+        prompt = rebuilder.rebuild(request, state)
     except KeyError as error:
         return None, f"cannot be rebuilt: the content of {error.args[0]!r} is lost"
     except LaminaError as error:
@@ -261,7 +235,7 @@ def _added(
 ) -> SegmentChange:
     instead = supersedes = None
     if isinstance(segment.content, Text):
-        instead = next((each for each in gone if _replaces(segment, each, alone)), None)
+        instead = next((old for old in gone if _replaces(segment, old, alone)), None)
         above = standing.get(_artefact(segment))
         if instead is None and above is not None and "@" in segment.source:
             supersedes = above if isinstance(above.content, Text) else None
@@ -276,7 +250,7 @@ def _replaces(segment: Segment, gone: Segment, alone: bool) -> bool:
     if _artefact(segment) == _artefact(gone):
         return True
     kind = segment.source.partition(":")[0]
-    # Another question is no other version of the one before.
+    # Another question is not another version of the one before.
     return alone and kind != "message" and kind == gone.source.partition(":")[0]
 
 

@@ -11,7 +11,7 @@ from lamina.values.entry import Entry, LeaveEntry, MessageEntry, ReplyEntry, Req
 
 
 class ListedRequest(Struct, frozen=True, kw_only=True):
-    """One request with what came of it. `number` counts requests in order of writing, from 1."""
+    """One request with its answer. `number` counts requests in order of writing, from 1."""
 
     number: int
     request: RequestEntry
@@ -123,13 +123,13 @@ def recorded_digests(
     request that holds it is lost."""
     need = request.kept + len(request.digests)
     parts: list[Sequence[str | None]] = []
-    seen: set[str] = set()
+    visited: set[str] = set()
     at: RequestEntry | None = request
-    while need and at is not None and at.id not in seen:
-        seen.add(at.id)
-        kept = min(at.kept, need)
-        parts.append(at.digests[: need - kept])
-        need = kept
+    while need and at is not None and at.id not in visited:
+        visited.add(at.id)
+        shared = min(at.kept, need)
+        parts.append(at.digests[: need - shared])
+        need = shared
         at = known.get(at.base or "")
     parts.append([None] * need)
     return tuple(digest for part in reversed(parts) for digest in part)

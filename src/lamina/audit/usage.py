@@ -7,21 +7,22 @@ says no more.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from unicodedata import normalize
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.inclusion import fold_name
 from lamina.assembly.tools import USE_TOOL, intended_call
 from lamina.audit.requests import ListedRequest, list_requests
 from lamina.journal import Journal
 from lamina.values.entry import Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
-from lamina.values.item import Include, Item, ItemId, key_of, kind_of
+from lamina.values.item import Include, ItemId, key_of, kind_of
 
 COUNTED = ("rule", "reference", "tool")
-# Below so many turns nothing is suggested; from this share of them on, it is as good as always.
+# With fewer turns than this nothing is suggested; from this share of them on, it is always.
 ENOUGH = 10
 MOSTLY = 0.8
 
@@ -86,12 +87,12 @@ def read_turns(journal: Journal, *, inherited: bool = False) -> tuple[TurnUse, .
     header = _header(journal)
     session = header.session if header else ""
     begins = header.at if header and header.forked_from and not inherited else float("-inf")
-    asked = _Questions(journal.entries)
+    questions = _Questions(journal.entries)
     turns: dict[str, list[ListedRequest]] = {}
     for listed in list_requests(journal).listed:
         if listed.answer is not None and listed.request.at >= begins:
-            turns.setdefault(asked.of(listed.request), []).append(listed)
-    described = _Described(journal.entries.values())
+            turns.setdefault(questions.of(listed.request), []).append(listed)
+    described = _name_described_tools(journal.entries.values())
     return tuple(_read_turn(session, requests, described) for requests in turns.values())
 
 
@@ -108,41 +109,34 @@ class _Questions:
         self._known: dict[str, str] = {}
 
     def of(self, request: RequestEntry) -> str:
-        passed: list[str] = []
+        visited: list[str] = []
         at: Entry | None = request
-        found = request.id
-        while at is not None and at.id not in passed:
+        question = request.id
+        while at is not None and at.id not in visited:
             if at.id in self._known:
-                found = self._known[at.id]
+                question = self._known[at.id]
                 break
-            passed.append(at.id)
+            visited.append(at.id)
             if isinstance(at, MessageEntry) and at.message.role == "user":
-                found = at.id
+                question = at.id
                 break
             at = self._entries.get(at.parent or "")
-        self._known.update(dict.fromkeys(passed, found))
-        return found
+        self._known.update(dict.fromkeys(visited, question))
+        return question
 
 
-class _Described:
+def _name_described_tools(entries: Iterable[Entry]) -> dict[str, ItemId]:
     """Tools that were described in the conversation, by the name the model is told."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._tools: list[Item] = [
-            entry.item
-            for entry in entries
-            if isinstance(entry, ItemEntry) and entry.item.kind == "tool"
-        ]
-        self._known: dict[str, ItemId | None] = {}
-
-    def find(self, name: str) -> ItemId | None:
-        if name not in self._known:
-            begins = (tool.id for tool in self._tools if tool.content.startswith(f"{name}: "))
-            self._known[name] = next(begins, None)
-        return self._known[name]
+    tools: dict[str, ItemId] = {}
+    for entry in entries:
+        if isinstance(entry, ItemEntry) and entry.item.kind == "tool":
+            tools.setdefault(entry.item.content.partition(": ")[0], entry.item.id)
+    return tools
 
 
-def _read_turn(session: str, requests: Sequence[ListedRequest], described: _Described) -> TurnUse:
+def _read_turn(
+    session: str, requests: Sequence[ListedRequest], described: Mapping[str, ItemId]
+) -> TurnUse:
     in_force: dict[ItemId, InForce] = {}
     names: dict[str, ItemId] = {}
     for listed in requests:
@@ -150,18 +144,15 @@ def _read_turn(session: str, requests: Sequence[ListedRequest], described: _Desc
             in_force.setdefault(item, force)
         names |= {tool.name: tool.item for tool in listed.request.context.tools}
     used: set[ItemId] = set()
-    said: list[str] = []
-    for listed in requests:
-        assert listed.answer is not None
-        message = listed.answer.message
-        said.append(message.text)
+    messages = [listed.answer.message for listed in requests if listed.answer]
+    for message in messages:
         for call in map(intended_call, message.calls):
-            called = names.get(call.name) or described.find(call.name)
-            if called is not None and call.name != USE_TOOL.name:
-                used.add(called)
+            tool = names.get(call.name) or described.get(call.name)
+            if tool is not None and call.name != USE_TOOL.name:
+                used.add(tool)
                 # Described for an earlier question, it can still be called.
-                in_force.setdefault(called, InForce(include="agent"))
-    answer = _folded("\n".join(said))
+                in_force.setdefault(tool, InForce(include="agent"))
+    answer = fold_name("\n".join(message.text for message in messages))
     used.update(item for item in in_force if kind_of(item) != "tool" and _names(answer, item))
     return TurnUse(
         session=session, at=requests[0].request.at, in_force=in_force, used=frozenset(used)
@@ -180,7 +171,7 @@ def _in_force(listed: ListedRequest) -> Iterator[tuple[ItemId, InForce]]:
 
 
 def _names(answer: str, item: ItemId) -> bool:
-    return _pattern(_folded(key_of(item))).search(answer) is not None
+    return _pattern(fold_name(key_of(item))).search(answer) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -191,63 +182,48 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"{before}{re.escape(name)}(?![\\w-])")
 
 
-def _folded(text: str) -> str:
-    return normalize("NFC", text).casefold()
-
-
 # -- what it comes to ---------------------------------------------------------------------------
 
 
 def sum_use(agent: str, turns: Iterable[TurnUse]) -> AgentUse:
     """What the turns of an agent come to, item by item: by kind, then by name."""
-    ordered = sorted(turns, key=lambda turn: turn.at)
-    tallies: dict[ItemId, _Tally] = {}
-    for place, turn in enumerate(ordered):
-        for item, force in turn.in_force.items():
-            tally = tallies.setdefault(item, _Tally(len(ordered) - place))
-            tally.add(force, used=item in turn.used, session=turn.session)
-    found = (tally.sum(item) for item, tally in tallies.items())
+    in_order = sorted(turns, key=lambda turn: turn.at)
+    by_item: dict[ItemId, list[TurnUse]] = {}
+    since: dict[ItemId, int] = {}
+    for place, turn in enumerate(in_order):
+        for item in turn.in_force:
+            by_item.setdefault(item, []).append(turn)
+            since.setdefault(item, len(in_order) - place)
     return AgentUse(
         agent=agent,
-        sessions=len({turn.session for turn in ordered}),
-        turns=len(ordered),
-        items=tuple(sorted(found, key=lambda use: (COUNTED.index(kind_of(use.item)), use.item))),
+        sessions=len({turn.session for turn in in_order}),
+        turns=len(in_order),
+        items=tuple(
+            _sum_item(item, by_item[item], since[item])
+            for item in sorted(by_item, key=lambda item: (COUNTED.index(kind_of(item)), item))
+        ),
     )
 
 
-class _Tally:
-    def __init__(self, since: int) -> None:
-        self._since = since
-        self._modes: dict[Include, int] = {"always": 0, "manual": 0, "agent": 0}
-        self._scores: list[float] = []
-        self._sessions: set[str] = set()
-        self._chosen = self._used = self._needed = 0
-
-    def add(self, each: InForce, *, used: bool, session: str) -> None:
-        self._modes[each.include] += 1
-        self._sessions.add(session)
-        self._chosen += each.chosen
-        if each.chosen and each.score is not None:
-            self._scores.append(each.score)
-        self._used += used
-        self._needed += used and each.include != "always"
-
-    def sum(self, item: ItemId) -> ItemUse:
-        scores = self._scores
-        use = ItemUse(
-            item=item,
-            turns=sum(self._modes.values()),
-            always=self._modes["always"],
-            manual=self._modes["manual"],
-            agent=self._modes["agent"],
-            chosen=self._chosen,
-            score=sum(scores) / len(scores) if scores else None,
-            used=self._used,
-            needed=self._needed,
-            since=self._since,
-            sessions=len(self._sessions),
-        )
-        return replace(use, suggestion=suggest(use))
+def _sum_item(item: ItemId, turns: Sequence[TurnUse], since: int) -> ItemUse:
+    modes = Counter(turn.in_force[item].include for turn in turns)
+    chosen = [turn.in_force[item] for turn in turns if turn.in_force[item].chosen]
+    scores = [force.score for force in chosen if force.score is not None]
+    uses = [turn for turn in turns if item in turn.used]
+    use = ItemUse(
+        item=item,
+        turns=len(turns),
+        always=modes["always"],
+        manual=modes["manual"],
+        agent=modes["agent"],
+        chosen=len(chosen),
+        score=sum(scores) / len(scores) if scores else None,
+        used=len(uses),
+        needed=sum(turn.in_force[item].include != "always" for turn in uses),
+        since=since,
+        sessions=len({turn.session for turn in turns}),
+    )
+    return replace(use, suggestion=suggest(use))
 
 
 def suggest(use: ItemUse) -> str:

@@ -4,12 +4,14 @@ Law: rebuilding runs no hook, calls no model and reads no file; a request that c
 byte for byte is named, with the first segment that differs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from msgspec import Struct
 
 from lamina.errors import LaminaError
-from lamina.journal import Journal, State, fold_repaired, initial_state
+from lamina.journal import Journal, State, fold_repaired
 from lamina.layers import Assembler, Layout
 from lamina.ledger import shared_prefix
 from lamina.ports import TargetBook
@@ -58,29 +60,49 @@ def verify(journal: Journal, book: TargetBook) -> Verification:
 def _states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry, State]]:
     """Every entry with the state after it, in order of writing. States are kept only where the
     tree goes on from them, so a long session costs no more than its branches."""
-    waiting: dict[str, int] = {}
+    children = Counter(entry.parent for entry in journal.entries.values())
+    states: dict[str | None, State] = {}
     for entry in journal.entries.values():
-        if entry.parent is not None:
-            waiting[entry.parent] = waiting.get(entry.parent, 0) + 1
-    states: dict[str, State] = {}
-    for entry in journal.entries.values():
-        if entry.parent is None:
-            assert isinstance(entry, SessionEntry)
-            state = initial_state(entry)
-        else:
-            state = fold_repaired(states[entry.parent], entry, damage)
-            waiting[entry.parent] -= 1
-            if not waiting[entry.parent]:
-                del states[entry.parent]
-        if waiting.get(entry.id):
+        state = fold_repaired(states.get(entry.parent), entry, damage)
+        children[entry.parent] -= 1
+        if not children[entry.parent]:
+            states.pop(entry.parent, None)
+        if children[entry.id]:
             states[entry.id] = state
         yield entry, state
 
 
-class _Verifier:
+class Rebuilder:
+    """Rebuilds prompts. Requests that are laid out alike share what they have in common."""
+
     def __init__(self, book: TargetBook) -> None:
         self._book = book
         self._assemblers: dict[tuple[str, Layout], Assembler] = {}
+
+    def rebuild(self, request: RequestEntry, state: State) -> Prompt:
+        target = self._book.find(request.target)
+        counter = self._book.counter(target)
+        layout = Layout(promotion=request.promotion, wire=target.wire)
+        key = (counter.name, layout)
+        if key not in self._assemblers:
+            self._assemblers[key] = Assembler(counter.count, layout)
+        assembler = self._assemblers[key]
+        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
+
+def renderer_problem(header: SessionEntry) -> str:
+    """Why the texts of a session are not those that were sent; empty if they are."""
+    if header.renderer == RENDERER:
+        return ""
+    return (
+        f"the session was written by renderer {header.renderer}, this is {RENDERER}: "
+        f"its texts differ, and digests with them"
+    )
+
+
+class _Verifier:
+    def __init__(self, book: TargetBook) -> None:
+        self._rebuilder = Rebuilder(book)
         self._prompts: dict[str, Prompt] = {}
         self._wrong: set[str] = set()
         self.checked: list[RequestCheck] = []
@@ -88,11 +110,8 @@ class _Verifier:
 
     def take(self, entry: Entry, state: State) -> None:
         match entry:
-            case SessionEntry(renderer=renderer) if renderer != RENDERER:
-                self.problems.append(
-                    f"the session was written by renderer {renderer}, this is {RENDERER}: "
-                    f"its texts differ, and digests with them"
-                )
+            case SessionEntry() if problem := renderer_problem(entry):
+                self.problems.append(problem)
             case ItemEntry(item=item) if item.version != content_version(
                 item.content, item.pictures
             ):
@@ -106,9 +125,7 @@ class _Verifier:
 
     def _check(self, request: RequestEntry, state: State) -> RequestCheck:
         try:
-            prompt = self._assembler(request).assemble(
-                state.envelope, state.items, state.turn_start or 0
-            )
+            prompt = self._rebuilder.rebuild(request, state)
         except (LaminaError, KeyError) as error:
             problem = f"cannot be rebuilt: {error}"
             return RequestCheck(request=request.id, target=request.target, problem=problem)
@@ -131,44 +148,25 @@ class _Verifier:
             shared = shared_prefix(base, prompt)
             if shared < request.kept:
                 return self._wrong_at(request, prompt, shared)
-        rebuilt = [segment.digest for segment in prompt.since(request.kept)]
-        for index, digest in enumerate(request.digests):
-            if index >= len(rebuilt) or rebuilt[index] != digest:
-                return self._wrong_at(request, prompt, request.kept + index)
-        if len(rebuilt) > len(request.digests):
-            return self._wrong_at(request, prompt, request.kept + len(request.digests))
-        return ""
+        digests = [segment.digest for segment in prompt.since(request.kept)]
+        pairs = enumerate(zip_longest(digests, request.digests), request.kept)
+        wrong = next((index for index, (ours, theirs) in pairs if ours != theirs), None)
+        return "" if wrong is None else self._wrong_at(request, prompt, wrong)
 
     def _wrong_at(self, request: RequestEntry, prompt: Prompt, index: int) -> str:
         self._wrong.add(request.id)
-        return _place(prompt, index)
-
-    def _assembler(self, request: RequestEntry) -> Assembler:
-        target = self._book.find(request.target)
-        counter = self._book.counter(target)
-        layout = Layout(promotion=request.promotion, wire=target.wire)
-        key = (counter.name, layout)
-        if key not in self._assemblers:
-            self._assemblers[key] = Assembler(counter.count, layout)
-        return self._assemblers[key]
-
-
-def _place(prompt: Prompt, index: int) -> str:
-    segment = next(prompt.since(index), None)
-    where = f"{segment.source}, {segment.layer}" if segment else "missing"
-    return f"differs from what was sent at segment {index} ({where})"
+        segment = next(prompt.since(index), None)
+        where = f"{segment.source}, {segment.layer}" if segment else "missing"
+        return f"differs from what was sent at segment {index} ({where})"
 
 
 def pictures_of(entries: Iterable[Entry]) -> set[str]:
     """The digests of all pictures that entries refer to; their bytes are blobs."""
-    found: set[str] = set()
+    digests: set[str] = set()
     for entry in entries:
-        match entry:
-            case ItemEntry(item=item):
-                found |= {picture.digest for picture in item.pictures}
-            case MessageEntry(message=message):
-                blocks = [block for block in message.blocks if isinstance(block, Image)]
-                found |= {block.picture.digest for block in blocks}
-            case _:
-                pass
-    return found
+        if isinstance(entry, ItemEntry):
+            digests |= {picture.digest for picture in entry.item.pictures}
+        elif isinstance(entry, MessageEntry):
+            blocks = [block for block in entry.message.blocks if isinstance(block, Image)]
+            digests |= {block.picture.digest for block in blocks}
+    return digests

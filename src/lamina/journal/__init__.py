@@ -9,9 +9,8 @@ from lamina.journal.repair import (
     fold_repaired,
     lost_results,
     replay_repaired,
-    require_initial_state,
 )
-from lamina.journal.state import KnownItem, LaidVersions, State
+from lamina.journal.state import LaidVersions, State
 
 __all__ = [
     "SUMMARY_ID",
@@ -19,14 +18,12 @@ __all__ = [
     "IndexedEntries",
     "LineIndex",
     "Journal",
-    "KnownItem",
     "LinePlaces",
     "LaidVersions",
     "State",
     "apply_patch",
     "awaits_results",
     "initial_state",
-    "require_initial_state",
     "fold_entry",
     "fold_repaired",
     "laid_items",

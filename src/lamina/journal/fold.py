@@ -5,6 +5,7 @@ reads no file.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -32,7 +33,6 @@ from lamina.values.entry import (
     LabelEntry,
     LeafEntry,
     LeaveEntry,
-    Membership,
     MessageEntry,
     ModelEntry,
     OpeningEntry,
@@ -47,17 +47,24 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
-from lamina.values.message import Message, Text, ToolText, Use
+from lamina.values.message import Message, Text, Use
 from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
-# No request has more; a figure above it is a fault.
+# No request has more; a higher figure is an error.
 MOST_TOKENS = 1 << 40
 # Who lets chosen tools join a list that was sent already.
 TOOLS_JOIN = "lamina.tools.join"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
-def initial_state(entry: SessionEntry) -> State:
+def initial_state(entry: Entry) -> State:
+    """The state at a session's header.
+
+    Raises:
+        JournalError: the entry is not a header.
+    """
+    if not isinstance(entry, SessionEntry):
+        raise JournalError(f"a session begins with its header, not with {entry.id!r}")
     state = State(
         session=entry,
         settings=entry.settings,
@@ -78,17 +85,11 @@ def replay(entries: Iterable[Entry]) -> State:
     Raises:
         JournalError: there is no header, or a later entry does not fit.
     """
-    state: State | None = None
-    for entry in entries:
-        if state is None:
-            if not isinstance(entry, SessionEntry):
-                raise JournalError(f"a session begins with its header, not with {entry.id!r}")
-            state = initial_state(entry)
-        else:
-            state = fold_entry(state, entry)
-    if state is None:
+    path = iter(entries)
+    header = next(path, None)
+    if header is None:
         raise JournalError("no entries: nothing to replay")
-    return state
+    return reduce(fold_entry, path, initial_state(header))
 
 
 def fold_entry(state: State, entry: Entry) -> State:
@@ -110,7 +111,11 @@ def fold_entry(state: State, entry: Entry) -> State:
             if transformer == TOOLS_JOIN and state.last_sent is not None:
                 state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
-            state = replace(state, envelope=_add_ephemeral(state.envelope, texts, messages))
+            # Results of planned tools stay for their turn, messages for one request.
+            tool_texts = texts or state.envelope.tool_texts
+            uncached = state.envelope.uncached + messages
+            envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
+            state = replace(state, envelope=envelope)
         case ResultEntry(result=result):
             state = replace(state, results={**state.results, result.call_id: result})
         case DecisionEntry():
@@ -126,29 +131,28 @@ def fold_entry(state: State, entry: Entry) -> State:
                 forgotten=state.forgotten - {item_id},
             )
         case PinEntry(item=item_id):
-            pinned = {each: kept for each, kept in state.pinned.items() if each != item_id}
+            pinned = {item: at for item, at in state.pinned.items() if item != item_id}
             state = replace(state, pinned=pinned)
         case LeaveEntry():
             state = _end_turn(state)
         case ModelEntry(target=target):
             state = replace(state, settings=replace(state.settings, target=target))
         case BranchSummaryEntry(id=entry_id, summary=summary):
-            told = Message(
-                role="user", blocks=(Text(f"{BRANCH_NOTICE}\n\n{summary}"),), id=entry_id
+            text = Text(f"{BRANCH_NOTICE}\n\n{summary}")
+            cached = state.envelope.cached.extend(
+                (Message(role="user", blocks=(text,), id=entry_id),)
             )
-            envelope = state.envelope
-            state = replace(
-                state, envelope=replace(envelope, cached=envelope.cached.extend((told,)))
-            )
+            state = replace(state, envelope=replace(state.envelope, cached=cached))
         case OpeningEntry():
             state = _open_again(state, entry)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case IncludeEntry(item=item_id, membership=membership):
             # Added again, it comes last.
-            others = {each: kept for each, kept in state.members.items() if each != item_id}
-            own: dict[ItemId, Membership] = {} if membership == "default" else {item_id: membership}
-            state = replace(state, members={**others, **own})
+            members = {item: own for item, own in state.members.items() if item != item_id}
+            if membership != "default":
+                members[item_id] = membership
+            state = replace(state, members=members)
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})
         case _:
@@ -189,12 +193,12 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
 
 def _append(state: State, message: Message, leaf: str) -> State:
     cached = state.envelope.cached
-    grown = cached.extend((message,))
+    messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
     if state.results or state.decisions:
         state = replace(state, results={}, decisions={})
     if message.role != "user":
-        envelope = replace(state.envelope, cached=grown)
+        envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
         # An answer that no request of ours waits for: it was imported, and ends its turn.
         ends = message.role == "assistant" and state.open_request is None and not message.calls
@@ -203,7 +207,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
     return replace(
         state,
         pictured=pictured,
-        envelope=replace(state.envelope, cached=grown, tool_texts=()),
+        envelope=replace(state.envelope, cached=messages, tool_texts=()),
         standing=lay_uses(state.standing, context.uses) if context else state.standing,
         in_force=state.in_force if not context or context.in_force is None else context.in_force,
         turns=state.turns + 1,
@@ -234,17 +238,11 @@ def _request(state: State, entry: RequestEntry) -> State:
         # A pinned file that goes away stays as it last was.
         pinned = {item: versions.get(item, version) for item, version in pinned.items()}
         forgotten -= frozenset(versions)
-    out = frozenset(
-        [
-            ItemId(omission.what)
-            for omission in context.left_out
-            if omission.reason in ("window", "still_out")
-        ]
-    )
+    out = [o.what for o in context.left_out if o.reason in ("window", "still_out")]
     return replace(
         state,
         known=known,
-        still_out=out,
+        still_out=frozenset(map(ItemId, out)),
         pinned=pinned,
         forgotten=forgotten,
         asked="",
@@ -258,9 +256,8 @@ def _request(state: State, entry: RequestEntry) -> State:
 def _reply(state: State, entry: ReplyEntry) -> State:
     request = state.open_request
     if request is None or request.id != entry.request:
-        raise JournalError(
-            f"reply {entry.id!r} answers request {entry.request!r}, which is not open"
-        )
+        problem = f"answers request {entry.request!r}, which is not open"
+        raise JournalError(f"reply {entry.id!r} {problem}")
     reasons, moved_by, cuts, standing = state.open_at or (0, 0, 0, {})
     state = replace(
         state,
@@ -281,20 +278,11 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         before = state.calibration.get(request.target)
         # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
         factor = ratio if before is None else (before + ratio) / 2
-        bounded = min(3.0, max(0.3, factor))
-        state = replace(state, calibration={**state.calibration, request.target: bounded})
+        scale = min(3.0, max(0.3, factor))
+        state = replace(state, calibration={**state.calibration, request.target: scale})
     if awaits_results(state):
         return replace(state, called_by=request.id)
     return _end_turn(state)
-
-
-def _add_ephemeral(
-    envelope: Envelope, texts: tuple[ToolText, ...], messages: tuple[Message, ...]
-) -> Envelope:
-    """The envelope with text for one request; results of planned tools stay for their turn."""
-    return replace(
-        envelope, tool_texts=texts or envelope.tool_texts, uncached=envelope.uncached + messages
-    )
 
 
 def _end_turn(state: State) -> State:
@@ -314,30 +302,21 @@ def _transform(state: State, patch: Patch) -> State:
             if (item, version) not in state.items:
                 problem = f"no content is kept of {item!r}, version {version[:8]!r}"
                 raise InvalidPatch(op_name(op), problem)
-    envelope, start = apply_patch(
-        state.envelope, patch, state.turn_start, state.last_sent is not None
-    )
-    standing, in_force = state.standing, state.in_force
-    if envelope.cached is not state.envelope.cached:
+    before, standing, in_force = state.envelope, state.standing, state.in_force
+    envelope, start = apply_patch(before, patch, state.turn_start, state.last_sent is not None)
+    if envelope.cached is not before.cached:
         in_force = latest_in_force(envelope.cached)
-    if (
-        envelope.library is not state.envelope.library
-        or envelope.cached is not state.envelope.cached
-    ):
+    if envelope.library is not before.library or envelope.cached is not before.cached:
         standing = find_laid_versions(envelope, standing)
     for op in patch.ops:
         if isinstance(op, CompactionApply):
-            gone = min(op.first_kept, len(state.envelope.cached)) - max(0, op.after)
-            cuts = (*state.cuts, (op.reason, gone)) if gone > 0 else state.cuts
-            state = replace(state, cuts=cuts)
+            dropped = min(op.first_kept, len(before.cached)) - max(0, op.after)
+            if dropped > 0:
+                state = replace(state, cuts=(*state.cuts, (op.reason, dropped)))
             if op.read or op.modified:
                 state = replace(state, read_files=op.read, modified_files=op.modified)
     reasons = tuple(filter(None, map(op_reason, patch.ops)))
-    moved_by = tuple(
-        op_name(op)
-        for op in patch.ops
-        if op.needs_reason and has_moved(op, state.envelope, envelope)
-    )
+    moves = [op for op in patch.ops if op.needs_reason and has_moved(op, before, envelope)]
     return replace(
         state,
         envelope=envelope,
@@ -345,24 +324,24 @@ def _transform(state: State, patch: Patch) -> State:
         in_force=in_force,
         turn_start=start,
         reasons=state.reasons + reasons,
-        moved_by=state.moved_by + moved_by,
+        moved_by=state.moved_by + tuple(map(op_name, moves)),
     )
 
 
 def lay_uses(
     standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
 ) -> Mapping[ItemId, LaidVersions]:
-    changed = dict(standing)
+    after = dict(standing)
     for use in uses:
-        before = changed.get(use.item)
+        before = after.get(use.item)
         versions = before.versions if before else ()
         if use.form == "full":
             # A version that stands twice counts at its last place only.
             versions = (*(version for version in versions if version != use.version), use.version)
-            changed[use.item] = LaidVersions(versions=versions, current=use.version)
+            after[use.item] = LaidVersions(versions=versions, current=use.version)
         elif before and before.current != use.version:
-            changed[use.item] = replace(before, current=use.version, in_library=False)
-    return changed
+            after[use.item] = replace(before, current=use.version, in_library=False)
+    return after
 
 
 def find_laid_versions(

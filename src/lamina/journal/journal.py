@@ -15,7 +15,7 @@ from lamina.codec import entry_number, mint_id
 from lamina.errors import JournalError
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import Line, read_lines
-from lamina.values.damage import Damage
+from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
 
 
@@ -43,13 +43,11 @@ class Journal(Struct, frozen=True, kw_only=True):
 def read_journal(data: bytes, session: str = "", index: LineIndex | None = None) -> Journal:
     """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
     that fits saves reading what it covers."""
-    if index is not None and index.fits(data):
-        journal = _read_behind(data, index)
-        if journal is not None:
-            return journal
+    if index is not None and index.fits(data) and (journal := _read_behind(data, index)):
+        return journal
     reader = _Reader()
-    for found in read_lines(data):
-        reader.take(found)
+    for line in read_lines(data):
+        reader.take(line)
     reader.finish(session)
     return Journal(
         entries=reader.entries,
@@ -64,9 +62,9 @@ def read_journal(data: bytes, session: str = "", index: LineIndex | None = None)
 
 def journal_of(entries: Iterable[Entry]) -> Journal:
     """The journal that holds these entries; they are sound."""
-    kept = {entry.id: entry for entry in entries}
-    last = max((entry_number(each) or 0 for each in kept), default=-1)
-    return Journal(entries=kept, leaf=next(reversed(kept)), last=last)
+    by_id = {entry.id: entry for entry in entries}
+    last = max((entry_number(entry_id) or 0 for entry_id in by_id), default=-1)
+    return Journal(entries=by_id, leaf=next(reversed(by_id)), last=last)
 
 
 def _places(data: bytes, reader: "_Reader") -> LinePlaces | None:
@@ -86,8 +84,8 @@ def _read_behind(data: bytes, index: LineIndex) -> Journal | None:
     reader.entries = _Known(entries)
     reader.last = last = places.numbers[-1]
     tail = data[index.covered :]
-    for found in read_lines(tail, offset=index.covered):
-        reader.take(found)
+    for line in read_lines(tail, offset=index.covered):
+        reader.take(line)
     since = tuple(reader.entries.values())
     places.add(since, tail)
     if reader.damage or reader.awaited or not places.sound:
@@ -140,139 +138,113 @@ class _Reader:
         self._copies = False
         self._leaf: str | None = None
 
-    def take(self, found: Line | Damage) -> None:
-        if isinstance(found, Damage):
-            self.damage.append(found)
-            self.lost += found.kind in _LOSSES
+    def take(self, line: Line | Damage) -> None:
+        if isinstance(line, Damage):
+            self.damage.append(line)
+            self.lost += line.kind in _LOSSES
             return
-        self._check_write(found)
-        entry = found.entry
-        if not self.entries and not isinstance(entry, SessionEntry):
-            self.entries["000000"] = _stand_in(entry)
-            self._leaf = "000000"
+        self._check_write(line)
+        entry = line.entry
         if isinstance(entry, SessionEntry):
-            self._take_header(found, entry)
+            self._take_header(line, entry)
             return
+        if not self.entries:
+            # The header was lost; the session's id is filled in at the end.
+            self._add(SessionEntry(id="000000", parent=None, at=entry.at, session=""))
         if entry.id in self.entries:
-            self._report_twin(found)
+            self._report_twin(line)
             return
-        self._check_number(found)
+        self._check_number(line)
         if isinstance(entry, UnknownEntry):
             detail = f"entry {entry.id!r} is of a type that is not known here: {entry.kind!r}"
-            self._report("unknown_type", found, detail)
+            self._report("unknown_type", line, detail)
         if entry.parent is None or entry.parent not in self.entries:
-            entry = self._bridge(found)
+            problem = f"the parent {entry.parent!r} of entry {entry.id!r} is missing"
+            self._report("missing_parent", line, f"{problem}; put behind {self._leaf!r}")
+            entry = replace(entry, parent=self._leaf)
+        self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
         self.entries[entry.id] = entry
         self._leaf = entry.id
 
-    def _take_header(self, found: Line, entry: SessionEntry) -> None:
+    def _take_header(self, line: Line, entry: SessionEntry) -> None:
         if entry.parent is not None:
-            self._report(
-                "bad_header", found, f"the session's header names a parent {entry.parent!r}"
-            )
+            detail = f"the session's header names a parent {entry.parent!r}"
+            self._report("bad_header", line, detail)
             entry = replace(entry, parent=None)
         first = next(iter(self.entries.values()), None)
         if first is None:
-            self._check_number(found)
-            self.entries[entry.id] = entry
-            self._leaf = entry.id
+            self._check_number(line)
+            self._add(entry)
         elif isinstance(first, SessionEntry) and not first.session:
             # It stands behind others, but it is the header all the same.
-            self._report("conflict", found, "the session's header stands behind other entries")
+            self._report("conflict", line, "the session's header stands behind other entries")
             self.entries[first.id] = replace(entry, id=first.id)
         elif entry.id in self.entries:
-            self._report_twin(found)
+            self._report_twin(line)
         else:
-            self._check_number(found)
+            self._check_number(line)
             detail = f"a second session header {entry.id!r} inside the session"
-            self._report("conflict", found, detail)
+            self._report("conflict", line, detail)
 
     def finish(self, session: str) -> None:
         if self.awaited and self._before:
-            self._report(
-                "incomplete_write",
-                self._before,
-                f"the last write is not whole: {self.awaited} more entries were to follow",
-            )
-        if not self.entries:
-            self.entries["000000"] = SessionEntry(id="000000", parent=None, at=0.0, session=session)
-            self.last = max(self.last, 0)
-            self.damage.insert(
-                0, Damage(kind="bad_header", detail="no line of the journal can be read")
-            )
-            return
-        first = next(iter(self.entries.values()))
-        if isinstance(first, SessionEntry) and not first.session:
-            self.entries[first.id] = replace(first, session=session)
-            self.damage.insert(
-                0,
-                Damage(
-                    kind="bad_header",
-                    detail="the session's header cannot be read: its system prompt, tools and "
-                    "settings are lost; the conversation is kept",
-                ),
-            )
+            detail = f"the last write is not whole: {self.awaited} more entries were to follow"
+            self._report("incomplete_write", self._before, detail)
         self.last = max(self.last, 0)
+        first = next(iter(self.entries.values()), None)
+        if first is None:
+            first = SessionEntry(id="000000", parent=None, at=0.0, session=session)
+            detail = "no line of the journal can be read"
+        elif isinstance(first, SessionEntry) and not first.session:
+            detail = (
+                "the session's header cannot be read: its system prompt, tools and settings are "
+                "lost; the conversation is kept"
+            )
+        else:
+            return
+        self.entries[first.id] = replace(first, session=session)
+        self.damage.insert(0, Damage(kind="bad_header", detail=detail))
 
-    def _check_write(self, found: Line) -> None:
+    def _check_write(self, line: Line) -> None:
         before = self._before
-        follows = self._copies or before is None or _follows(found.entry.id, before.entry.id)
-        fits = not found.skip and found.more == self.awaited - 1
+        follows = self._copies or before is None or _follows(line.entry.id, before.entry.id)
+        fits = not line.skip and line.more == self.awaited - 1
         self._goes_on = bool(self.awaited and fits and follows)
         if not self._goes_on:
             self._copies = len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
             detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)
-        self.awaited = found.more
+        self.awaited = line.more
         self.lost = 0
-        self._before = found
+        self._before = line
 
-    def _check_number(self, found: Line) -> None:
-        number = entry_number(found.entry.id)
+    def _check_number(self, line: Line) -> None:
+        number = entry_number(line.entry.id)
         if number is None:
             return
-        missing = number - self.last - 1 - found.skip
+        missing = number - self.last - 1 - line.skip
         # Ids may be left out inside of a copy: that of one path has those of that path only.
         if missing > 0 and not self._goes_on:
-            first, end = self.last + 1, number - found.skip - 1
+            first, end = self.last + 1, number - line.skip - 1
             which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
-            self._report("missing_entries", found, f"in front of it is missing: {which}")
+            self._report("missing_entries", line, f"in front of it is missing: {which}")
         self.last = max(self.last, number)
 
-    def _bridge(self, found: Line) -> Entry:
-        entry, behind = found.entry, self._leaf
-        detail = (
-            f"the parent {entry.parent!r} of entry {entry.id!r} is missing; put behind {behind!r}"
-        )
-        self._report("missing_parent", found, detail)
-        return replace(entry, parent=behind)
-
-    def _report_twin(self, found: Line) -> None:
-        entry = found.entry
-        # An entry that was bridged differs from its own twin by the parent alone.
-        known = self.entries[entry.id]
-        if replace(known, parent=entry.parent) == entry:
-            self._report("duplicate", found, f"entry {entry.id!r} stands there twice")
+    def _report_twin(self, line: Line) -> None:
+        entry = line.entry
+        # An entry with a new parent differs from its own twin by the parent alone.
+        if replace(self.entries[entry.id], parent=entry.parent) == entry:
+            self._report("duplicate", line, f"entry {entry.id!r} stands there twice")
         else:
             detail = f"another entry {entry.id!r} stands before it; the first one holds"
-            self._report("conflict", found, detail)
+            self._report("conflict", line, detail)
 
-    def _report(self, kind: str, found: Line, detail: str) -> None:
-        self.damage.append(
-            Damage(
-                kind=kind,  # type: ignore[arg-type]
-                detail=detail,
-                line=found.number,
-                offset=found.offset,
-                length=found.length,
-            )
-        )
-
-
-def _stand_in(entry: Entry) -> SessionEntry:
-    """A header for a session whose own was lost; its id is filled in at the end."""
-    return SessionEntry(id="000000", parent=None, at=entry.at, session="")
+    def _report(self, kind: DamageKind, line: Line, detail: str) -> None:
+        place = {"line": line.number, "offset": line.offset, "length": line.length}
+        self.damage.append(Damage(kind=kind, detail=detail, **place))
 
 
 def _follows(entry: str, before: str) -> bool:
@@ -287,14 +259,14 @@ def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
         JournalError: a parent is missing, or parents form a cycle.
     """
     path: list[Entry] = []
-    seen: set[str] = set()
+    visited: set[str] = set()
     at: str | None = leaf
     while at is not None:
-        if at in seen:
+        if at in visited:
             raise JournalError(f"entry {at!r} is its own ancestor")
         if at not in entries:
             raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
-        seen.add(at)
+        visited.add(at)
         path.append(entries[at])
         at = entries[at].parent
     return tuple(reversed(path))

@@ -43,7 +43,7 @@ class LinePlaces:
         self.lengths = array("Q")
         self.covered = 0
         self.checksum = 0
-        # Ids that are no numbers, or not in order, cannot be looked up this way.
+        # Ids that are not numbers, or not in order, cannot be looked up this way.
         self.sound = True
 
     @classmethod
@@ -60,10 +60,8 @@ class LinePlaces:
         for entry in entries:
             end = data.find(b"\n", start)
             number = entry_number(entry.id)
-            if number is None or end < 0 or mint_id(number) != entry.id:
-                self.sound = False
-                return
-            if self.numbers and number <= self.numbers[-1]:
+            last = self.numbers[-1] if self.numbers else -1
+            if number is None or end < 0 or mint_id(number) != entry.id or number <= last:
                 self.sound = False
                 return
             self.numbers.append(number)
@@ -90,8 +88,8 @@ class LinePlaces:
         if number is None:
             return None
         place = bisect_left(self.numbers, number)
-        found = place < len(self.numbers) and self.numbers[place] == number
-        return place if found and mint_id(number) == entry_id else None
+        is_there = place < len(self.numbers) and self.numbers[place] == number
+        return place if is_there and mint_id(number) == entry_id else None
 
 
 class IndexedEntries(Mapping[str, Entry]):
@@ -108,19 +106,18 @@ class IndexedEntries(Mapping[str, Entry]):
     def at(self, place: int) -> Entry:
         """The entry at a position of the covered part."""
         entry_id = mint_id(self._places.numbers[place])
-        if (known := self._decoded.get(entry_id)) is not None:
-            return known
-        start = self._places.offsets[place]
-        line = self._data[start : start + self._places.lengths[place]]
-        entry = self._decoded[entry_id] = decode_entry(line)
-        return entry
+        if entry_id not in self._decoded:
+            start = self._places.offsets[place]
+            line = self._data[start : start + self._places.lengths[place]]
+            self._decoded[entry_id] = decode_entry(line)
+        return self._decoded[entry_id]
 
     def update(self, entries: Mapping[str, Entry]) -> None:
         self._added.update(entries)
 
     def __getitem__(self, entry_id: str) -> Entry:
-        if (added := self._added.get(entry_id)) is not None:
-            return added
+        if entry_id in self._added:
+            return self._added[entry_id]
         place = self._places.find(entry_id)
         if place is None or place >= self._base:
             raise KeyError(entry_id)

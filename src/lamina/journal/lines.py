@@ -76,7 +76,7 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
     """Every line that proves itself, and what is wrong with the others, in order. `number` and
     `offset` are those of the first line, where `data` is not the whole file."""
     lines = data.split(b"\n")
-    unfinished = lines.pop()
+    tail = lines.pop()
     converted = False
     for line in lines:
         if is_proven(line):
@@ -91,15 +91,14 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
             yield from _salvage(line, number, offset, torn=False)
         number += 1
         offset += len(line) + 1
-    if not unfinished:
+    if not tail:
         return
-    if is_proven(unfinished):
-        yield _read(unfinished, number, offset)
-        yield _damage(
-            "no_final_newline", "the last line has no line break", number, offset, unfinished
-        )
+    if is_proven(tail):
+        yield _read(tail, number, offset)
+        detail = "the last line has no line break"
+        yield _damage("no_final_newline", detail, number, offset, tail)
     else:
-        yield from _salvage(unfinished, number, offset, torn=True)
+        yield from _salvage(tail, number, offset, torn=True)
 
 
 def _read(line: bytes, number: int, offset: int) -> Line | Damage:
@@ -110,15 +109,15 @@ def _read(line: bytes, number: int, offset: int) -> Line | Damage:
     more, skip = 0, 0
     # Fields of the write stand behind those of the entry; nearly all lines have none.
     tail = line[-_SUM_LENGTH - 48 : -_SUM_LENGTH]
-    if (found := _MORE.search(tail)) and found.group():
-        more, skip = (int(digits or 0) for digits in found.groups())
+    if (fields := _MORE.search(tail)) and fields.group():
+        more, skip = (int(digits or 0) for digits in fields.groups())
     return Line(entry, number, offset, len(line), more, skip)
 
 
 def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
     """What can be had of a line that does not prove itself: two lines whose line break was lost
     still prove themselves, each for itself, and so does one behind rubbish."""
-    start = found = 0
+    start = count = 0
     for field in _SUM_FIELD.finditer(line):
         begin = _find_begin(line, start, field.end())
         if begin is None:
@@ -127,13 +126,13 @@ def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[L
             yield _describe(line[start:begin], number, offset + start, torn=False)
         yield _read(line[begin : field.end()], number, offset + begin)
         start = field.end()
-        found += 1
+        count += 1
     if start < len(line):
         yield _describe(line[start:], number, offset + start, torn=torn)
     elif not line:
         yield _damage("not_an_entry", "an empty line", number, offset, line)
-    elif found > 1:
-        detail = f"{found} lines without a line break between them"
+    elif count > 1:
+        detail = f"{count} lines without a line break between them"
         yield _damage("no_line_break", detail, number, offset, line)
 
 
@@ -150,21 +149,16 @@ def _find_begin(line: bytes, start: int, end: int) -> int | None:
 
 
 def _describe(rubbish: bytes, number: int, offset: int, *, torn: bool) -> Damage:
+    beginning = repr(rubbish[:_SHOWN].decode("utf-8", "backslashreplace"))
+    kind: DamageKind = "no_checksum"
+    detail = f"no checksum; the line begins {beginning}"
     if not rubbish.strip(b"\0"):
-        detail = f"{len(rubbish):,} NUL bytes where a line should be"
-        return _damage("nul_bytes", detail, number, offset, rubbish)
-    if torn:
-        detail = f"the last write was cut off; it begins {_shown(rubbish)}"
-        return _damage("torn", detail, number, offset, rubbish)
-    if _SUM_FIELD.search(rubbish[-_SUM_LENGTH:]):
-        detail = f"the checksum does not fit; the line begins {_shown(rubbish)}"
-        return _damage("checksum", detail, number, offset, rubbish)
-    detail = f"no checksum; the line begins {_shown(rubbish)}"
-    return _damage("no_checksum", detail, number, offset, rubbish)
-
-
-def _shown(rubbish: bytes) -> str:
-    return repr(rubbish[:_SHOWN].decode("utf-8", "backslashreplace"))
+        kind, detail = "nul_bytes", f"{len(rubbish):,} NUL bytes where a line should be"
+    elif torn:
+        kind, detail = "torn", f"the last write was cut off; it begins {beginning}"
+    elif _SUM_FIELD.search(rubbish[-_SUM_LENGTH:]):
+        kind, detail = "checksum", f"the checksum does not fit; the line begins {beginning}"
+    return _damage(kind, detail, number, offset, rubbish)
 
 
 def _damage(kind: DamageKind, detail: str, number: int, offset: int, line: bytes) -> Damage:

@@ -80,8 +80,8 @@ def _apply(
             envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
         case SystemPartRemove(name=name):
             _check_name(op, name)
-            kept = tuple(part for part in envelope.system if part.name != name)
-            envelope = replace(envelope, system=kept)
+            parts = tuple(part for part in envelope.system if part.name != name)
+            envelope = replace(envelope, system=parts)
         case SystemPartsReplace(parts=parts):
             for part in parts:
                 _check_name(op, part.name)
@@ -91,9 +91,9 @@ def _apply(
             if len(set(names)) != len(names):
                 raise InvalidPatch(op_name(op), f"tool names are not unique: {sorted(names)!r}")
             envelope = replace(envelope, tools=tools)
-        case ToolsRemove(names=gone):
-            kept_tools = tuple(tool for tool in envelope.tools if tool.name not in gone)
-            envelope = replace(envelope, tools=kept_tools)
+        case ToolsRemove():
+            tools = tuple(tool for tool in envelope.tools if tool.name not in op.names)
+            envelope = replace(envelope, tools=tools)
         case MessagesCachedReplace(messages=messages):
             _check_replaced(op, envelope.cached, messages)
             envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
@@ -104,8 +104,8 @@ def _apply(
             added = _with_ids(messages, "uncached", len(envelope.uncached))
             envelope = replace(envelope, uncached=envelope.uncached + added)
         case OptionsSet():
-            said = {name: getattr(op, name) for name in _OPTIONS}
-            changes = {name: value for name, value in said.items() if value is not None}
+            values = {name: getattr(op, name) for name in _OPTIONS}
+            changes = {name: value for name, value in values.items() if value is not None}
             try:
                 envelope = replace(envelope, options=replace(envelope.options, **changes))
             except InvalidSetting as error:
@@ -137,19 +137,19 @@ def _compact(
     middle: list[Message] = []
     there = {laid.item for laid in envelope.library} | _brought_by((*head, *behind))
     if op.summary:
-        context = cached[start].context if split and start is not None else None
-        kept = _naming(context, there, in_force) if split else None
-        middle = [
-            _with_context(Message(role="user", blocks=(Text(op.summary),), id=SUMMARY_ID), kept)
-        ]
+        summary = Message(role="user", blocks=(Text(op.summary),), id=SUMMARY_ID)
+        if split and start is not None:
+            named = _naming(cached[start].context, there, in_force)
+            summary = _with_context(summary, named)
+        middle = [summary]
     if start is not None and start >= cut:
         place = start - cut
         if in_force is not None and latest_in_force(behind[: place + 1]) is None:
             # They were named in what goes; the question under way names them instead.
-            for asked in behind[place : place + 1]:
-                context = asked.context or Context()
+            for question in behind[place : place + 1]:
+                context = question.context or Context()
                 named = replace(context, in_force=_standing_of(in_force, there))
-                behind[place] = _with_context(asked, named)
+                behind[place] = _with_context(question, named)
         start += after + len(middle) - cut
     elif split:
         # A turn cut in the middle begins with the summary, which holds its question.
@@ -166,7 +166,7 @@ def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int
             match block:
                 case ToolCall(id=call):
                     # An earlier call of this id is answered no more; one beside it is.
-                    beside = [each for each in waiting.get(call, ()) if each == index]
+                    beside = [place for place in waiting.get(call, ()) if place == index]
                     waiting[call] = [*beside, index]
                 case ToolResult(call_id=call):
                     calls = waiting.get(call)
@@ -178,14 +178,12 @@ def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int
 def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> None:
     if not gone and (not op.summary or not gone.start):
         return
-    for call, asked, answered in _answers(cached):
+    for call, start, end in _answers(cached):
         # A result that had no call in front of it before is none of this op's doing.
-        if asked is None or _side_of(asked, gone) == _side_of(answered, gone):
-            continue
-        parted = f"the call {call!r} (message {asked}) from its result (message {answered})"
-        raise InvalidPatch(
-            op_name(op), f"a cut from {gone.start} to {gone.stop} would part {parted}"
-        )
+        if start is not None and _side_of(start, gone) != _side_of(end, gone):
+            pair = f"the call {call!r} (message {start}) from its result (message {end})"
+            problem = f"a cut from {gone.start} to {gone.stop} would part {pair}"
+            raise InvalidPatch(op_name(op), problem)
 
 
 def _side_of(index: int, gone: range) -> int:
@@ -199,23 +197,17 @@ def _check_replaced(
     """Results need their calls in front of them, and calls that were answered keep their results,
     except at the end. What was amiss before may stay so."""
     earlier, now = list(_answers(before)), list(_answers(messages))
-    lost = {call for call, asked, _ in now if asked is None}
-    if lost := lost - {call for call, asked, _ in earlier if asked is None}:
+    lost = {call for call, place, _ in now if place is None}
+    if lost := lost - {call for call, place, _ in earlier if place is None}:
         problem = "would stand without its call in front of it"
         raise InvalidPatch(op_name(op), f"the result of call {min(lost)!r} {problem}")
-    answered = {call for call, asked, _ in earlier if asked is not None}
-    answered -= {call for call, _, _ in now}
+    unanswered = {call for call, place, _ in earlier if place is not None}
+    unanswered -= {call for call, _, _ in now}
     for message in messages[:-1]:
-        for each in message.calls:
-            if each.id in answered:
+        for call in message.calls:
+            if call.id in unanswered:
                 problem = "would stay without the result it has; drop both, or keep both"
-                raise InvalidPatch(op_name(op), f"the call {each.id!r} {problem}")
-
-
-def _check_answers(op: ResultsReplace, before: ToolResult, after: ToolResult) -> None:
-    if before.name != after.name:
-        problem = f"call {before.call_id!r} is one of {before.name!r}, not of {after.name!r}"
-        raise InvalidPatch(op_name(op), problem)
+                raise InvalidPatch(op_name(op), f"the call {call.id!r} {problem}")
 
 
 def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
@@ -223,20 +215,20 @@ def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Messag
     place = next((i for i, message in enumerate(messages) if message.id == op.message), None)
     if place is None:
         raise InvalidPatch(op_name(op), f"no message {op.message!r} in history")
-    given = {result.call_id: result for result in op.results}
-    if not given or len(given) < len(op.results):
+    results = {result.call_id: result for result in op.results}
+    if not results or len(results) < len(op.results):
         raise InvalidPatch(op_name(op), "needs one result for each call that it is about")
-    for block in messages[place].blocks:
-        if isinstance(block, ToolResult) and block.call_id in given:
-            _check_answers(op, block, given[block.call_id])
-    blocks = tuple(
-        given.pop(block.call_id, block) if isinstance(block, ToolResult) else block
-        for block in messages[place].blocks
-    )
-    if given:
-        problem = f"message {op.message!r} has no result of call {min(given)!r}"
+    blocks = list(messages[place].blocks)
+    for index, block in enumerate(blocks):
+        if isinstance(block, ToolResult) and block.call_id in results:
+            result = blocks[index] = results.pop(block.call_id)
+            if block.name != result.name:
+                problem = f"call {block.call_id!r} is one of {block.name!r}, not of {result.name!r}"
+                raise InvalidPatch(op_name(op), problem)
+    if results:
+        problem = f"message {op.message!r} has no result of call {min(results)!r}"
         raise InvalidPatch(op_name(op), problem)
-    messages[place] = replace(messages[place], blocks=blocks)
+    messages[place] = replace(messages[place], blocks=tuple(blocks))
     return Chain(messages)
 
 
@@ -245,10 +237,9 @@ def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) 
     in_force = latest_in_force(envelope.cached)
     cached = []
     for index, message in enumerate(envelope.cached):
-        kept = None
-        if index == start:
-            kept = _naming(message.context, there, in_force, op.in_place)
-        cached.append(_with_context(message, kept))
+        names = index == start
+        rest = _naming(message.context, there, in_force, op.in_place) if names else None
+        cached.append(_with_context(message, rest))
     return replace(envelope, library=op.items, cached=Chain(cached))
 
 
@@ -267,8 +258,8 @@ def _naming(
             uses.append(Use(item=use.item, version=use.version, form="named", shape=use.shape))
     uses.sort(key=lambda use: use.form != "named")
     absent = context.absent if context else ()
-    kept = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
-    return kept if kept != Context() else None
+    rest = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
+    return rest if rest != Context() else None
 
 
 def _standing_of(
@@ -280,7 +271,7 @@ def _standing_of(
 def latest_in_force(messages: Iterable[Message]) -> tuple[ItemId, ...] | None:
     """The latest list of rules in force in these messages; None if there is none."""
     lists = [message.context.in_force for message in messages if message.context]
-    return next((each for each in reversed(lists) if each is not None), None)
+    return next((items for items in reversed(lists) if items is not None), None)
 
 
 def _brought_by(messages: Iterable[Message]) -> set[ItemId]:
@@ -298,9 +289,8 @@ def _with_ids(messages: tuple[Message, ...], stem: str, start: int) -> tuple[Mes
 
 def _check_name(op: PatchOp, name: str) -> None:
     if name == LIBRARY:
-        raise InvalidPatch(
-            op_name(op), f"the part {LIBRARY!r} is reserved; use library_consolidate"
-        )
+        problem = f"the part {LIBRARY!r} is reserved; use library_consolidate"
+        raise InvalidPatch(op_name(op), problem)
     if not name.strip():
         raise InvalidPatch(op_name(op), "a system part needs a name")
 
@@ -318,15 +308,14 @@ def _set_part(
 
 def _lay(envelope: Envelope, item: ItemId, version: str, sent: bool) -> Envelope:
     if not sent:
-        kept = tuple(laid for laid in envelope.library if laid.item != item)
-        return replace(envelope, library=(*kept, LaidItem(item=item, version=version)))
+        others = tuple(laid for laid in envelope.library if laid.item != item)
+        return replace(envelope, library=(*others, LaidItem(item=item, version=version)))
     if len(envelope.cached) and envelope.cached[-1].calls:
         raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
     stood = {laid.item for laid in envelope.library} | _brought_by(envelope.cached)
     use = Use(item=item, version=version, form="full", replaces=item in stood)
-    message = Message(
-        role="user", blocks=(Context(uses=(use,)),), id=f"lay:{len(envelope.cached)}:{item}"
-    )
+    name = f"lay:{len(envelope.cached)}:{item}"
+    message = Message(role="user", blocks=(Context(uses=(use,)),), id=name)
     return replace(envelope, cached=envelope.cached.extend((message,)))
 
 
@@ -346,8 +335,8 @@ def _without_names(message: Message) -> Message:
     full = tuple(use for use in context.uses if use.form == "full")
     if full == context.uses and not context.absent:
         return message
-    kept = Context(uses=full, in_force=context.in_force)
-    return _with_context(message, kept if kept != Context() else None)
+    rest = Context(uses=full, in_force=context.in_force)
+    return _with_context(message, rest if rest != Context() else None)
 
 
 def has_moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
@@ -370,9 +359,10 @@ def apply_lay_ops(
     gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
     if not (laid or gone):
         return standing
-    said = {}
+    after = dict(standing)
     for item, versions in standing.items():
         if item in laid and laid[item] in versions.versions:
             versions = replace(versions, current=laid[item])
-        said[item] = replace(versions, current="") if (item, versions.current) in gone else versions
-    return said
+        current = "" if (item, versions.current) in gone else versions.current
+        after[item] = replace(versions, current=current)
+    return after

@@ -14,14 +14,7 @@ from lamina.journal.fold import awaits_results, fold_entry, initial_state
 from lamina.journal.state import State
 from lamina.text import label_of
 from lamina.values.damage import Damage
-from lamina.values.entry import (
-    BranchSummaryEntry,
-    Entry,
-    MessageEntry,
-    PinEntry,
-    ReplyEntry,
-    SessionEntry,
-)
+from lamina.values.entry import BranchSummaryEntry, Entry, MessageEntry, PinEntry, ReplyEntry
 from lamina.values.message import AbsentAttachment, Context, Message, Text, ToolResult
 from lamina.values.usage import Usage
 
@@ -39,31 +32,24 @@ def replay_repaired(
     """
     damage: list[Damage] = []
     for entry in path:
-        state = (
-            require_initial_state(entry) if state is None else fold_repaired(state, entry, damage)
-        )
+        state = fold_repaired(state, entry, damage)
     if state is None:
         raise JournalError("no entries: nothing to replay")
     return state, damage
 
 
-def require_initial_state(entry: Entry) -> State:
-    """The state at a session's header.
+def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> State:
+    """The state after one more entry, or without it if it does not apply. A path begins with no
+    state and a header.
 
     Raises:
-        JournalError: it is no header.
+        JournalError: the first entry is not a header.
     """
-    if not isinstance(entry, SessionEntry):
-        raise JournalError(f"a session begins with its header, not with {entry.id!r}")
-    return initial_state(entry)
-
-
-def fold_repaired(state: State, entry: Entry, damage: list[Damage]) -> State:
-    """The state after one more entry, or without it if it does not apply."""
+    if state is None:
+        return initial_state(entry)
     if not isinstance(entry, ReplyEntry) and is_answered(state):
-        damage.append(
-            Damage(kind="lost_reply", detail=f"what came before {entry.id!r} cost is lost")
-        )
+        detail = f"what came before {entry.id!r} cost is lost"
+        damage.append(Damage(kind="lost_reply", detail=detail))
         state = close_answered_request(state)
     if awaits_results(state) and _needs_results(entry):
         calls = state.envelope.cached[-1].calls
@@ -73,18 +59,16 @@ def fold_repaired(state: State, entry: Entry, damage: list[Damage]) -> State:
     if _lost_question(state, entry):
         detail = f"the question that {entry.id!r} answers is lost"
         damage.append(Damage(kind="lost_question", detail=detail))
-        asked = Message(role="user", blocks=(Text(LOST_QUESTION),), id=f"{entry.id}:lost")
-        stand_in = MessageEntry(id=asked.id, parent=state.leaf, at=entry.at, message=asked)
+        question = Message(role="user", blocks=(Text(LOST_QUESTION),), id=f"{entry.id}:lost")
+        stand_in = MessageEntry(id=question.id, parent=state.leaf, at=entry.at, message=question)
         state = replace(fold_entry(state, stand_in), asked="")
-    mended = _mend_entry(state, entry, damage)
-    if mended is None:
-        return replace(state, leaf=entry.id)
     try:
-        return fold_entry(state, mended)
+        if (sound_entry := _mend_entry(state, entry, damage)) is not None:
+            return fold_entry(state, sound_entry)
     except LaminaError as error:
         detail = f"entry {entry.id!r} no longer applies: {error}"
         damage.append(Damage(kind="not_applicable", detail=detail))
-        return replace(state, leaf=entry.id)
+    return replace(state, leaf=entry.id)
 
 
 def is_answered(state: State) -> bool:
@@ -110,10 +94,9 @@ def close_answered_request(state: State) -> State:
 
 def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
     """Results that say they are lost, in the place of those that are."""
-    calls = state.envelope.cached[-1].calls
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=LOST_RESULT, is_error=True)
-        for call in calls
+        for call in state.envelope.cached[-1].calls
     )
     message = Message(role="tool", blocks=blocks, id=entry_id)
     return MessageEntry(id=entry_id, parent=state.leaf, at=at, message=message)
@@ -137,24 +120,22 @@ def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | Non
     """The entry without what it cannot stand on any more; None if nothing is left of it."""
     match entry:
         case MessageEntry(message=message) if message.role == "tool":
-            paired = _pair(state, message)
-            if paired is message:
+            pairs = _pair(state, message)
+            if pairs is message:
                 return entry
             detail = f"results in {entry.id!r} belong to calls that are lost; left out"
             damage.append(Damage(kind="lost_results", detail=detail))
-            return replace(entry, message=paired) if paired.blocks else None
+            return replace(entry, message=pairs) if pairs.blocks else None
         case MessageEntry(message=message) if message.context:
-            kept = _without_lost(state, message)
-            if kept is not message:
+            rest = _without_lost(state, message)
+            if rest is not message:
                 detail = f"the content of items that {entry.id!r} attached is lost"
                 damage.append(Damage(kind="lost_item", detail=detail))
-            return replace(entry, message=kept)
-        case PinEntry(item=item, version=version, pinned=True):
-            if (item, version) not in state.items:
-                detail = f"{item!r}, which was pinned, is lost"
-                damage.append(Damage(kind="lost_item", detail=detail))
-                return None
-            return entry
+            return replace(entry, message=rest)
+        case PinEntry(item=item, pinned=True) if (item, entry.version) not in state.items:
+            detail = f"{item!r}, which was pinned, is lost"
+            damage.append(Damage(kind="lost_item", detail=detail))
+            return None
         case _:
             return entry
 
@@ -164,41 +145,29 @@ def _without_lost(state: State, message: Message) -> Message:
     context = message.context
     if context is None:
         return message
-    lost = [use for use in context.uses if (use.item, use.version) not in state.items]
-    if not lost:
+    lost_uses = [use for use in context.uses if (use.item, use.version) not in state.items]
+    if not lost_uses:
         return message
-    kept = replace(
-        context,
-        uses=tuple(use for use in context.uses if use not in lost),
-        absent=(
-            *context.absent,
-            *(
-                AbsentAttachment(label=label_of(use.item), why="lost")
-                for use in lost
-                if use.form == "full"
-            ),
-        ),
-    )
-    blocks = tuple(kept if isinstance(block, Context) else block for block in message.blocks)
+    labels = [label_of(use.item) for use in lost_uses if use.form == "full"]
+    absent = tuple(AbsentAttachment(label=label, why="lost") for label in labels)
+    uses = tuple(use for use in context.uses if use not in lost_uses)
+    rest = replace(context, uses=uses, absent=context.absent + absent)
+    blocks = tuple(rest if isinstance(block, Context) else block for block in message.blocks)
     return replace(message, blocks=blocks)
 
 
 def _pair(state: State, message: Message) -> Message:
     """The message with those results only whose calls wait right before it."""
     cached = state.envelope.cached
-    answered: set[str] = set()
+    answered_calls: set[str] = set()
     at = len(cached) - 1
     while at >= 0 and cached[at].role == "tool":
-        answered |= _answered(cached[at])
+        answered_calls |= {b.call_id for b in cached[at].blocks if isinstance(b, ToolResult)}
         at -= 1
-    open_calls = {call.id for call in cached[at].calls} - answered if at >= 0 else set()
-    kept = tuple(
+    open_calls = {call.id for call in cached[at].calls} - answered_calls if at >= 0 else set()
+    blocks = tuple(
         block
         for block in message.blocks
         if not isinstance(block, ToolResult) or block.call_id in open_calls
     )
-    return message if kept == message.blocks else replace(message, blocks=kept)
-
-
-def _answered(message: Message) -> set[str]:
-    return {block.call_id for block in message.blocks if isinstance(block, ToolResult)}
+    return message if blocks == message.blocks else replace(message, blocks=blocks)

@@ -8,7 +8,8 @@ segment they introduce, so that growth never touches an earlier one.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Literal
+from operator import is_
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,7 +72,7 @@ class Assembler:
         self._count = count
         self.layout = layout
         self._blocks: dict[tuple[str, ...], tuple[str, int]] = {}
-        self._front_key: tuple[object, object, object] | None = None
+        self._front_key: tuple[object, object, object] = (None, None, None)
         self._front: Chain[SegmentLink] = Chain()
         self._history = Strand()
         self._steps = Strand()
@@ -83,8 +84,8 @@ class Assembler:
         cached = envelope.cached
 
         def render_message(message: Message) -> list[Segment]:
-            known, segments = self._asked
-            if message is known:
+            question, segments = self._asked
+            if message is question:
                 # Counting it again would take as long as it is.
                 return [replace(segment, layer="L4") for segment in segments]
             return self._message_segments(message, items, "history")
@@ -94,14 +95,14 @@ class Assembler:
 
         front = self._assemble_front(envelope, items)
         history = self._history.follow(cached.until(turn_start), 0, render_message)
-        asked: list[Segment] = []
+        segments: list[Segment] = []
         behind = turn_start
         if turn_start < len(cached) and (first := cached[turn_start]).role == "user":
-            known, asked = self._asked
-            if first is not known or envelope.tool_texts:
-                asked = self._message_segments(first, items, "asked", envelope.tool_texts)
+            question, segments = self._asked
+            if first is not question or envelope.tool_texts:
+                segments = self._message_segments(first, items, "asked", envelope.tool_texts)
                 bare = not (first.context or envelope.tool_texts)
-                self._asked = (first, asked) if bare else (None, [])
+                self._asked = (first, segments) if bare else (None, [])
             behind += 1
         tail = [
             replace(segment, layer="L3", cached=False)
@@ -111,7 +112,7 @@ class Assembler:
         return Prompt(
             front=front,
             history=history,
-            asked=tuple(asked),
+            asked=tuple(segments),
             steps=self._steps.follow(cached, behind, render_step),
             tail=tuple(tail),
         )
@@ -119,12 +120,11 @@ class Assembler:
     def block(self, item: Item, shape: str) -> tuple[str, int]:
         """The rendered block of an item version and its tokens, made once per version."""
         key = (item.id, item.version, shape, item.title, item.ctime, item.mtime)
-        known = self._blocks.get(key)
-        if known is None:
+        if key not in self._blocks:
             bare = render.render_bare(item) if shape == "bare" else None
-            rendered = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
-            known = self._blocks[key] = (rendered, self._count(rendered))
-        return known
+            text = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
+            self._blocks[key] = (text, self._count(text))
+        return self._blocks[key]
 
     def item_tokens(self, item: Item) -> int:
         return self.block(item, "attached")[1] + sum(map(picture_tokens, item.pictures))
@@ -165,12 +165,10 @@ class Assembler:
     # -- front: tools, L1, library ---------------------------------------------------------------
 
     def _assemble_front(self, envelope: Envelope, items: ItemVersions) -> Chain[SegmentLink]:
-        tools, system, library = self._front_key or (None, None, None)
-        if not (
-            tools is envelope.tools and system is envelope.system and library is envelope.library
-        ):
+        key = (envelope.tools, envelope.system, envelope.library)
+        if not all(map(is_, self._front_key, key)):
             self._front = link_segments(Chain(), self._front_segments(envelope, items))
-            self._front_key = (envelope.tools, envelope.system, envelope.library)
+            self._front_key = key
         return self._front
 
     def _front_segments(self, envelope: Envelope, items: ItemVersions) -> Iterator[Segment]:
@@ -178,31 +176,20 @@ class Assembler:
             yield self._segment("tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True)
         glue = ""
         for part in envelope.system:
-            trimmed = part.text.strip()
-            if trimmed:
-                yield self._system("L1", glue + trimmed, f"system:{part.name}", opens=not glue)
+            if text := part.text.strip():
+                yield self._system("L1", glue + text, f"system:{part.name}", opens=not glue)
                 glue = "\n\n"
         if envelope.library:
             yield self._system("L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue)
             glue = ""
             for laid in envelope.library:
-                rendered, tokens = self.block(items[laid.item, laid.version], "attached")
+                text, tokens = self.block(items[laid.item, laid.version], "attached")
                 source = f"{laid.item}@{laid.version[:8]}"
-                yield self._system("L2", glue + rendered, source, tokens=tokens + bool(glue))
+                yield self._system("L2", glue + text, source, tokens=tokens + bool(glue))
                 glue = "\n\n"
 
-    def _system(
-        self,
-        layer: Layer,
-        text: str,
-        source: str,
-        *,
-        opens: bool = False,
-        tokens: int | None = None,
-    ) -> Segment:
-        return self._segment(
-            layer, "system", "system", Text(text), source, opens=opens, tokens=tokens
-        )
+    def _system(self, layer: Layer, text: str, source: str, **how: Any) -> Segment:
+        return self._segment(layer, "system", "system", Text(text), source, **how)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -215,10 +202,10 @@ class Assembler:
     ) -> list[Segment]:
         segments: list[Segment] = []
         role, layout = message.role, self.layout
-        typed: Layer = "L4"
+        layer: Layer = "L4"
         strips = False
         if role == "user":
-            typed = "L5" if region == "asked" else "L4"
+            layer = "L5" if region == "asked" else "L4"
             strips = layout.promotion == "eager"
             context = message.context
             bare = strips and region == "history"
@@ -238,9 +225,8 @@ class Assembler:
                 and (block.provider != layout.wire or not (block.signature or block.redacted))
             ):
                 continue
-            segments.append(
-                self._segment(typed, role, message.id, block, source, opens=not segments)
-            )
+            opens = not segments
+            segments.append(self._segment(layer, role, message.id, block, source, opens=opens))
         return segments
 
     def _context_segments(
@@ -257,7 +243,7 @@ class Assembler:
         pieces = list(self._context_pieces(message, context, items)) if context else []
         asks = bool(message.text.strip())
         has_context = bool(pieces)
-        framed = asks and (has_context or not eager)
+        frames = asks and (has_context or not eager)
         if tool_texts:
             extra = _Piece(text=render.render_tool_texts(tool_texts), source="tool_texts")
             pieces.insert(0 if eager else len(pieces), extra)
@@ -266,7 +252,7 @@ class Assembler:
             # Glue stands at the head: a line break in front of text keeps its tokens whatever
             # follows, one behind it does not. The original joins blocks with a single one.
             glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
-            tail = "\n\n" if asks and not framed and piece is pieces[-1] else ""
+            tail = "\n\n" if asks and not frames and piece is pieces[-1] else ""
             layer = _context_layer(piece, region)
             cached = not (eager and region == "asked") and piece.source != "tool_texts"
             yield self._segment(
@@ -279,7 +265,7 @@ class Assembler:
                     layer, "user", message.id, Image(picture), piece.source, cached=cached
                 )
             before = piece
-        if framed and pieces:
+        if frames and pieces:
             yield self._segment(
                 "L4" if region == "history" else "L3", "user", message.id,
                 Text(f"\n\n{render.QUERY_FRAME}"), f"frame:{message.id}",
@@ -297,9 +283,9 @@ class Assembler:
             if use.form == "full":
                 item = items[use.item, use.version]
                 shape = "bare" if eager and use.shape == "attached" else use.shape
-                rendered, tokens = self.block(item, shape)
+                text, tokens = self.block(item, shape)
                 yield _Piece(
-                    text=rendered,
+                    text=text,
                     source=f"{use.item}@{use.version[:8]}",
                     tokens=tokens,
                     pictures=item.pictures,
@@ -337,14 +323,12 @@ class Assembler:
 
     def _content_tokens(self, content: Content) -> int:
         match content:
-            case Text(text=text):
+            case Text(text=text) | Thinking(text=text):
                 return self._count(text)
             case ToolCall(name=name, arguments=arguments):
                 return self._count(name) + self._count(arguments) + CALL_TOKENS
             case ToolResult(text=text):
                 return self._count(text) + CALL_TOKENS
-            case Thinking(text=text):
-                return self._count(text)
             case Image(picture=picture):
                 return picture_tokens(picture)
             case ToolDefinition():
@@ -377,17 +361,17 @@ def segment_digest(role: str, content: Content, *, opens: bool) -> str:
     """What is on the wire of a segment: its role, whether it opens a message, its content."""
     first = "1" if opens else "0"
     if isinstance(content, Text):
-        told = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
+        data = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
     else:
-        told = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
-    return sha256(told).hexdigest()
+        data = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
+    return sha256(data).hexdigest()
 
 
 def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
     """Tokens, segments and digest of each layer, tools included."""
-    grouped: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
+    groups: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
     for segment in prompt:
-        grouped[segment.layer].append(segment)
+        groups[segment.layer].append(segment)
     return tuple(
         LayerSize(
             layer=layer,
@@ -395,5 +379,5 @@ def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
             segments=len(segments),
             digest=digest_texts(segment.digest for segment in segments),
         )
-        for layer, segments in grouped.items()
+        for layer, segments in groups.items()
     )

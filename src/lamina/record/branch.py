@@ -44,31 +44,26 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
     request = state.open_request
     if request is not None:
         before = record.state_at(record.before(request))
-        page = page_beside(
-            record, layouts, request, request.parent if awaits_results(before) else None
-        )
+        leaf = request.parent if awaits_results(before) else None
+        page = page_beside(record, layouts, request, leaf)
         if page.state.turn_start is not None:
             page.write(LeaveEntry)
         return page
     if awaits_results(state) and not state.called_by:
         # The request that could go on with them is lost, and nobody can resume it.
         page = record.page()
-        lost = lost_results(state, page.next_id(), page.at)
-        page.write(MessageEntry, message=lost.message)
+        stand_in = lost_results(state, page.next_id(), page.at)
+        page.write(MessageEntry, message=stand_in.message)
         page.write(LeaveEntry)
         return page
     if awaits_results(state):
         calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
         raise TurnStateError(f"the last answer calls {calls}: give their results to turn.resume()")
-    if (asked := unsent_question(state)) is not None:
+    if (question := unsent_question(state)) is not None:
         # Its request was lost with the power; it was never sent, and stays as a branch.
-        parent = record.entries[asked].parent
+        parent = record.entries[question].parent
         assert parent is not None
-        page = record.page(record.state_at(parent))
-        target = layouts.choose(None, state.settings)
-        assembler = layouts.assembler_for(target, state.settings.promotion)
-        carry_over(page, record.since(asked), state.items, assembler)
-        return page
+        return _page_at(parent, record, layouts, question, state.settings.target)
     return record.page()
 
 
@@ -77,11 +72,15 @@ def page_beside(
 ) -> Page:
     """A page in front of a request that was never answered, or at `leaf`. What was pinned, set
     or changed since then comes along."""
-    page = record.page(record.state_at(leaf or record.before(request)))
-    since = record.since(request.id)
-    target = layouts.book.find(request.target)
-    assembler = layouts.assembler_for(target, record.state.settings.promotion)
-    carry_over(page, since, record.state.items, assembler)
+    return _page_at(leaf or record.before(request), record, layouts, request.id, request.target)
+
+
+def _page_at(leaf: str, record: Record, layouts: Layouts, since: str, target: str) -> Page:
+    """A page at `leaf`, with what was pinned, set or changed behind the entry `since`."""
+    state = record.state
+    page = record.page(record.state_at(leaf))
+    assembler = layouts.assembler_for(layouts.book.find(target), state.settings.promotion)
+    carry_over(page, record.since(since), state.items, assembler)
     return page
 
 
@@ -90,8 +89,8 @@ def unsent_question(state: State) -> str | None:
     cached = state.envelope.cached
     if state.turn_start is None or state.turn_start != len(cached) - 1:
         return None
-    asked = cached[-1]
-    return asked.id if asked.role == "user" and asked.id == state.asked else None
+    question = cached[-1]
+    return question.id if question.role == "user" and question.id == state.asked else None
 
 
 def carry_over(

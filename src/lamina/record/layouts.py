@@ -84,9 +84,9 @@ class Layouts:
     def _as_sent(self, last: RequestEntry) -> State | None:
         """The state that the last request was laid out from, if opening the session met it, or a
         snapshot says how to get it."""
-        met = self._record.sent_state
-        if met is not None and met.open_request and met.open_request.id == last.id:
-            return met
+        state = self._record.sent_state
+        if state is not None and state.open_request and state.open_request.id == last.id:
+            return state
         snapshot = self._record.snapshot
         if snapshot is None or snapshot.sent is None or snapshot.sent.request != last.id:
             return None
@@ -101,14 +101,13 @@ class Layouts:
 
     async def index(self, *, least: int, share: float = 0.0) -> None:
         """Keeps what can be taken up again when the session is opened, if it is worth it."""
-        # Not of a request that is open: whoever leaves it has to go back in front of it.
+        # Not while a request is open: leaving it means going back in front of it.
         if self._record.state.open_request is None and self._record.index_due(least, share):
             counter = self._assembled_for[0] if self._assembled_for else ""
-            state = self._record.state
-            frozen = freeze(
-                state, self._record.entries, self._describe_sent(state), self._assembler, counter
-            )
-            await self._record.keep_index(frozen)
+            state, entries = self._record.state, self._record.entries
+            sent = self._describe_sent(state)
+            snapshot = freeze(state, entries, sent, self._assembler, counter)
+            await self._record.keep_index(snapshot)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
         """How to get from the envelope of `state` to the last one sent: only if it was appended to

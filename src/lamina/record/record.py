@@ -17,11 +17,9 @@ from lamina.journal import (
     fold_repaired,
     path_to,
     replay_repaired,
-    require_initial_state,
 )
 from lamina.ports import Clock, OpenJournal
-from lamina.record.snapshot import thaw
-from lamina.values.damage import Damage
+from lamina.record.snapshot import Snapshot, thaw
 from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
 from lamina.values.message import Message
 
@@ -33,36 +31,27 @@ class Record:
         journal = opened.journal
         self._opened = opened
         self._clock = clock
-        self.entries: dict[str, Entry] | IndexedEntries = (
-            journal.entries
-            if isinstance(journal.entries, IndexedEntries)
-            else dict(journal.entries)
-        )
-        self.snapshot = (
-            thaw(journal, self.entries) if isinstance(self.entries, IndexedEntries) else None
-        )
+        self.entries: dict[str, Entry] | IndexedEntries
+        self.snapshot: Snapshot | None = None
+        if isinstance(journal.entries, IndexedEntries):
+            self.entries = journal.entries
+            self.snapshot = thaw(journal, journal.entries)
+        else:
+            self.entries = dict(journal.entries)
         # The state that the last request was laid out from, if it came by in opening.
         self.sent_state: State | None = None
-        skipped: list[Damage] = []
+        damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
-        rest = journal.since if self.snapshot else path_to(journal.leaf, self.entries)
-        self.state = close_answered_request(self._replay(state, rest, skipped))
-        self.damage: tuple[Damage, ...] = (*journal.damage, *skipped)
-
-    def _replay(self, state: State | None, path: Sequence[Entry], skipped: list[Damage]) -> State:
-        asked: State | None = None
-        for entry in path:
-            state = (
-                require_initial_state(entry)
-                if state is None
-                else fold_repaired(state, entry, skipped)
-            )
+        requested: State | None = None
+        for entry in journal.since if self.snapshot else path_to(journal.leaf, self.entries):
+            state = fold_repaired(state, entry, damage)
             if isinstance(entry, RequestEntry):
-                asked = state
-            elif isinstance(entry, ReplyEntry) and asked is not None:
-                self.sent_state = asked
+                requested = state
+            elif isinstance(entry, ReplyEntry) and requested is not None:
+                self.sent_state = requested
         assert state is not None
-        return state
+        self.state = close_answered_request(state)
+        self.damage = tuple(damage)
 
     @property
     def id(self) -> str:
@@ -115,18 +104,14 @@ class Record:
         """
         if entry in self.entries:
             return self.entries[entry]
-        near = [each for each in self.entries if entry and each.lstrip("0") == entry.lstrip("0")]
+        near = [known for known in self.entries if entry and known.lstrip("0") == entry.lstrip("0")]
         if len(near) != 1:
             raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
 
     def page(self, state: State | None = None) -> Page:
-        first = self._opened.last + 1
-        return Page(
-            state or self.state,
-            at=self._clock.now(),
-            mint=lambda ahead: mint_id(first + ahead),
-        )
+        first, now = self._opened.last + 1, self._clock.now()
+        return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
 
     @property
     def is_settled(self) -> bool:
@@ -139,8 +124,8 @@ class Record:
         """Raises:
         TurnState: the request is not the open one.
         """
-        unanswered = self.state.open_request
-        if unanswered is None or unanswered.id != request.id:
+        open_request = self.state.open_request
+        if open_request is None or open_request.id != request.id:
             raise TurnStateError(
                 "this turn is not the open one: it was committed already, or another turn "
                 "was prepared after it"
@@ -164,13 +149,13 @@ class Record:
     def index_due(self, least: int, share: float) -> bool:
         """Whether an index would save the next opening at least `least` bytes of reading, and
         `share` of all there is: so that keeping it costs little per turn."""
-        unindexed = self._opened.unindexed
-        if unindexed is None or self.damage:
+        size = self._opened.unindexed
+        if size is None or self.damage:
             return False
         if self._opened.journal.state and self.snapshot is None:
             # There is an index, but not one that could be used.
-            unindexed = self._opened.size
-        return unindexed >= max(least, share * self._opened.size)
+            size = self._opened.size
+        return size >= max(least, share * self._opened.size)
 
     async def keep_index(self, frozen: bytes) -> None:
         await self._opened.keep_index(frozen)

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lamina.errors import JournalError
 from lamina.journal import IndexedEntries, Journal, State
@@ -114,18 +114,15 @@ def freeze(
     """The snapshot of `state`."""
     cached = state.envelope.cached
     origin = _describe(cached, entries)
-    record = assembler.freeze(cached) if assembler else None
     strand = None
-    if assembler and record:
+    if assembler and (record := assembler.freeze(cached)):
         strand = _Strand(counter=counter, layout=assembler.layout, record=record)
     return msgspec.msgpack.encode(
         _Frozen(
             version=VERSION,
             plain=_encode(_Plain, state),
             envelope=_encode(_Bare, state.envelope),
-            kinds=origin.kinds,
-            numbers=origin.numbers,
-            inline=origin.inline,
+            **asdict(origin),
             items=tuple((*key, entry) for key, entry in state.item_entries.items()),
             open_request=state.open_request.id if state.open_request else "",
             last_sent=state.last_sent.id if state.last_sent else "",
@@ -144,11 +141,11 @@ def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
     """How each message is to be had again."""
     kinds, numbers, inline = bytearray(), array("Q"), []
     known = 0
-    if (deferred := cached.origin) and isinstance(kept := deferred.origin, _Origin):
-        known = min(deferred.base, len(cached))
-        kinds += kept.kinds[:known]
-        numbers.frombytes(kept.numbers[: known * numbers.itemsize])
-        inline = list(kept.inline)
+    if (messages := cached.origin) and isinstance(origin := messages.origin, _Origin):
+        known = min(messages.base, len(cached))
+        kinds += origin.kinds[:known]
+        numbers.frombytes(origin.numbers[: known * numbers.itemsize])
+        inline = list(origin.inline)
     for message in cached.since(known):
         entry = entries.get(message.id)
         kind = _INLINE
@@ -193,12 +190,12 @@ def thaw(journal: Journal, entries: IndexedEntries) -> Snapshot | None:
     assert isinstance(header, SessionEntry)
     state = State(
         session=header,
-        envelope=Envelope(cached=_cached(frozen, entries), **msgspec.structs.asdict(envelope)),
+        envelope=Envelope(cached=_cached(frozen, entries), **asdict(envelope)),
         items=_items(frozen, entries),
         item_entries=FrozenMap({(item, version): at for item, version, at in frozen.items}),
         open_request=_request(frozen.open_request, entries),
         last_sent=_request(frozen.last_sent, entries),
-        **msgspec.structs.asdict(plain),
+        **asdict(plain),
     )
     return Snapshot(state=state, sent=frozen.sent, strand=frozen.strand)
 
@@ -222,13 +219,13 @@ def _cached(frozen: _Frozen, entries: IndexedEntries) -> Chain[Message]:
 def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, str], Item]:
     def load(index: int) -> Item:
         item, version, at = frozen.items[index]
-        match entries[at]:
-            case ItemEntry(item=held):
-                return held
+        match entry := entries[at]:
+            case ItemEntry():
+                return entry.item
             case SessionEntry(included=several) | OpeningEntry(included=tuple(several)):
                 return next(i for i in several if (i.id, i.version) == (item, version))
-            case other:
-                raise JournalError(f"entry {other.id!r} holds no item")
+            case _:
+                raise JournalError(f"entry {entry.id!r} holds no item")
 
     keys = [(item, version) for item, version, _ in frozen.items]
     return FrozenMap.lazy(keys, load)

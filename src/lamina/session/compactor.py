@@ -17,7 +17,7 @@ from lamina.assembly.budget import PruneCandidate
 from lamina.assembly.draft import Draft
 from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
-from lamina.assembly.prune import HEADER_TOKENS, drop_over
+from lamina.assembly.prune import HEADER_TOKENS, drop_over, fixed_tokens
 from lamina.assembly.truncation import shorten_text
 from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_plan_summary
@@ -260,8 +260,7 @@ class Compactor:
         is pinned or essential."""
         state, end = self._page.state, len(self._page.state.envelope.cached)
         front = self._assembler.assemble(state.envelope, state.items, end).front
-        frame = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
-        room = self._room.limit - frame - plan.tokens_kept - summary - HEADER_TOKENS
+        room = self._room.limit - fixed_tokens(front) - plan.tokens_kept - summary - HEADER_TOKENS
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 
