@@ -4,14 +4,7 @@ Law: an address is public only if nothing here says otherwise. What is wrapped i
 judged by what is inside, or not used at all.
 """
 
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal
 
 from msgspec import Struct

@@ -116,10 +116,7 @@ def _call_schema(tool: ToolDefinition) -> dict[str, Any]:
     root = {"type": "object", "properties": {}} | tool.parameters
     return {
         "type": "object",
-        "properties": {
-            "tool": {"const": tool.name},
-            "arguments": _Inliner(root).write_out(root),
-        },
+        "properties": {"tool": {"const": tool.name}, "arguments": _Inliner(root).write_out(root)},
         "required": ["tool", "arguments"],
         "additionalProperties": False,
     }

@@ -27,10 +27,7 @@ _FIELDS = {
     "function_call",
 }  # fmt: skip
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_PARTS = {
-    "user": ("text", "image_url", "input_audio", "file"),
-    "assistant": ("text", "refusal"),
-}
+_PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
 _BREAKPOINT = "prompt_cache_breakpoint"
 
 
