@@ -1,4 +1,4 @@
-"""Journals in memory, kept as the bytes a file would hold, so that what cannot be stored shows."""
+"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from lamina.values.entry import Entry, SessionEntry
 
 
 class MemoryStore:
-    """Sessions for as long as the process lives. Two openings of one session may live side by
-    side; the one that is behind gets an error when it writes."""
+    """Sessions for the life of the process. A session may be open twice at the same time; the
+    opening that is behind gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
@@ -39,7 +39,7 @@ class MemoryStore:
         stored_ids |= ids
         journal_lines = self._sessions.pop(session, [])
         journal_lines.extend(lines)
-        # The one written last is last.
+        # The most recently written session is last.
         self._sessions[session] = journal_lines
 
     async def has(self, session: str) -> bool:

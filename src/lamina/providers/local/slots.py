@@ -1,7 +1,7 @@
-"""Who has which slot of an embedded model.
+"""Which session has which slot of an embedded model.
 
-Laws: a session keeps its slot, and with it its cache, until more sessions than slots want one; then
-the one that waited longest for its next turn loses it. Whoever wanted a slot first gets it first.
+Laws: a session keeps its slot, and with it its cache, until more sessions than slots need one; then
+the session whose last turn is longest ago loses it. Slots are given first come, first served.
 """
 
 from collections import OrderedDict
@@ -13,8 +13,8 @@ from msgspec import Struct
 
 
 class SlotLease(Struct, frozen=True, kw_only=True):
-    """A slot for one request; `fresh` if the session did not have it before, but perhaps another,
-    that of `previous_session`."""
+    """A slot for one request; `fresh` if it is new to the session. `previous_session` had it
+    before, if any did."""
 
     number: int
     fresh: bool = False
@@ -22,7 +22,7 @@ class SlotLease(Struct, frozen=True, kw_only=True):
 
 
 class _Wish:
-    """A request that wants a slot, or has one."""
+    """A request that waits for a slot, or has one."""
 
     def __init__(self, session: str) -> None:
         self.session = session
@@ -49,7 +49,7 @@ class Slots:
             assert wish.lease is not None
             yield wish.lease
         finally:
-            # Stopped while it waited, it may have been given one by now.
+            # If it was cancelled while it waited, it may still have got one.
             if wish.lease is None:
                 self._wishes.remove(wish)
             else:
@@ -57,19 +57,19 @@ class Slots:
                 self._grant()
 
     def has(self, session: str) -> bool:
-        """Whether a session has a slot, and with it what the model read of it."""
+        """Whether a session has a slot, and with it a cache."""
         return session in self._owned
 
     def release(self, session: str) -> None:
-        """Gives a session's slot to whoever comes next."""
+        """Frees a session's slot for the next request."""
         if (slot := self._owned.get(session)) is not None and slot not in self._busy:
             del self._owned[session]
             self._free.append(slot)
             self._grant()
 
     def _grant(self) -> None:
-        """Gives out what is there. It is handed over, not left lying about: who comes back at once
-        must not be faster than those who wait."""
+        """Gives free slots to waiting requests directly, so that none that comes back at once can
+        overtake those that wait."""
         for wish in list(self._wishes):
             if (lease := self._find(wish.session)) is None:
                 continue
