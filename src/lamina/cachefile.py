@@ -62,14 +62,14 @@ class CacheFile:
         kind: CacheFileKind,
         *,
         patience: float,
-        closed: Callable[[], object] = lambda: None,
+        on_close: Callable[[], object] = lambda: None,
     ) -> None:
         """`patience`: for how many seconds another process may hold the file, from the next opening
-        on; `closed` is called whenever what is known of the file may no longer hold."""
+        on; `on_close` is called whenever what is known of the file may no longer hold."""
         self.path = path
         self.patience = patience
         self._kind = kind
-        self._closed = closed
+        self._on_close = on_close
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
@@ -104,7 +104,7 @@ class CacheFile:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-        self._closed()
+        self._on_close()
 
     def close_if_deleted(self) -> None:
         """If the file was deleted meanwhile, anything written to it would be lost."""

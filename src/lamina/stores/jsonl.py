@@ -163,7 +163,7 @@ class JsonlJournal:
         self.size = size
         self._ends_line = journal.ends_line
         self._places = journal.places
-        self._indexed = journal.indexed
+        self._indexed_bytes = journal.indexed
 
     async def append(self, entries: Sequence[Entry]) -> None:
         if self._handle is None:
@@ -181,13 +181,13 @@ class JsonlJournal:
 
     @property
     def unindexed(self) -> int | None:
-        return None if self._places is None else self.size - self._indexed
+        return None if self._places is None else self.size - self._indexed_bytes
 
     async def keep_index(self, state: bytes) -> None:
         if self._places is None or self._handle is None:
             return
         index = self._places.index(state)
-        self._indexed = index.covered
+        self._indexed_bytes = index.covered
         # An index is a convenience: nothing is lost if it cannot be written.
         with contextlib.suppress(OSError):
             await anyio.to_thread.run_sync(write_index, index_path(self._path), index)

@@ -66,10 +66,10 @@ class MemoryJournal:
         self._session = session
         self.journal = journal
         self.last = journal.last
-        self._closed = False
+        self._is_closed = False
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        if self._closed:
+        if self._is_closed:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         await self._store.append(self._session, entries)
         for entry in entries:
@@ -85,4 +85,4 @@ class MemoryJournal:
         pass
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True

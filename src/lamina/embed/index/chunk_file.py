@@ -91,7 +91,7 @@ class ChunkFile:
         self._lock = RLock()
         self._makers: dict[str, int] = {}
         # Makers have numbers within a file; the next file may have others.
-        self._cache = CacheFile(path, INDEX, patience=PATIENCE, closed=self._makers.clear)
+        self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
         # What could not be written yet.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
         self._readable = self._writable = True

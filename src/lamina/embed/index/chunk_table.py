@@ -30,8 +30,8 @@ class _Block:
         self.capacity = rows + rows // SPARE + FREE
         self.rows: dict[bytes, int] = {}
         # Which rows have a vector, and which belong to blank texts, which have none.
-        self.embedded = numpy.zeros(self.capacity, bool)
-        self.blank = numpy.zeros(self.capacity, bool)
+        self.is_embedded = numpy.zeros(self.capacity, bool)
+        self.is_blank = numpy.zeros(self.capacity, bool)
         self.vectors: Matrix | None = None
         self._taken_rows = taken_rows
         self._lock = Lock()
@@ -50,8 +50,8 @@ class _Block:
         # Copied in one go, as another table may take rows meanwhile.
         rows_by_digest = self.rows.copy()
         other.rows = {digest: row for digest, row in rows_by_digest.items() if row < length}
-        other.embedded[:length] = self.embedded[:length]
-        other.blank[:length] = self.blank[:length]
+        other.is_embedded[:length] = self.is_embedded[:length]
+        other.is_blank[:length] = self.is_blank[:length]
         if self.vectors is not None:
             other.vectors = numpy.empty((other.capacity, self.vectors.shape[1]), numpy.float32)
             other.vectors[:length] = self.vectors[:length]
@@ -104,12 +104,12 @@ class ChunkTable:
 
     @property
     def is_embedded(self) -> NDArray[numpy.bool_]:
-        return self._block.embedded[: self._length]
+        return self._block.is_embedded[: self._length]
 
     @property
     def is_settled(self) -> NDArray[numpy.bool_]:
         """Which rows have their vector, or can have none."""
-        return self.is_embedded | self._block.blank[: self._length]
+        return self.is_embedded | self._block.is_blank[: self._length]
 
     def row(self, digest: bytes) -> int:
         """The row of a text; -1 if it has none."""
@@ -142,12 +142,12 @@ class ChunkTable:
                 blank += [row] if settled else []
             elif len(chunk.vector) != width:
                 unfit.append(digest)
-            elif not self._block.embedded[row]:
+            elif not self._block.is_embedded[row]:
                 vectors[row] = chunk.vector
         if any(row < self._own for row in (*vectors, *blank)):
             self._part(self._length)
         self.has_changed |= bool(vectors or blank or begin < self._length)
-        self._block.blank[blank] = True
+        self._block.is_blank[blank] = True
         self._place(vectors, begin)
         return unfit
 
@@ -185,8 +185,8 @@ class ChunkTable:
         for start in range(0, len(rows), PIECE):
             piece = rows[start : start + PIECE]
             block.vectors[piece] = unpack_vectors([vectors[row] for row in piece])
-        block.embedded[rows] = True
-        bare = begin + numpy.flatnonzero(~block.embedded[begin : self._length])
+        block.is_embedded[rows] = True
+        bare = begin + numpy.flatnonzero(~block.is_embedded[begin : self._length])
         block.vectors[bare] = numpy.nan
 
     def _width(self, chunks: Iterable[ChunkData]) -> int:

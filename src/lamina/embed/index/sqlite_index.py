@@ -75,7 +75,7 @@ class SqliteIndex:
         # One batch at a time: two sessions do not both embed the same text, and a short load waits
         # for one batch of a long one, not for all of it.
         self._turn = anyio.Lock()
-        self._remembered: list[PreparedDocuments] = []
+        self._recent: list[PreparedDocuments] = []
         self._questions: OrderedDict[str, Matrix] = OrderedDict()
 
     async def load(
@@ -104,7 +104,7 @@ class SqliteIndex:
     def clear(self) -> bool:
         """Forgets everything; False if the file could not be emptied, for which `notes` has the
         reason."""
-        self._remembered.clear()
+        self._recent.clear()
         self._questions.clear()
         return self._file.clear()
 
@@ -119,10 +119,10 @@ class SqliteIndex:
     def _find(self, documents: tuple[Document, ...]) -> PreparedDocuments | None:
         """The same documents as loaded before. Identical objects are found at once; comparing takes
         some milliseconds for 100,000 documents."""
-        for prepared in self._remembered:
+        for prepared in self._recent:
             if prepared.documents is documents:
                 return prepared
-        for prepared in self._remembered:
+        for prepared in self._recent:
             if prepared.documents == documents:
                 return replace(prepared, documents=documents)
         return None
@@ -130,7 +130,7 @@ class SqliteIndex:
     async def _prepare(
         self, documents: tuple[Document, ...], before: PreparedDocuments | None, maker: ChunkMaker
     ) -> PreparedDocuments:
-        others = tuple(self._remembered) if before is None else (before,)
+        others = tuple(self._recent) if before is None else (before,)
         arrangement, missing = await anyio.to_thread.run_sync(self._collect, documents, others)
         await maker.complete(arrangement.table, missing)
         if before is not None and not arrangement.table.has_changed:
@@ -186,10 +186,10 @@ class SqliteIndex:
 
     def _remember(self, prepared: PreparedDocuments) -> None:
         """Keeps documents for the next turn, the latest first, and drops what is too much."""
-        if self._remembered and self._remembered[0] is prepared:
+        if self._recent and self._recent[0] is prepared:
             return
         others = (
-            documents for documents in self._remembered if documents.documents != prepared.documents
+            documents for documents in self._recent if documents.documents != prepared.documents
         )
         recent: list[PreparedDocuments] = []
         chunks = 0
@@ -199,7 +199,7 @@ class SqliteIndex:
             memories.add(other.table.memory)
             if len(recent) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(recent) < REMEMBERED):
                 recent.append(other)
-        self._remembered = recent
+        self._recent = recent
 
     async def _embed_questions(self, texts: Sequence[str]) -> QuestionVectors:
         """The vectors of questions; the latest ones are remembered."""

@@ -176,7 +176,7 @@ class GeminiClient:
         responses: list[Any] = []
         sdk, stream = self.sdk(), None
         try:
-            with self._translate_sdk_errors(gone="cached_content" in request["config"]):
+            with self._translate_sdk_errors(may_lack_cache="cached_content" in request["config"]):
                 stream = await sdk.aio.models.generate_content_stream(**request)
                 while True:
                     _open.set(responses)
@@ -238,15 +238,15 @@ class GeminiClient:
         return self._sdk
 
     @contextmanager
-    def _translate_sdk_errors(self, *, gone: bool = False) -> Iterator[None]:
-        """Errors of the SDK as ours; with `gone`, a missing cache is an error of its own. Network
-        errors are left to the caller, who knows whether anything has arrived."""
+    def _translate_sdk_errors(self, *, may_lack_cache: bool = False) -> Iterator[None]:
+        """Errors of the SDK as ours; with `may_lack_cache`, a missing cache is an error of its own.
+        Network errors are left to the caller, who knows whether anything has arrived."""
         from google.genai import errors
 
         try:
             yield
         except errors.APIError as error:
-            if gone and CACHE_GONE.search(error_message(error)):
+            if may_lack_cache and CACHE_GONE.search(error_message(error)):
                 raise _CacheGone from error
             raise self._refusal(error) from error
         except errors.UnknownApiResponseError as error:

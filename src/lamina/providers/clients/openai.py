@@ -164,14 +164,14 @@ class OpenAIClient:
             raise ProviderError(
                 "the SDK 'openai' is not installed: pip install 'lamina[openai]'"
             ) from error
-        broken = (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError)
+        failures = (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError)
         try:
             yield
         except openai.APIStatusError as error:
             raise self._problem(
                 error.status_code, _error_message(error), read_retry_after(error.response.headers)
             ) from self._cause(error)
-        except broken as error:
+        except failures as error:
             # ValueError: a chunk that was cut off is neither JSON nor UTF-8.
             if reader.has_content:
                 return

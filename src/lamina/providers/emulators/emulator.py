@@ -48,7 +48,7 @@ class MovableClock:
 class Emulator(ABC):
     """A vendor's server. Subclasses add its routes to `/report` (`?format=text`) and, for POST,
     `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`).
-    `abandoned` counts the clients that left before their answer was complete."""
+    `abandoned_count` counts the clients that left before their answer was complete."""
 
     vendor: ClassVar[str]
     # The media type of an answer with nothing in it.
@@ -67,7 +67,7 @@ class Emulator(ABC):
         self.clock = clock or MovableClock()
         self.book = book or load_book()
         self.report = CostReport()
-        self.abandoned = 0
+        self.abandoned_count = 0
 
     @abstractmethod
     def routes(self) -> Sequence[Route]:
@@ -119,7 +119,7 @@ class Emulator(ABC):
                 if fault == "reset":
                     await hang_up(request)
                 await wait_for_disconnect(request)
-                self.abandoned += fault == "hang"
+                self.abandoned_count += fault == "hang"
                 return Response(b"")
             case _:
                 return None

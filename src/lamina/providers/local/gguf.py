@@ -122,8 +122,8 @@ class _Search:
             key: self._pairs[self._own(key)] for key in self._keys if self._own(key) in self._pairs
         }
         if self._prefixes:
-            prefixed = {k: v for k, v in self._pairs.items() if k.startswith(self._prefixes)}
-            return answer | prefixed
+            prefix_pairs = {k: v for k, v in self._pairs.items() if k.startswith(self._prefixes)}
+            return answer | prefix_pairs
         return answer
 
 

@@ -27,14 +27,14 @@ class _Wish:
     def __init__(self, session: str) -> None:
         self.session = session
         self.lease: SlotLease | None = None
-        self.granted = anyio.Event()
+        self.grant = anyio.Event()
 
 
 class Slots:
     def __init__(self, count: int) -> None:
         self._free = list(reversed(range(count)))
         # Sessions in the order in which they were last served.
-        self._owned: OrderedDict[str, int] = OrderedDict()
+        self._slots: OrderedDict[str, int] = OrderedDict()
         self._busy: set[int] = set()
         self._wishes: list[_Wish] = []
 
@@ -45,7 +45,7 @@ class Slots:
         self._wishes.append(wish)
         self._grant()
         try:
-            await wish.granted.wait()
+            await wish.grant.wait()
             assert wish.lease is not None
             yield wish.lease
         finally:
@@ -58,12 +58,12 @@ class Slots:
 
     def has(self, session: str) -> bool:
         """Whether a session has a slot, and with it a cache."""
-        return session in self._owned
+        return session in self._slots
 
     def release(self, session: str) -> None:
         """Frees a session's slot for the next request."""
-        if (slot := self._owned.get(session)) is not None and slot not in self._busy:
-            del self._owned[session]
+        if (slot := self._slots.get(session)) is not None and slot not in self._busy:
+            del self._slots[session]
             self._free.append(slot)
             self._grant()
 
@@ -75,18 +75,18 @@ class Slots:
                 continue
             self._wishes.remove(wish)
             wish.lease = lease
-            self._owned[wish.session] = lease.number
-            self._owned.move_to_end(wish.session)
+            self._slots[wish.session] = lease.number
+            self._slots.move_to_end(wish.session)
             self._busy.add(lease.number)
-            wish.granted.set()
+            wish.grant.set()
 
     def _find(self, session: str) -> SlotLease | None:
-        if (own := self._owned.get(session)) is not None:
+        if (own := self._slots.get(session)) is not None:
             return None if own in self._busy else SlotLease(number=own)
         if self._free:
             return SlotLease(number=self._free.pop(), fresh=True)
-        for other, slot in self._owned.items():
+        for other, slot in self._slots.items():
             if slot not in self._busy:
-                del self._owned[other]
+                del self._slots[other]
                 return SlotLease(number=slot, fresh=True, previous_session=other)
         return None

@@ -146,7 +146,7 @@ class AnthropicEmulator(Emulator):
                 await anyio.sleep_forever()
             has_ended = True
         finally:
-            self.abandoned += not has_ended
+            self.abandoned_count += not has_ended
             self._note(cache_use, target, message.output if has_ended and fault is None else 1)
 
     def _note(self, cache_use: AnthropicCacheUse, target: Target, output: int) -> None:

@@ -201,9 +201,9 @@ def _check_calling(calling: FunctionCallingConfig, tools: Sequence[GeminiTool]) 
             f"Invalid value at 'tool_config.function_calling_config.mode': {calling.mode}"
         )
     names = {declaration.name for tool in tools for declaration in tool.function_declarations}
-    unknown = [name for name in calling.allowed_function_names or () if name not in names]
-    if unknown:
-        raise invalid_argument(f"allowed_function_names: {unknown[0]} is not a declared function")
+    others = [name for name in calling.allowed_function_names or () if name not in names]
+    if others:
+        raise invalid_argument(f"allowed_function_names: {others[0]} is not a declared function")
 
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z")

@@ -284,7 +284,7 @@ class GeminiEmulator(Emulator):
                     yield b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n"
                     await anyio.lowlevel.checkpoint()
             except BaseException:
-                self.abandoned += 1
+                self.abandoned_count += 1
                 raise
             finally:
                 self._charge(exchange, last_chunk)

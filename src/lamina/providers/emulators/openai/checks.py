@@ -113,9 +113,9 @@ def _check_arguments(body: JSON, target: Target) -> None:
     _check_format(body.get("response_format"))
 
 
-def _require_explicit(supported: bool, name: str) -> None:
+def _require_explicit(is_supported: bool, name: str) -> None:
     refuse_unless(
-        supported, f"Unsupported parameter: '{name}' is not supported with this model.", name,
+        is_supported, f"Unsupported parameter: '{name}' is not supported with this model.", name,
         "unsupported_parameter",
     )  # fmt: skip
 

@@ -207,7 +207,7 @@ class OpenAIEmulator(Emulator):
                 yield DONE_EVENT
                 has_ended = True
         finally:
-            self.abandoned += not has_ended
+            self.abandoned_count += not has_ended
 
     async def _fault_of(
         self, kind: FaultKind, request: Request, model: str, key: str
