@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM, open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.ports import Progress
 from lamina.values.item import note_id
 from lamina.values.selection import Document
@@ -51,7 +51,7 @@ async def ask(corpus: IndexedCorpus, questions: Sequence[str]) -> float:
 
 async def cold(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
     """From nothing to a first result; `again` finds the chunks where `cold` left them."""
-    index = SqliteIndex(work / "cold.sqlite", open_embedder())
+    index = SqliteIndex(work / "cold.sqlite", MiniLM())
     corpus = await index.load(documents(texts["chunks"][:size]))
     places = best(await corpus.score([texts["questions"][0]]))
     print("found", places[0], flush=True)
@@ -60,7 +60,7 @@ async def cold(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, 
 
 async def index(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
     """Real chunks, with the embedder alone and then into an index."""
-    embedder, chunks = open_embedder(), texts["chunks"][:size]
+    embedder, chunks = MiniLM(), texts["chunks"][:size]
     await embedder.embed(chunks[:8])
     start = time.perf_counter()
     vectors = await embedder.embed(chunks)
@@ -102,7 +102,7 @@ class SyntheticChunks:
 
 async def search(work: Path, texts: dict[str, list[str]], size: int) -> dict[str, Any]:
     """Chunks with synthetic vectors: what an index costs besides the network, and a question."""
-    real, questions, chunks = open_embedder(), texts["questions"], texts["chunks"]
+    real, questions, chunks = MiniLM(), texts["questions"], texts["chunks"]
     await real.embed(questions[:1])
     many = documents([f"{n} {chunks[n % len(chunks)]}" for n in range(size)])
     path = work / f"search-{size}.sqlite"

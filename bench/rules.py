@@ -176,12 +176,12 @@ def main() -> int:
         ),
         "levels": dict(Counter(problem.level for problem in agent.problems)),
     }
-    from lamina.embed.minilm import open_embedder
+    from lamina.embed.minilm import MiniLM
 
     figures["asked"] = [
         anyio.run(partial(ask, agent, embedder, every=every))
         for every in (True, False)
-        for embedder in (open_embedder(fetch=True), None)
+        for embedder in (MiniLM(fetch=True), None)
     ]
     show(figures)
     if args.json:

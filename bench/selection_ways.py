@@ -9,7 +9,7 @@ import numpy
 from msgspec import Struct
 
 from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.selection.chunks import chunk_tool, name_in_words
 from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
@@ -73,7 +73,7 @@ def rank_by_words(data: ToolSet, *, in_words: bool = False) -> list[Ranking]:
 
 async def rank_by_vectors(data: ToolSet) -> list[Ranking]:
     """MiniLM: the whole question against name and description."""
-    embedder = open_embedder()
+    embedder = MiniLM()
     tools = await embedder.embed([f"{tool.name}: {tool.description}" for tool in data.tools])
     vectors = await embedder.embed([query.query for query in data.queries])
     order = numpy.argsort(-(vectors @ tools.T), axis=1, kind="stable")
@@ -106,7 +106,7 @@ async def find_by_lamina(data: ToolSet) -> list[Found]:
     ten = SearchSettings(top_n=10)
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        index = SqliteIndex(Path(folder) / "index.db", open_embedder())
+        index = SqliteIndex(Path(folder) / "index.db", MiniLM())
         corpus = await index.load(documents)
         for question in data.queries:
             query = split_question(question.query)

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from lamina.embed.minilm import open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.values.settings import Settings
 from lamina.wiring.index import open_index
 from tool_sessions_played import (
@@ -138,7 +138,7 @@ def main() -> None:
         parser.error(f"--turns {options.turns}: there are 1 to {len(data.queries)} questions")
     packages = ("lamina", "openai", "anthropic", "onnxruntime", "numpy")
     versions = {name: version(name) for name in packages}
-    versions |= {"Python": platform.python_version(), "embeddings": open_embedder().name}
+    versions |= {"Python": platform.python_version(), "embeddings": MiniLM().name}
     print("  ".join(f"{name} {number}" for name, number in versions.items()))
     print(f"{len(data.tools)} tools, all chosen by search")
     targets = options.target or TARGETS

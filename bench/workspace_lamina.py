@@ -22,7 +22,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.ports import Embedder, Progress
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.workspace.catalogue import NoteCatalogue
@@ -148,7 +148,7 @@ class CountingEmbedder:
 async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """A real vault with embeddings: how many passages are embedded, before and after an edit."""
     folder = FolderWorkspace(notes, cache=kept / "catalogue.sqlite")
-    embedder = CountingEmbedder(open_embedder())
+    embedder = CountingEmbedder(MiniLM())
     index = SqliteIndex(kept / "index.sqlite", embedder)
     search = WorkspaceSearch(folder, index, patience=None)
     start = time.perf_counter()

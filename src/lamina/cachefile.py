@@ -1,9 +1,8 @@
-"""A SQLite file that is only a cache: how it is opened, claimed, written, and got rid of.
+"""A SQLite file that is only a cache: how it is opened, claimed, written and disposed of.
 
-Laws: losing it loses nothing. A file that is damaged is put aside under another name and begun
-anew; one that is not ours is left alone; one on a disk that takes nothing is read as it is. What
-its rows mean, and what happens when the disk fails, is for its owner, who also holds a lock: one
-thread at a time.
+Laws: losing it loses nothing. A damaged file is renamed and a new one begun; a file that is not
+ours is left alone; one on a read-only disk is read as it is. What its rows mean, and what happens
+when the disk fails, is up to its owner, who also holds a lock: one thread at a time.
 """
 
 import os
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 T = TypeVar("T")
 
-# What is wrong with the content. Nothing that is written here breaks a constraint of a sound table.
+# The content is wrong. Nothing that is written here breaks a constraint of a sound table.
 DAMAGED = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -29,7 +28,7 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class CacheFileKind(Struct, frozen=True, kw_only=True):
-    """What sort of file it is, and how to recognise it."""
+    """A kind of file, and how to recognise it."""
 
     # In messages: "index", "an index".
     name: str
@@ -37,12 +36,12 @@ class CacheFileKind(Struct, frozen=True, kw_only=True):
     # In the header of every file of this kind.
     application: int
     version: int
-    # Statements that do no harm where they were run already.
+    # Statements that can be run more than once.
     schema: str
-    # Queries that a sound file answers, and such as find nothing in it.
+    # Queries that a sound file answers, and queries that find nothing in one.
     answers: tuple[str, ...]
     faults: tuple[str, ...] = ()
-    # How much of it SQLite may hold in memory; None is what SQLite thinks right.
+    # How much of it SQLite may hold in memory; None for its default.
     cache_kib: int | None = None
 
 
@@ -50,7 +49,7 @@ class ForeignDatabase(Exception):
     """The file is a database of something else, or of another version."""
 
 
-# What any use of the file may raise. A damaged schema makes messages that are no text.
+# What any use of the file may raise. With a damaged schema, messages may not be text.
 CACHE_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError, ForeignDatabase)
 
 
@@ -63,20 +62,20 @@ class CacheFile:
         kind: CacheFileKind,
         *,
         patience: float,
-        closed: Callable[[], object] = lambda: None,
+        on_close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`patience`: how long another process may hold the file, in seconds, from the next opening
-        on; `closed` is called whenever what is known of the file may no longer be so."""
+        """`patience`: for how many seconds another process may hold the file, from the next opening
+        on; `on_close` is called whenever what is known of the file may no longer hold."""
         self.path = path
         self.patience = patience
         self._kind = kind
-        self._closed = closed
+        self._on_close = on_close
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
-        """Does it; if the file proves damaged, reports that and does it with a new one.
+        """Runs `act`; if the file proves damaged, reports that and runs it with a new file.
 
-        Raises: what is in `CACHE_ERRORS`.
+        Raises: any of `CACHE_ERRORS`.
         """
         try:
             return act(self.open())
@@ -87,14 +86,14 @@ class CacheFile:
         return act(self.open())
 
     def open(self) -> sqlite3.Connection:
-        """The connection, which stays until it is closed."""
+        """The connection, which stays open until `close`."""
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             uri = self.path.absolute().as_uri()
             try:
                 self._connection = self._connect(f"{uri}?mode=rwc")
             except sqlite3.OperationalError as error:
-                # A finished file on a disk that takes nothing: it can be read as it is.
+                # A finished file on a read-only disk can be read as it is.
                 is_finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
                 if _code(error) not in READ_ONLY or not is_finished:
                     raise
@@ -105,23 +104,23 @@ class CacheFile:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-        self._closed()
+        self._on_close()
 
     def close_if_deleted(self) -> None:
-        """If it was deleted meanwhile, what is written to it would be lost."""
+        """If the file was deleted meanwhile, anything written to it would be lost."""
         if self._connection is not None and not self.path.exists():
             self.close()
 
     def size(self) -> int:
-        """How many bytes it takes, with what SQLite puts beside it."""
+        """How many bytes it takes, including the files that SQLite puts beside it."""
         return sum(_size(path) for path in _files(self.path))
 
     def damaged_files(self) -> list[Path]:
-        """Files that were put aside."""
+        """Damaged files that were renamed."""
         return sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
 
     def __del__(self) -> None:
-        # Nobody uses it any more, and it may never have been opened.
+        # It may never have been opened.
         if connection := getattr(self, "_connection", None):
             connection.close()
 
@@ -131,17 +130,17 @@ class CacheFile:
             uri=True,
             timeout=self.patience,
             isolation_level=None,
-            # One thread at a time is what the owner's lock is for.
+            # The owner's lock lets in one thread at a time.
             check_same_thread=False,
         )
-        # Text that is none is found out by its checksum, not by an error.
+        # Invalid text is found by its checksum, not by an error.
         file.text_factory = bytes
         try:
-            # A crash of the machine may cost the last batches, never the file.
+            # If the machine crashes, the last batches may be lost, but never the file.
             file.execute("PRAGMA synchronous = NORMAL")
             if self._kind.cache_kib is not None:
                 file.execute(f"PRAGMA cache_size = -{self._kind.cache_kib}")
-            # A file that somebody cuts off must not take this process with it.
+            # If somebody truncates the file, this process must not crash.
             file.execute("PRAGMA mmap_size = 0")
             _claim(file, self._kind)
         except BaseException:
@@ -150,7 +149,7 @@ class CacheFile:
         return file
 
     def _set_aside(self, error: Exception, say: Callable[[str], object]) -> None:
-        """Gives the damaged file another name, unless another process did so already."""
+        """Renames the damaged file, unless another process already did."""
         self.close()
         if not self.path.exists() or not _is_damaged(self.path, self._kind):
             return
@@ -168,7 +167,7 @@ class CacheFile:
 
 @contextmanager
 def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing."""
+    """Commits everything in the block or, if it fails, nothing."""
     file.execute("BEGIN IMMEDIATE")
     try:
         yield file
@@ -185,8 +184,8 @@ def is_busy(error: Exception) -> bool:
 
 
 def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
-    """Makes sure that the file is ours; a new one is made so."""
-    # As they are at one moment: another process may be making the file just now.
+    """Makes sure that the file is ours; a new one becomes ours."""
+    # In one transaction: another process may be creating the file right now.
     file.execute("BEGIN")
     (application,) = file.execute("PRAGMA application_id").fetchone()
     (version,) = file.execute("PRAGMA user_version").fetchone()
@@ -200,7 +199,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
             f"instead of {kind.version}, and is left as it is; move it away to have one here"
         )
     with suppress(sqlite3.OperationalError):
-        # Where it cannot be had (a network's disk, another process just there), it works without.
+        # It also works without (on a network drive, or while another process uses the file).
         file.execute("PRAGMA journal_mode = WAL")
     with transaction(file):
         for statement in kind.schema.split(";"):
@@ -210,7 +209,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
 
 
 def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
-    """Whether a file that made trouble still does, read anew."""
+    """Whether a file that caused errors still does when it is opened again."""
     try:
         with closing(sqlite3.connect(path)) as file:
             if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
@@ -223,8 +222,8 @@ def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
 
 
 def _code(error: Exception) -> int:
-    """What kind of error it is, without SQLite's finer distinctions; 0 if it is none of SQLite's.
-    What has no number comes from content that cannot be read."""
+    """SQLite's primary code of an error; 0 if it is not one of SQLite's. Errors without a code come
+    from content that cannot be read."""
     if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
         return 0
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF

@@ -71,7 +71,7 @@ def test_what_failed_halfway_is_not_there(path: Path) -> None:
 
 def test_a_file_with_a_fault_of_its_kind_is_put_aside(path: Path) -> None:
     forgotten: list[str] = []
-    shelf = CacheFile(path, SHELF, patience=0.0, closed=lambda: forgotten.append("all"))
+    shelf = CacheFile(path, SHELF, patience=0.0, on_close=lambda: forgotten.append("all"))
     said: list[str] = []
     shelf.attempt(put, said.append)
     shelf.open().execute("INSERT INTO places VALUES ('nowhere')")

@@ -14,7 +14,7 @@ from tests.fakes.embedder import FakeEmbedder
 
 from lamina.embed.index.corpus import IndexedCorpus, LoadCounts
 from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.selection import packed_terms
 from lamina.selection.scores import Matrix, Scores
 from lamina.values.item import ItemId
@@ -404,8 +404,8 @@ async def test_the_real_model_finds_what_shares_no_word(
         "book_flight: buys a plane ticket",
     )
     path = tmp_path / "index.sqlite"
-    fresh = await SqliteIndex(path, open_embedder()).load(texts)
-    again = await SqliteIndex(path, open_embedder()).load(texts)
+    fresh = await SqliteIndex(path, MiniLM()).load(texts)
+    again = await SqliteIndex(path, MiniLM()).load(texts)
     assert (fresh.counts, again.counts) == (LoadCounts(new=3), LoadCounts(reused=3))
     parts = ("do I need an umbrella tomorrow?", "travel to Rome")
     one, other = await scores(fresh, *parts), await scores(again, *parts)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lamina.embed.minilm import MiniLM, open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.embed.model import MINILM
 from lamina.embed.network import find_network, load_network, start_runtime
 from lamina.embed.onnx_graph import DIMENSIONS, INPUT, MAX_TOKENS, build_onnx_graph
@@ -52,7 +52,7 @@ TRIPLES = (
 @pytest.fixture
 def embedder(embedding_model: Path, monkeypatch: pytest.MonkeyPatch) -> MiniLM:
     monkeypatch.setenv("LAMINA_CACHE", str(embedding_model.parent.parent))
-    return open_embedder()
+    return MiniLM()
 
 
 def embed(embedder: Embedder, texts: Sequence[str], **how: Any) -> Any:
@@ -108,7 +108,7 @@ def test_no_texts_have_no_vectors_and_need_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAMINA_CACHE", str(tmp_path))
-    found = embed(open_embedder(), [])
+    found = embed(MiniLM(), [])
     assert (found.shape, found.dtype) == ((0, DIMENSIONS), numpy.float32)
 
 
@@ -209,7 +209,7 @@ def test_tasks_that_ask_at_once_share_one_network(
     found: list[Any] = []
 
     async def ask(text: str) -> None:
-        found.append(await open_embedder().embed([text]))
+        found.append(await MiniLM().embed([text]))
 
     async def ask_at_once() -> None:
         async with anyio.create_task_group() as group:

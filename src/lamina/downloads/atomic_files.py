@@ -1,6 +1,6 @@
 """Puts files into the cache.
 
-Laws: a file has its name there only when it is whole and its bytes are on the disk. Whatever
+Laws: a file gets its name there only when it is complete and its bytes are on the disk. Whatever
 happens, nothing else is left behind.
 """
 
@@ -16,14 +16,14 @@ from typing import BinaryIO, Final
 
 from lamina.errors import ModelMissing
 
-# Folders that are worked in. One that nothing was written to for a day was left by a crash.
+# Working folders. One that nothing was written to for a day was left by a crash.
 WORKING_PREFIX: Final = ".pull-"
 ABANDONED_S = 86_400.0
 
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """A folder on the disk where a file will be kept, gone afterwards."""
+    """A temporary folder on the disk where a file will be kept."""
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(f"{WORKING_PREFIX}*"):
         with suppress(OSError):
@@ -38,7 +38,7 @@ def working_folder(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> None:
-    """Gives a file its name; `is_good` says whether one that cannot be replaced will do."""
+    """Gives a file its name; `is_good` tells whether a file that cannot be replaced will do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         fresh.replace(path)
@@ -56,7 +56,7 @@ def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> No
 
 
 def sync_to_disk(out: BinaryIO) -> None:
-    """Brings what was written to a file onto the disk."""
+    """Makes sure that what was written to a file is on the disk."""
     out.flush()
     os.fsync(out.fileno())
 

@@ -1,11 +1,11 @@
-"""Where things are kept that can be fetched again."""
+"""Folders for what can be fetched again."""
 
 import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """LAMINA_CACHE, or where the platform wants such things."""
+    """LAMINA_CACHE, or the platform's folder for caches."""
     if folder := os.environ.get("LAMINA_CACHE"):
         return Path(folder)
     from platformdirs import user_cache_path

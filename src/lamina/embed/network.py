@@ -1,7 +1,7 @@
 """A text to its vector: tokenizer and network, loaded once per process.
 
-Laws: a text's vector depends on nothing but the text, whatever else is embedded with it or beside
-it. So there is one text per run, on one thread.
+Law: a text's vector depends on nothing but the text, whatever else is embedded at the same time. So
+there is one text per run, on one thread.
 """
 
 from hashlib import sha256
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-# More than MAX_TOKENS take in any language; what is behind would be tokenised for nothing.
+# More than MAX_TOKENS need in any language; anything beyond would be tokenised for nothing.
 MAX_CHARACTERS: Final = 32 * MAX_TOKENS
 
 
 class Network:
-    """Can be asked from several threads at once."""
+    """Can be used from several threads at once."""
 
     def __init__(self, tokenizer: Any, session: Any) -> None:
         self._tokenizer = tokenizer
@@ -39,13 +39,13 @@ class Network:
         return row
 
     def tokens(self, text: str) -> list[int]:
-        """What the network reads of a text."""
+        """The tokens of a text that the network reads."""
         ids: list[int] = self._tokenizer.encode(_readable(text)).ids
         return ids
 
 
 def _readable(text: str) -> str:
-    """As much of a text as is read; half characters, which cannot be encoded, are marked."""
+    """The part of a text that is read; lone surrogates, which cannot be encoded, are replaced."""
     text = text[:MAX_CHARACTERS]
     try:
         text.encode()
@@ -64,7 +64,7 @@ def find_network() -> Network | None:
 
 
 def load_network() -> Network:
-    """The network, loaded at the first call; whoever asks meanwhile waits.
+    """The network, loaded at the first call; other callers wait meanwhile.
 
     Raises:
         ModelMissing: the model or its runtime is not here, or cannot be loaded.
@@ -72,14 +72,14 @@ def load_network() -> Network:
     with _load_lock:
         if (network := find_network()) is None:
             check_runtime()
-            # The graph first: without it, its error says what to do.
+            # The graph first: if it is missing, its error says what to do.
             session = start_runtime(load_graph())
             network = _networks[MINILM.folder] = Network(_tokenizer(), session)
         return network
 
 
 def start_runtime(graph: bytes) -> Any:
-    """A session of the runtime that runs a graph on the thread that asks.
+    """A session of the runtime that runs a graph on the calling thread.
 
     Raises:
         ModelMissing: the runtime does not take it.
@@ -90,7 +90,7 @@ def start_runtime(graph: bytes) -> Any:
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # Patterns are kept for each length of a text, and lengths hardly come again.
+    # Patterns are kept per length of a text, and lengths hardly repeat.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     try:
@@ -98,7 +98,7 @@ def start_runtime(graph: bytes) -> Any:
             graph,
             options,
             providers=["CPUExecutionProvider"],
-            # Fused, it was measured as slower on one machine and as fast on another.
+            # Fusing was slower on one machine and made no difference on another.
             disabled_optimizers=["SkipLayerNormFusion"],
         )
     except (
@@ -129,6 +129,6 @@ def _tokenizer() -> Any:
     tokenizer = Tokenizer.from_str(content.decode())
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
-    # "[SEP]" in somebody's text is five characters and ends nothing.
+    # "[SEP]" in a text is five plain characters.
     tokenizer.encode_special_tokens = True
     return tokenizer

@@ -1,7 +1,7 @@
 """The network of all-MiniLM-L6-v2 as an ONNX graph: token ids in, one vector of length 1 out.
 
-Laws: one text per run, so nothing is padded and there is no mask. Only operators of the standard
-are used; what can be fused is left to the runtime.
+Laws: one text per run, so there is neither padding nor a mask. Only standard operators are used;
+fusing them is left to the runtime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ DIMENSIONS: Final = 384
 LAYERS: Final = 6
 HEADS: Final = 12
 HEAD: Final = DIMENSIONS // HEADS
-# Longer texts are cut: the model was made with no more.
+# Longer texts are cut: the model was trained with no more.
 MAX_TOKENS: Final = 256
 EPSILON: Final = 1e-12
 INPUT: Final = "ids"
@@ -52,7 +52,7 @@ def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
 
 
 class _GraphDraft:
-    """A graph that is being drawn, from its input on."""
+    """A graph that is being built, from its input on."""
 
     def __init__(self, tensors: "Mapping[str, Tensor]") -> None:
         import numpy
@@ -67,7 +67,7 @@ class _GraphDraft:
         self._scale = self._constant("scale", numpy.array(HEAD**-0.5, numpy.float32))
 
     def embed_tokens(self) -> str:
-        """Words and their positions; every token is of the first of the two kinds."""
+        """Words and their positions; every token is of the first of two kinds."""
         weight = "embeddings.{}_embeddings.weight".format
         places = self._tensors[weight("position")][:MAX_TOKENS]
         kind = self._tensors[weight("token_type")][0]

@@ -1,19 +1,19 @@
-"""Tells a whole graph of ours from a damaged or foreign one without parsing it.
+"""Tells a complete graph of ours from a damaged or foreign one without parsing it.
 
-A message of protobuf ends where its bytes end, and fields that come later are added to it. So the
-stamp is a last entry of the model's own metadata: the file stays an ONNX file for everybody.
+A protobuf message ends where its bytes end, and fields appended to it are part of it. So the stamp
+is the last entry of the model's own metadata, and the file remains a valid ONNX file.
 """
 
 import zlib
 from typing import Final
 
 KEY: Final = b"lamina"
-# metadata_props of ModelProto, and key and value of its entries: fields of known length.
+# metadata_props of ModelProto, and the key and value of its entries: fields of known length.
 _ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
 
 
 def add_stamp(graph: bytes, origin: str) -> bytes:
-    """The graph with a stamp that says what it was built from."""
+    """The graph with a stamp that names what it was built from."""
     return graph + _stamp(zlib.crc32(graph), origin)
 
 
@@ -31,6 +31,6 @@ def _stamp(checksum: int, origin: str) -> bytes:
 
 
 def _field(tag: int, content: bytes) -> bytes:
-    # Up to here a length is one byte.
+    # Shorter lengths take one byte.
     assert len(content) < 0x80
     return bytes((tag, len(content))) + content

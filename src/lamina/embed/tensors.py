@@ -1,4 +1,4 @@
-"""Reads the tensors of a safetensors file in place: nothing is copied that nobody looks at."""
+"""Reads the tensors of a safetensors file in place, without copying what nobody looks at."""
 
 import struct
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def read_tensors(path: Path) -> "Mapping[str, Tensor]":
     """Every tensor of 32-bit floats, by name.
 
     Raises:
-        ModelMissing: this is no such file, or it is cut off.
+        ModelMissing: it is not a safetensors file, or it is cut off.
     """
     import numpy
 

@@ -1,7 +1,7 @@
 """Web addresses, read once and strictly.
 
 Law: the host that is judged is the host that is connected to. There is no second parser: what this
-one does not understand is refused, also where a browser would guess.
+one does not understand is refused, even where a browser would guess.
 """
 
 import re
@@ -20,19 +20,19 @@ _SCHEMES: dict[str, Scheme] = {"http": "http", "https": "https"}
 
 _WHOLE = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)", re.IGNORECASE | re.DOTALL)
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
-# Controls, which some programs skip, and the slash that only some take for one.
+# Control characters, which some programs skip, and the backslash, which some read as a slash.
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _MAX_NAME = 253
-# In a path and a query as they stand; `%` because it was escaped before it came here.
+# Left as they are in paths and queries; `%` because it was escaped before.
 _UNESCAPED = "/?:@!$&'()*+,;=-._~%[]|"
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a request goes. `host` is a name in ASCII and lower case without a dot at its end, or
-    an address, which then is `ip` as well."""
+    """Where a request goes. `host` is a name in lower-case ASCII without a final dot, or an IP
+    address, which is then also in `ip`."""
 
     scheme: Scheme
     host: str
@@ -42,7 +42,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> str:
-        """The host as it stands in a URL and in the Host header."""
+        """The host as written in a URL and in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -52,8 +52,8 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def read_address(url: str) -> Address | UnfetchedResource:
-    """The address in `url`, or why it is none that is fetched from. Never repeats more of it than
-    its host: the rest may hold a secret."""
+    """The address in `url`, or why nothing is fetched from it. Never repeats more of it than its
+    host: the rest may hold a secret."""
     if refusal := refuse_odd_url(url):
         return refusal
     whole = _WHOLE.fullmatch(url.partition("#")[0])
@@ -79,7 +79,7 @@ def read_address(url: str) -> Address | UnfetchedResource:
 
 
 def refuse_odd_url(url: str) -> UnfetchedResource | None:
-    """Why `url` is not even read, if it is not."""
+    """Why `url` is not even parsed; None if it is."""
     if len(url) > MAX_URL:
         return refuse(f"the address is longer than {MAX_URL:,} characters")
     if _SURROGATE.search(url):
@@ -90,7 +90,7 @@ def refuse_odd_url(url: str) -> UnfetchedResource | None:
 
 
 def read_host(text: str) -> str | UnfetchedResource:
-    """A host in its one spelling, or why it has none."""
+    """A host in its canonical spelling, or why it has none."""
     if text.startswith("["):
         address = parse_ip(text[1:-1])
         if address is None or address.version == 4:
@@ -117,7 +117,7 @@ def read_host(text: str) -> str | UnfetchedResource:
 
 
 def _encode_name(name: str) -> str | None:
-    """A name of other letters as the name system has it."""
+    """A name with other than ASCII letters, as the domain name system spells it."""
     import idna
 
     try:

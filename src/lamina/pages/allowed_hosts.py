@@ -1,7 +1,7 @@
-"""What rules allow.
+"""Which hosts the rules allow.
 
-Law: a host is judged by its name before it is looked up, and by every address it has before one of
-them is connected to. What no rule allows is refused, and the refusal says which rule would.
+Law: a host is judged by its name before it is looked up, and by all of its addresses before any is
+connected to. What no rule allows is refused, and the refusal says which rule would allow it.
 """
 
 import re
@@ -14,19 +14,19 @@ from lamina.pages.addresses import DEFAULT_PORTS, Address, read_host, refuse
 from lamina.pages.networks import Ip, Zone, classify_address, parse_ip
 from lamina.values.web import UnfetchedResource, WebRules
 
-# Which addresses a host may have: anybody's, this machine's, or all that are not closed for good.
+# Which addresses a host may have: public ones, this machine's, or all that are ever allowed.
 Reach = Literal["public", "loopback", "private"]
 
-# Names that clouds serve their secrets under; some have public addresses.
+# Names under which clouds serve their secrets; some have public addresses.
 _SECRET_NAMES = frozenset({
     "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
     "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.platformequinix.com",
     "metadata.packet.net", "rancher-metadata",
 })  # fmt: skip
-# Names that stand for something near, whoever answers for them.
+# Names for something near, whatever answers to them.
 _NEAR = ("localhost", "localdomain", "local", "internal", "home.arpa", "onion")
-# Above the ports that only an administrator serves, those of services that are not the web. Some
-# of them take a request for commands.
+# Ports of services other than the web, above those that only an administrator can serve. Some
+# take a request for commands.
 _OTHER_SERVICES = frozenset({
     1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432,
     5900, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017,
@@ -37,7 +37,7 @@ _PRIVATE = "private:"
 
 
 class AllowedHost(Struct, frozen=True, kw_only=True):
-    """One listed host. Without a port it means every port of the web."""
+    """A listed host. Without a port it means every port of the web."""
 
     host: str
     port: int | None = None
@@ -56,7 +56,7 @@ class AllowedHost(Struct, frozen=True, kw_only=True):
 def read_allowed_host(text: str) -> AllowedHost | None:
     """An entry of `allow_hosts`; None if it is not one."""
     plain = text.strip().lower()
-    # An IPv6 address may be listed without brackets, as it has none outside of a URL.
+    # An IPv6 address may be listed without the brackets that it has in a URL.
     bare = plain.removeprefix(_PRIVATE)
     if bare.count(":") > 1 and not bare.startswith("["):
         plain = plain.replace(bare, f"[{bare}]")
@@ -74,7 +74,7 @@ def read_allowed_host(text: str) -> AllowedHost | None:
 
 
 def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
-    """What addresses the host may have, or why nothing of it is fetched."""
+    """Which addresses the host may have, or why nothing is fetched from it."""
     if rules.access == "off":
         return refuse(
             f"fetching from the web is off; {address.host} is fetched with the setting web: listed "
@@ -107,8 +107,8 @@ def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
 
 
 def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone | UnfetchedResource:
-    """The zone that the host is in. One address that it may not have is enough to refuse it:
-    nobody can tell which of them would be connected to."""
+    """The zone of the host. One address that it may not have is enough to refuse it, as any of them
+    might be connected to."""
     zones: set[Zone] = set()
     for text in ips:
         ip = parse_ip(text)
@@ -130,7 +130,7 @@ def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone 
 
 
 def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
-    """Why a redirect is not followed, if it is not, as far as the addresses say."""
+    """Why a redirect is not followed, judging by the two addresses; None if it is."""
     if before.scheme == "https" and after.scheme == "http":
         return refuse(f"{before.host} redirects to {after.host} without encryption")
     return None
@@ -139,8 +139,8 @@ def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
 def judge_redirect_zones(
     before: Address, zone: Zone, after: Address, next_zone: Zone
 ) -> UnfetchedResource | None:
-    """Why a redirect is not followed: the web does not send anybody into a private network, also
-    where a person may go there."""
+    """Why a redirect is not followed, judging by the zones; None if it is. The web sends nobody
+    into a private network, even where a person may go there."""
     if zone == "public" and next_zone != "public":
         return refuse(
             f"{before.host} redirects to {after.host}, which is not public; attach that address "
@@ -162,7 +162,7 @@ def _reaches(reach: Reach, zone: Zone) -> bool:
 
 
 def _nearness(address: Address) -> str:
-    """Why a host is not a public one, as far as its name says; empty if it does not."""
+    """Why a host is not public, judging by its name; empty if it may be."""
     if address.ip is not None:
         kind = classify_address(address.ip)
         return "" if kind.zone == "public" else kind.what
@@ -186,7 +186,7 @@ def _listing(address: Address, prefix: str = "") -> str:
 
 
 def _describe_misread(rules: WebRules) -> str:
-    """Names the entries that mean nothing, where somebody wonders why they do not work."""
+    """Names the entries that mean nothing, in case somebody wonders why they do not work."""
     wrong = [repr(entry) for entry in rules.allow_hosts if read_allowed_host(entry) is None]
     if not wrong:
         return ""

@@ -1,4 +1,4 @@
-"""What a server answered, and what that means for the fetch."""
+"""A server's answer, and what it means for the fetch."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -37,8 +37,8 @@ def fetch_failure(reason: Literal["missing", "unreadable", "refused"], detail: s
 
 
 class FetchAnswer(Struct, frozen=True, kw_only=True):
-    """One answer of one server. Names of headers are in lower case; `data` is unpacked, and empty
-    if it was not wanted."""
+    """The answer of a server. Header names are in lower case; `data` is unpacked, and empty if it
+    was not wanted."""
 
     address: Address
     status: int
@@ -63,8 +63,8 @@ class FetchAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Validators(Struct, frozen=True, kw_only=True):
-    """What a server needs to say whether something has changed. They are sent only to the
-    address they came from."""
+    """What a server needs to tell whether something has changed. They are sent only to the address
+    they came from."""
 
     url: str
     etag: str = ""
@@ -92,7 +92,7 @@ def next_address(answer: FetchAnswer) -> Address:
     """Where a redirect leads.
 
     Raises:
-        FetchFailure: it leads nowhere that may be fetched.
+        FetchFailure: nothing may be fetched from there.
     """
     before = answer.address
     location = answer.headers.get("location", "").strip()

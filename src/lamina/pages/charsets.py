@@ -1,5 +1,5 @@
-"""Bytes to text, as browsers do it: a mark at the start counts most, then the header, then what the
-page says of itself. Without any of them it is UTF-8 if it can be."""
+"""Decodes bytes as browsers do: a mark at the start counts most, then the header, then what the
+page itself declares. Without any of these it is UTF-8 if possible."""
 
 import codecs
 import re
@@ -11,7 +11,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What the web means by a name is often a larger set than the name says.
+# On the web a name often means a larger character set than it says.
 _WEB_MEANINGS = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030",
     "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-9": "cp1254", "tis-620": "cp874",
@@ -23,7 +23,7 @@ _ALIASES = {
     "windows-949": "cp949", "iso-8859-8-i": "iso8859-8", "x-mac-cyrillic": "mac-cyrillic",
     "x-cp1250": "cp1250", "x-cp1251": "cp1251", "x-cp1252": "cp1252",
 }  # fmt: skip
-# Everything else that Python could decode is not text of the web, or (UTF-7) a trick.
+# Whatever else Python can decode is not used on the web, or (UTF-7) is a trick.
 _ACCEPTED_CODECS = frozenset({
     "utf-8", "utf-16-le", "utf-16-be", "big5hkscs", "gb18030", "cp932", "cp949", "euc_jp",
     "iso2022_jp", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866",
@@ -47,7 +47,7 @@ def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedTex
     charset = _codec(declared_charset)
     if not charset and is_markup and (meta := _META.search(data, 0, _META_WITHIN)):
         charset = _codec(meta[1].decode("ascii", "replace"))
-        # A page that can be read as far as there cannot be of wider characters.
+        # If the page could be read up to there, its characters are not wider than a byte.
         charset = "utf-8" if charset.startswith("utf-16") else charset
     if charset:
         return _decode_as(data, charset)
@@ -58,7 +58,7 @@ def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedTex
 
 
 def _codec(name: str) -> str:
-    """The codec that is meant by a name; empty if it is none of the web's."""
+    """The codec that a name means; empty if it is not one of the web's."""
     plain = name.strip().lower()
     try:
         codec = _ALIASES.get(plain) or codecs.lookup(plain).name

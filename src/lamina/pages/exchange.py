@@ -1,8 +1,8 @@
 """One request to one server.
 
-Law: the connection goes to an address that was judged, and to no other; the name is only
-used in the Host header, by TLS and by the check of the certificate. No proxy, cookie, login or
-variable of the environment has a say in where it goes.
+Law: the connection goes to an address that was judged, and to no other; the name is used only in
+the Host header, by TLS and to check the certificate. No proxy, cookie, login or environment
+variable has a say in where it goes.
 """
 
 import ssl
@@ -26,7 +26,7 @@ from lamina.pages.addresses import Address
 from lamina.pages.answers import FetchAnswer, fetch_failure
 from lamina.pages.unpacker import ACCEPTED_ENCODINGS, find_unpacker
 
-# Opens a connection to an address, never a name, and a port, within so many seconds.
+# Connects to an address (never a name) and a port within that many seconds.
 Connect = Callable[[str, int, float], Awaitable[httpcore2.AsyncNetworkStream]]
 
 _AGENT = "Lamina (a person attached this page)"
@@ -34,7 +34,7 @@ _MEGABYTE = 1_000_000
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """What is asked for: a body up to `limit` bytes, if `accepts_type` says yes to its type."""
+    """Asks for a body of up to `limit` bytes, if `accepts_type` is true of its type."""
 
     accept: str
     limit: int
@@ -56,10 +56,10 @@ async def exchange(
     connect: Connect,
     context: ssl.SSLContext | None,
 ) -> FetchAnswer:
-    """Asks the server at one of `ips`, the first that can be reached, for `address`.
+    """Asks the server at the first of `ips` that can be reached for `address`.
 
     Raises:
-        FetchFailure: it did not answer as it should, or with more than was asked for.
+        FetchFailure: it did not answer as it should, or sent more than was asked for.
     """
     with _translate_errors(address):
         async with _response(address, _PinnedBackend(ips, connect), request, context) as response:
@@ -72,7 +72,7 @@ async def exchange(
 
 
 class _PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """Goes to the addresses it was made with, whatever host it is asked for."""
+    """Connects to the addresses it was given, whatever host it is asked for."""
 
     def __init__(self, ips: Sequence[str], connect: Connect) -> None:
         self._ips = ips
@@ -155,7 +155,7 @@ def _too_large(host: str, limit: int) -> Exception:
 
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By their names in lower case. The first of several counts, but encodings add up."""
+    """Headers by their names in lower case. Of several the first counts, but encodings add up."""
     headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("ascii", "replace").lower()
@@ -168,21 +168,25 @@ def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 @contextmanager
 def _translate_errors(address: Address) -> Iterator[None]:
-    host = address.host
     try:
         yield
-    except httpcore2.ConnectTimeout as error:
-        raise fetch_failure("unreadable", f"{host} could not be reached in time") from error
-    except httpcore2.TimeoutException as error:
-        raise fetch_failure("unreadable", f"{host} stopped answering") from error
-    except httpcore2.ConnectError as error:
-        raise fetch_failure("unreadable", _connect_problem(address, error)) from error
-    except httpcore2.NetworkError as error:
-        raise fetch_failure("unreadable", f"the connection to {host} broke off") from error
-    except httpcore2.ProtocolError as error:
-        raise fetch_failure(
-            "unreadable", f"{host} did not answer as a web server does, or broke off"
-        ) from error
+    except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        raise fetch_failure("unreadable", _problem(address, error)) from error
+
+
+def _problem(address: Address, error: Exception) -> str:
+    host = address.host
+    match error:
+        case httpcore2.ConnectTimeout():
+            return f"{host} could not be reached in time"
+        case httpcore2.TimeoutException():
+            return f"{host} stopped answering"
+        case httpcore2.ConnectError():
+            return _connect_problem(address, error)
+        case httpcore2.NetworkError():
+            return f"the connection to {host} broke off"
+        case _:
+            return f"{host} did not answer as a web server does, or broke off"
 
 
 def _connect_problem(address: Address, error: BaseException) -> str:
@@ -196,8 +200,3 @@ def _connect_problem(address: Address, error: BaseException) -> str:
             return f"nothing answers at {address.host}, port {address.port}"
         cause = cause.__cause__ or cause.__context__
     return f"{address.host} could not be reached"
-
-
-def trusted_certificates() -> ssl.SSLContext:
-    """Whose certificates this machine believes."""
-    return httpcore2.default_ssl_context()

@@ -1,8 +1,8 @@
-"""Pages and pictures of the web.
+"""Pages and pictures from the web.
 
-Law: every step of a fetch, and of every redirect, is judged before anything is sent: the address,
-the name, all that the name resolves to. What was judged is what is connected to. No address is
-repeated in an error beyond its host, as the rest may hold a secret.
+Law: every step of a fetch and of every redirect is judged before anything is sent: the address, the
+name, and everything the name resolves to. Connections go only to what was judged. An error repeats
+no more of an address than its host, as the rest may hold a secret.
 """
 
 import re
@@ -40,21 +40,21 @@ from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 if TYPE_CHECKING:
     from lamina.pages.exchange import Connect, FetchRequest
 
-# All addresses of a name, for a port.
+# Finds all addresses of a name, for a port.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 T = TypeVar("T")
 
 MEGABYTE = 1_000_000
 _USER = re.compile(r"//[^/?#]*@")
-# Not every system tells a name without addresses from one that does not exist.
+# Not every system distinguishes a name without addresses from one that does not exist.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 _PAGES, _PICTURES = 128, 64
 _MAX_CACHED_BYTES = 64 * MEGABYTE
 
 
 class WebLimits(Struct, frozen=True, kw_only=True):
-    """How long a fetch may take and how much it may bring. What was fetched is good for `keep_s`;
-    if it cannot be had again after that, it is tried again after `retry_s`."""
+    """How long a fetch may take and how much it may bring. The result is good for `keep_s`; if it
+    cannot be renewed after that, the next attempt is after `retry_s`."""
 
     total_s: float = 20.0
     connect_s: float = 5.0
@@ -66,8 +66,20 @@ class WebLimits(Struct, frozen=True, kw_only=True):
     retry_s: float = 30.0
 
 
+class _ResourceKind(Struct, frozen=True, kw_only=True):
+    """What is fetched: its name in messages, the Accept header, and the media types it may have."""
+
+    name: str
+    accept: str
+    includes: Callable[[str], bool]
+
+
+_PAGE = _ResourceKind(name="text", accept=ACCEPTED_PAGES, includes=is_page)
+_PICTURE = _ResourceKind(name="a picture", accept="image/*", includes=is_picture)
+
+
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """What the system says are the addresses of a name."""
+    """The addresses of a name, as the system resolves it."""
     entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -95,11 +107,16 @@ class WebFetcher:
         self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _MAX_CACHED_BYTES)
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
-        """The page as an item. Its identity is the address that a person gave: neither a redirect
-        nor what a page says of itself makes it another."""
+        """The page as an item. Its identity is the address that a person gave, whatever a redirect
+        or the page itself says."""
+
+        async def read(answer: FetchAnswer) -> tuple[LoadedItem, int]:
+            reading = await self._read(url, answer)
+            return reading, len(reading.item.content)
 
         async def renew(old: CachedFetch[LoadedItem] | None) -> CachedFetch[LoadedItem]:
-            return await self._renew(old, lambda: self._fetch_page(url, rules, old))
+            limit = self._limits.page_bytes
+            return await self._renew(url, rules, _PAGE, limit, read, old)
 
         try:
             self._address(url, rules)
@@ -115,8 +132,17 @@ class WebFetcher:
     ) -> FetchedResource | UnfetchedResource:
         """The bytes of a picture as they came, up to `limit`."""
 
+        async def read(answer: FetchAnswer) -> tuple[FetchedResource, int]:
+            picture = FetchedResource(
+                url=answer.address.url,
+                media_type=answer.media_type,
+                data=answer.data,
+                charset=answer.charset,
+            )
+            return picture, len(answer.data)
+
         async def renew(old: CachedFetch[FetchedResource] | None) -> CachedFetch[FetchedResource]:
-            return await self._renew(old, lambda: self._fetch_picture(url, rules, limit, old))
+            return await self._renew(url, rules, _PICTURE, limit, read, old)
 
         try:
             self._address(url, rules)
@@ -126,7 +152,7 @@ class WebFetcher:
             return failure.why
 
     def _address(self, url: str, rules: WebRules) -> Address:
-        """Where `url` leads, judged as far as that goes without looking it up."""
+        """Where `url` leads, judged as far as possible without looking it up."""
         if refusal := refuse_odd_url(url.strip()):
             raise FetchFailure(refusal)
         address = _require(read_address(canonical_url(url)))
@@ -134,61 +160,35 @@ class WebFetcher:
         return address
 
     async def _renew(
-        self, old: CachedFetch[T] | None, fetch: Callable[[], Awaitable[CachedFetch[T]]]
+        self,
+        url: str,
+        rules: WebRules,
+        kind: _ResourceKind,
+        limit: int,
+        read: Callable[[FetchAnswer], Awaitable[tuple[T, int]]],
+        old: CachedFetch[T] | None,
     ) -> CachedFetch[T]:
-        """What is there now; what was there before, if the server cannot be had."""
+        """What is there now, by way of `read`, which also gives its size; what was there before, if
+        the server does not deliver."""
         try:
-            return await fetch()
+            answer = await self._fetch(url, rules, kind, limit, old)
+            if old is not None and answer.status == UNCHANGED:
+                return replace(old, until=self._seconds() + self._limits.keep_s, problem="")
+            judge_status(answer)
+            if not kind.includes(answer.media_type):
+                raise _wrong_type(answer, kind.name)
+            value, size = await read(answer)
         except FetchFailure as failure:
             if old is None or failure.why.reason != "unreadable":
                 raise
             until = self._seconds() + self._limits.retry_s
             problem = f"it is as it was fetched earlier: {failure.why.detail}"
             return replace(old, until=until, problem=problem)
-
-    async def _fetch_page(
-        self, url: str, rules: WebRules, old: CachedFetch[LoadedItem] | None
-    ) -> CachedFetch[LoadedItem]:
-        limit = self._limits.page_bytes
-        answer = await self._fetch(url, rules, ACCEPTED_PAGES, is_page, limit, old)
-        if old is not None and answer.status == UNCHANGED:
-            return self._extend(old)
-        judge_status(answer)
-        if not is_page(answer.media_type):
-            raise _wrong_type(answer, "text")
-        reading = await self._read(url, answer)
-        return self._cached_fetch(reading, answer, len(reading.item.content))
-
-    async def _fetch_picture(
-        self, url: str, rules: WebRules, limit: int, old: CachedFetch[FetchedResource] | None
-    ) -> CachedFetch[FetchedResource]:
-        answer = await self._fetch(url, rules, "image/*", is_picture, limit, old)
-        if old is not None and answer.status == UNCHANGED:
-            return self._extend(old)
-        judge_status(answer)
-        if not is_picture(answer.media_type):
-            raise _wrong_type(answer, "a picture")
-        picture = FetchedResource(
-            url=answer.address.url,
-            media_type=answer.media_type,
-            data=answer.data,
-            charset=answer.charset,
-        )
-        return self._cached_fetch(picture, answer, len(answer.data))
-
-    def _cached_fetch(self, value: T, answer: FetchAnswer, size: int) -> CachedFetch[T]:
-        return CachedFetch(
-            value=value,
-            validators=validators_of(answer),
-            size=size,
-            until=self._seconds() + self._limits.keep_s,
-        )
-
-    def _extend(self, old: CachedFetch[T]) -> CachedFetch[T]:
-        return replace(old, until=self._seconds() + self._limits.keep_s, problem="")
+        until = self._seconds() + self._limits.keep_s
+        return CachedFetch(value=value, validators=validators_of(answer), size=size, until=until)
 
     async def _read(self, url: str, answer: FetchAnswer) -> LoadedItem:
-        """The item that an answer makes."""
+        """The item in an answer."""
 
         def read() -> LoadedItem:
             page = read_page(
@@ -216,8 +216,7 @@ class WebFetcher:
         self,
         url: str,
         rules: WebRules,
-        accept: str,
-        accepts_type: Callable[[str], bool],
+        kind: _ResourceKind,
         limit: int,
         old: CachedFetch[T] | None,
     ) -> FetchAnswer:
@@ -228,8 +227,8 @@ class WebFetcher:
 
         limits = self._limits
         request = FetchRequest(
-            accept=accept,
-            accepts_type=accepts_type,
+            accept=kind.accept,
+            accepts_type=kind.includes,
             limit=limit,
             connect_s=limits.connect_s,
             read_s=limits.read_s,
@@ -245,7 +244,7 @@ class WebFetcher:
     async def _follow(
         self, request: "FetchRequest", address: Address, rules: WebRules, old: Validators | None
     ) -> FetchAnswer:
-        """The answer at the end of all redirects, each of which is judged as the first address."""
+        """The answer at the end of all redirects, which are judged like the first address."""
         before: tuple[Address, Zone] | None = None
         for _ in range(self._limits.redirects + 1):
             reach: Reach = _require(judge_name(address, rules))
@@ -272,16 +271,18 @@ class WebFetcher:
             is_unknown = getattr(error, "errno", None) in _NO_NAME
             detail = "there is no such host" if is_unknown else "it could not be looked up"
             raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
-        # Where IPv6 does not lead anywhere, it often does not say so for seconds.
+        # Where IPv6 leads nowhere, it often takes seconds to find out.
         return sorted(ips, key=lambda ip: ":" in ip)
 
     async def _exchange(
         self, address: Address, ips: Sequence[str], request: "FetchRequest"
     ) -> FetchAnswer:
-        from lamina.pages.exchange import connect_tcp, exchange, trusted_certificates
+        from httpcore2 import default_ssl_context
+
+        from lamina.pages.exchange import connect_tcp, exchange
 
         if address.scheme == "https" and self._context is None:
-            self._context = await run_sync(trusted_certificates)
+            self._context = await run_sync(default_ssl_context)
         return await exchange(
             address, ips, request, connect=self._connect or connect_tcp, context=self._context
         )
@@ -294,7 +295,7 @@ def _require(verdict: T | UnfetchedResource) -> T:
 
 
 def _safe_id(url: str) -> ItemId:
-    """The item's id, without what must not be kept or cannot be."""
+    """The item's id, without what must not or cannot be kept."""
     plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
     return ItemId(_USER.sub("//", url_id(plain), count=1))
 

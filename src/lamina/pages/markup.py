@@ -1,7 +1,7 @@
 """The text of an HTML page.
 
-Law: what a person would not see on the page is not read from it, as far as the page itself tells:
-hidden text is where orders to a model hide. Blocking; run in a thread.
+Law: what a person would not see on the page is not read, as far as the page itself tells: hidden
+text is where orders to a model hide. Blocking: run it in a thread.
 """
 
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct
 from lamina.pages.answers import fetch_failure
 from lamina.pages.styles import HidingRules, declarations, hides, hiding_rules
 
-# Never shown, or shown in place of something that is.
+# Never shown, or only as a substitute for something else.
 _UNSEEN_TAGS = frozenset({
     "script", "style", "template", "noscript", "iframe", "object", "embed", "applet", "svg", "math",
     "canvas", "audio", "video", "datalist", "noframes", "noembed", "frameset", "param", "link",
@@ -24,9 +24,9 @@ _BLOCKS = frozenset({
     "header", "hr", "legend", "li", "main", "nav", "ol", "option", "p", "pre", "section", "summary",
     "table", "td", "th", "tr", "ul",
 })  # fmt: skip
-# Styles of the whole page are often undone by a script once it has loaded.
+# Styles of the whole page are often undone by a script once the page has loaded.
 _NEVER_HIDDEN_TAGS = frozenset({"html", "body", "main", "article"})
-# Below this a page's own summary of itself says more than what was found on it.
+# For texts shorter than this the page's own description says more.
 _SHORT = 500
 _MAX_ELEMENTS = 30_000
 _MAX_DEPTH = 150
@@ -42,10 +42,10 @@ class PageText(Struct, frozen=True, kw_only=True):
 
 
 def read_markup(text: str) -> PageText:
-    """The main text of a page as Markdown, or all of its text if there is no telling which is.
+    """The main text of a page as Markdown, or all of its text if the main part cannot be told.
 
     Raises:
-        FetchFailure: it holds none.
+        FetchFailure: it has no text.
     """
     tree, is_cut = _parse(text)
     if tree is None:
@@ -101,7 +101,7 @@ def _one_line(text: str, limit: int) -> str:
 
 
 def _drop_unseen(tree: Any) -> tuple[str, ...]:
-    """Takes out what is not shown, and says how much of it was text for a reader."""
+    """Removes what is not shown, and reports how much text that was."""
     rules = hiding_rules(style.text or "" for style in tree.iter("style"))
     places, characters = 0, 0
     for element in list(tree.iter()):
@@ -114,8 +114,8 @@ def _drop_unseen(tree: Any) -> tuple[str, ...]:
             places, characters = places + bool(length), characters + length
             element.drop_tree()
         else:
-            # What stays is seen; whoever looks for the main text would take `overflow: hidden`
-            # for hiding.
+            # What stays is visible, but the search for the main text would take
+            # `overflow: hidden` for hiding.
             element.attrib.pop("style", None)
     if not places:
         return ()
@@ -139,8 +139,8 @@ def _is_hidden(element: Any, rules: HidingRules) -> bool:
 
 
 def _is_simple(tree: Any) -> bool:
-    """Whether the main text can be looked for within seconds: the search for it is slower than the
-    page is long."""
+    """Whether the main text can be found within seconds: the time for that grows faster than the
+    page."""
     from lxml import etree
 
     elements = depth = 0

@@ -1,44 +1,33 @@
-"""Whose an address is.
+"""To whom an address belongs.
 
-Law: an address is public only if nothing here says otherwise. What is wrapped in an IPv6 address is
-judged by what is inside, or not used at all.
+Law: an address is public only if nothing here says otherwise. An IPv6 address that wraps another is
+judged by what it wraps, or not used at all.
 """
 
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal
 
 from msgspec import Struct
 
-# Anybody's; this machine's; this network's; what no rule opens.
+# Anybody's; this machine's; this network's; never allowed by any rule.
 Zone = Literal["public", "loopback", "private", "never"]
 Ip = IPv4Address | IPv6Address
 
 
 class AddressKind(Struct, frozen=True, kw_only=True):
-    """What an address is, and what it is called in a refusal."""
+    """The zone of an address, and what a refusal calls it."""
 
     zone: Zone
     what: str
 
 
-class _Range(Struct, frozen=True):
-    networks: tuple[IPv4Network | IPv6Network, ...]
-    zone: Zone
-    what: str
+def _range(
+    zone: Zone, what: str, *networks: str
+) -> tuple[AddressKind, list[IPv4Network | IPv6Network]]:
+    return AddressKind(zone=zone, what=what), [ip_network(network) for network in networks]
 
 
-def _range(zone: Zone, what: str, *networks: str) -> _Range:
-    return _Range(tuple(ip_network(network) for network in networks), zone, what)
-
-
-# The first one that holds the address counts.
+# The first range that holds the address counts.
 _RANGES = (
     _range(
         "never", "an address that a cloud serves its secrets from",
@@ -72,33 +61,34 @@ _RANGES = (
     _range("never", "a tunnel to an IPv4 address", "2002::/16", "2001::/32", "64:ff9b:1::/48"),
     _range("never", "a reserved address", "2001::/23"),
 )  # fmt: skip
-# What a network without IPv4 reaches the rest of the internet through.
+# How a network without IPv4 reaches the rest of the internet.
 _NAT64 = ip_network("64:ff9b::/96")
 _IPV6_UNICAST = ip_network("2000::/3")
 _IN_IPV4 = 0xFFFFFFFF
 # The middle of the address of a host in an ISATAP tunnel, with the bit for "unique" off and on.
 _ISATAP = (0x00005EFE, 0x02005EFE)
 _PUBLIC = AddressKind(zone="public", what="a public address")
+_RESERVED = AddressKind(zone="never", what="a reserved address")
 
 
 def classify_address(address: Ip) -> AddressKind:
-    """Whose `address` is."""
+    """To whom `address` belongs."""
     if address in _NAT64:
         return classify_address(IPv4Address(int(address) & _IN_IPV4))
-    for address_range in _RANGES:
-        if any(address in network for network in address_range.networks):
-            return AddressKind(zone=address_range.zone, what=address_range.what)
+    for kind, networks in _RANGES:
+        if any(address in network for network in networks):
+            return kind
     if isinstance(address, IPv6Address):
         if (int(address) >> 32) & _IN_IPV4 in _ISATAP:
             return AddressKind(zone="never", what="a tunnel to an IPv4 address")
         if address not in _IPV6_UNICAST:
-            return AddressKind(zone="never", what="a reserved address")
+            return _RESERVED
     # Python's own registry may know of ranges that came later.
-    return _PUBLIC if address.is_global else AddressKind(zone="never", what="a reserved address")
+    return _PUBLIC if address.is_global else _RESERVED
 
 
 def parse_ip(text: str) -> Ip | None:
-    """An address in its one usual spelling; None for anything else, also with a zone."""
+    """An address in its usual spelling; None for anything else, including one with a zone."""
     if "%" in text:
         return None
     try:

@@ -1,7 +1,7 @@
-"""What was fetched lately.
+"""What was fetched recently.
 
-Law: one fetch at a time per key, and none while what is kept is fresh: a chat that names a page in
-every turn fetches it once, and its version stays.
+Law: one fetch at a time per key, and none while the last one is fresh: a chat that names a page in
+every turn fetches it once, and its version stays the same.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
-    """Something that is good `until` a time. A `problem` says why it is older than it should be."""
+    """A fetch that is good `until` a time. A `problem` says why it is older than it should be."""
 
     value: T
     validators: Validators
@@ -27,7 +27,7 @@ class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class PageCache(Generic[T]):
-    """Keeps up to so many things and bytes; what was not used for longest goes first."""
+    """Keeps up to `max_count` fetches and `max_bytes`; the least recently used go first."""
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count, self._max_bytes = max_count, max_bytes
@@ -40,7 +40,7 @@ class PageCache(Generic[T]):
         now: float,
         renew: Callable[[CachedFetch[T] | None], Awaitable[CachedFetch[T]]],
     ) -> CachedFetch[T]:
-        """What is kept under `key`, renewed if it is not fresh."""
+        """The fetch under `key`, renewed if it is not fresh."""
         lock = self._locks.setdefault(key, Lock())
         try:
             async with lock:

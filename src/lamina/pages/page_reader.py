@@ -1,4 +1,4 @@
-"""Bytes of the web to text, by their type. Blocking; run in a thread."""
+"""Turns bytes from the web into text, by their type. Blocking: run it in a thread."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ _GUESS_BYTES = 1_024
 
 
 def is_page(media_type: str) -> bool:
-    """Whether text can be had from bytes of a type. One that is not named is looked at."""
+    """Whether bytes of a type can be read as text. Without a type they are looked at."""
     return media_type in ("", _PDF) or media_type in _MARKUP or _is_text(media_type)
 
 
@@ -37,7 +37,7 @@ def read_page(
     """The text of a page, up to `limit` characters.
 
     Raises:
-        FetchFailure: there is none.
+        FetchFailure: it has none.
     """
     kind = media_type or _guess(data)
     if kind == _PDF:
@@ -81,7 +81,7 @@ def _cut(page: PageText, limit: int) -> PageText:
     if len(page.text) <= limit:
         return page
     text = page.text[:limit]
-    # At the end of a line, unless that would take much.
+    # At the end of a line, unless that would cut off much more.
     text = text[: end if (end := text.rfind("\n")) > limit // 2 else limit]
     notice = f"it was cut after {len(text):,} of {len(page.text):,} characters"
     return PageText(

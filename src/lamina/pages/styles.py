@@ -1,7 +1,7 @@
 """What a page's own styles hide.
 
-Only what can be told from the page alone: attributes, and rules for plain classes, ids and tags in
-its `<style>` elements. Pure; knows no tree.
+Only what the page alone tells: attributes, and rules for plain classes, ids and tags in its
+`<style>` elements. Pure; knows nothing of the tree.
 """
 
 import re
@@ -15,18 +15,18 @@ _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)", re.IGNORECASE)
 _PART = re.compile(r"([.#])([\w-]+)")
 _LENGTH = re.compile(r"(-?[0-9]*\.?[0-9]+)(px|pt|em|rem|%|vw|vh)?")
-# Smaller than this nobody can read it; in each unit.
+# Text smaller than this cannot be read; in each unit.
 _UNREADABLE = {"": 0.0, "px": 2.0, "pt": 2.0, "em": 0.15, "rem": 0.15, "%": 15.0, "vw": 0.1}
-# Farther to the left or above than this it is outside of any screen.
+# Farther to the left or above than this it is off any screen.
 _OUTSIDE = {"px": -900.0, "pt": -700.0, "em": -50.0, "rem": -50.0, "%": -100.0, "vw": -100.0}
 _NOTHING = frozenset({"0", "0px", "0%", "0em", "1px"})
-# Styles beyond this are not looked at; a page has little text of its own beside them.
+# Styles beyond this length are ignored; such a page has little text of its own.
 _MAX_STYLE = 500_000
 _MAX_COMPOUND = 50
 
 
 class StyleRule(Struct, frozen=True, kw_only=True):
-    """A selector of a tag, an id and classes that all have to be there."""
+    """A selector: a tag, an id and classes, all of which have to match."""
 
     tag: str = ""
     id: str = ""
@@ -41,7 +41,7 @@ class StyleRule(Struct, frozen=True, kw_only=True):
 
 
 class HidingRules(Struct, frozen=True, kw_only=True):
-    """Rules that hide. Those of one part are looked up, so that a page cannot make it slow."""
+    """Rules that hide. Those with one part are looked up, so that no page can make this slow."""
 
     tags: frozenset[str] = frozenset()
     ids: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class HidingRules(Struct, frozen=True, kw_only=True):
 
 
 def declarations(style: str) -> dict[str, str]:
-    """The properties of a style attribute; of one that is set twice the last one counts, unless the
+    """The properties of a style attribute; if one is set twice, the last value counts, unless the
     first was important."""
     properties: dict[str, str] = {}
     important = set()
@@ -74,7 +74,7 @@ def declarations(style: str) -> dict[str, str]:
 
 
 def hides(style: Declarations) -> bool:
-    """Whether nobody can see what has this style."""
+    """Whether this style makes an element invisible."""
     get = style.get
     return (
         get("display") == "none"
@@ -92,7 +92,7 @@ def hides(style: Declarations) -> bool:
 
 
 def hiding_rules(sheets: Iterator[str]) -> HidingRules:
-    """The rules of style sheets that hide what they select."""
+    """Those rules of style sheets that hide what they select."""
     styles: dict[StyleRule, dict[str, str]] = {}
     for sheet in sheets:
         for selectors, body in _blocks(_COMMENT.sub("", sheet[:_MAX_STYLE])):
@@ -110,7 +110,7 @@ def hiding_rules(sheets: Iterator[str]) -> HidingRules:
 
 
 def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
-    """Selectors and bodies that always apply: those inside of @media and the like do not."""
+    """Selectors and bodies that always apply, unlike those inside @media and the like."""
     start, depth, head, body = 0, 0, "", 0
     for mark in re.finditer(r"[{};]", sheet):
         match mark[0]:

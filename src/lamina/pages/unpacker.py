@@ -1,6 +1,6 @@
-"""Bodies that come compressed.
+"""Compressed bodies.
 
-Law: no more is unpacked than was asked for, however small what came is.
+Law: no more is unpacked than was asked for, however small the compressed body is.
 """
 
 import zlib
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lamina.pages.answers import fetch_failure
 
-# What is asked for; brotli and the like would need packages of their own.
+# Brotli and the like would need packages of their own.
 ACCEPTED_ENCODINGS = "gzip, deflate"
 _GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
@@ -17,7 +17,7 @@ class Unpacker(Protocol):
     def feed(self, data: bytes) -> bytes: ...
 
     def end(self) -> None:
-        """Nothing more comes.
+        """The body has ended.
 
         Raises:
             FetchFailure: something is missing.
@@ -26,10 +26,10 @@ class Unpacker(Protocol):
 
 
 def find_unpacker(coding: str, limit: int, host: str) -> Unpacker:
-    """What unpacks up to a byte more than `limit`, by which the caller sees that it was more.
+    """Unpacks up to one byte more than `limit`, which tells the caller that there was more.
 
     Raises:
-        FetchFailure: nobody here can unpack `coding`.
+        FetchFailure: `coding` is unknown.
     """
     match coding.strip().lower():
         case "" | "identity":
@@ -49,7 +49,7 @@ class _PlainUnpacker:
         return data
 
     def end(self) -> None:
-        """It ends where it ends."""
+        """It may end anywhere."""
 
 
 class _ZlibUnpacker:
@@ -65,7 +65,7 @@ class _ZlibUnpacker:
             part = self._step(data)
             out.append(part)
             self._remaining -= len(part)
-            # gzip may go on with another member; what follows deflate is nobody's.
+            # gzip may continue with another member; what follows deflate means nothing.
             data = self._stream.unused_data if self._bits == _GZIP else b""
             if data:
                 self._stream = zlib.decompressobj(_GZIP)
@@ -77,7 +77,7 @@ class _ZlibUnpacker:
         except zlib.error:
             if self._has_begun or self._bits != _ZLIB:
                 raise fetch_failure("unreadable", f"{self._host} sent a broken body") from None
-            # Some servers take deflate for what zlib wraps.
+            # Some servers send deflate without the zlib wrapper.
             self._bits, self._stream = _RAW, zlib.decompressobj(_RAW)
             return self._step(data)
         self._has_begun = True

@@ -1,1 +1,1 @@
-"""Per vendor a pure `encode` and `decode`. No SDK is imported here."""
+"""Wires, clients and emulators per vendor, the embedded model, and the book of models."""

@@ -1,4 +1,4 @@
-"""What is known of providers and models, read once from a data file."""
+"""The book of providers and models, read once from a data file."""
 
 import os
 import tomllib
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lamina.errors import InvalidSetting, ModelMissing, UnknownModel, UnknownTarget
 from lamina.ports import TokenCounter, Wire
@@ -23,8 +23,14 @@ DEFAULT_TARGET = "local:smollm2-135m"
 LOCAL = "local"
 
 
-class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the book says of the models that fit `match`; the file explains the fields."""
+# Prices of `ModelFacts` and what the file calls them.
+_FILE_NAMES = {
+    f"{name}_price": name for name in ("read", "write", "long_write", "storage", "input", "output")
+}
+
+
+class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_FILE_NAMES):
+    """What the book knows of the models that match `match`; the file explains the fields."""
 
     match: str
     wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
@@ -33,17 +39,17 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output: Annotated[int, Meta(gt=0)]
     minimum: Annotated[int, Meta(ge=0)]
     step: Annotated[int, Meta(gt=0)]
-    read: float
-    write: float
-    input: float
-    output: float
+    read_price: float
+    write_price: float
+    input_price: float
+    output_price: float
     exact_tokens: bool = False
     token_factor: Annotated[float, Meta(gt=0)] = 1.0
     lifetime_s: float | None = None
     long_lifetime_s: float | None = None
-    long_write: float = 1.0
+    long_write_price: float = 1.0
     explicit: bool = False
-    storage: Annotated[float, Meta(ge=0)] = 0.0
+    storage_price: Annotated[float, Meta(ge=0)] = 0.0
     keeps_answers: bool = False
     restricts_tools: bool = False
     max_tools: Annotated[int, Meta(ge=0)] = 0
@@ -52,35 +58,35 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _File(Struct):
-    """The form of a file, before a model's gaps are filled in from its provider."""
+    """A file as it is written, before a model's gaps are filled in from its provider."""
 
     providers: dict[str, dict[str, Any]] = {}
     date: str = ""
 
 
 class _ModelFile(Struct, frozen=True, kw_only=True):
-    """A model file on this machine, and its target and counter as the file has them."""
+    """A model file on this machine, with the target and the counter it gives."""
 
-    path: str
+    path: Path
     stamp: tuple[int, int]
     target: Target
     counter: Any
 
 
 class ModelBook:
-    """Targets by name, `provider:model`; an unknown model takes what its provider has in common."""
+    """Targets by name, `provider:model`; an unknown model gets its provider's common facts."""
 
     def __init__(self, facts: Mapping[str, tuple[ModelFacts, ...]], date: str = "") -> None:
         self.date = date
         self._facts = facts
         self._targets: dict[str, Target] = {}
-        # By model, and by where models are looked for.
+        # By model, and by the folder where models are looked for.
         self._model_files: dict[tuple[str, str | None], _ModelFile] = {}
 
     def find(self, name: str) -> Target:
         """The target of that name.
 
-        A model file that is gone has a target all the same: journals name it.
+        A model whose file is gone still has a target: journals name it.
 
         Raises:
             UnknownTarget: no such provider, or no model named.
@@ -90,7 +96,7 @@ class ModelBook:
         provider, _, model = name.partition(":")
         if provider not in self._facts or not model.strip():
             raise UnknownTarget(name, tuple(self._facts), self._guess_target(name))
-        # A pattern may be asked for by itself, as `names` gives it.
+        # A pattern can be asked for by its own name, as `names` lists it.
         facts = next(
             fact
             for fact in self._facts[provider]
@@ -98,38 +104,15 @@ class ModelBook:
         )
         if provider == LOCAL and facts.match == "*" != model:
             _check_local(name, model)
-        target = self._targets[name] = Target(
-            provider=provider,
-            model=model,
-            wire=facts.wire,
-            base_url=facts.base_url,
-            key_env=facts.key_env,
-            input_price=facts.input,
-            output_price=facts.output,
-            window=facts.window,
-            max_output=facts.max_output,
-            encoding=facts.encoding,
-            exact_tokens=facts.exact_tokens,
-            token_factor=facts.token_factor,
-            restricts_tools=facts.restricts_tools,
-            max_tools=facts.max_tools,
-            cache=CacheRules(
-                minimum=facts.minimum,
-                step=facts.step,
-                lifetime_s=facts.lifetime_s,
-                explicit=facts.explicit,
-                keeps_answers=facts.keeps_answers,
-                read_price=facts.read,
-                write_price=facts.write,
-                long_lifetime_s=facts.long_lifetime_s,
-                long_write_price=facts.long_write,
-                storage_price=facts.storage,
-            ),
-        )
+        fields = asdict(facts)
+        rules = CacheRules(**{key: fields[key] for key in CacheRules.__struct_fields__})
+        common = {key: fields[key] for key in Target.__struct_fields__ if key in fields}
+        target = Target(provider=provider, model=model, cache=rules, **common)
+        self._targets[name] = target
         return self._adapt_to_file(target) if provider == LOCAL else target
 
     def _guess_target(self, model: str) -> str:
-        """The target that is probably meant by a model's name alone."""
+        """The target that somebody who gives just the name of a model probably means."""
         from lamina.providers.local.models import LOCAL_MODELS
 
         if model in LOCAL_MODELS:
@@ -140,7 +123,7 @@ class ModelBook:
         return ""
 
     def names(self) -> list[str]:
-        """Every provider and model pattern of the book, as targets."""
+        """Every provider and model pattern in the book, as targets."""
         return [
             f"{provider}:{fact.match}"
             for provider, facts in self._facts.items()
@@ -148,11 +131,11 @@ class ModelBook:
         ]
 
     def counter(self, target: Target) -> TokenCounter:
-        """Counts as the target does: exactly, if its vocabulary is on this machine."""
+        """The counter of a target: an exact one if its vocabulary is on this machine."""
         if target.provider != LOCAL:
             return counter_for(target)
         file = self._find_known_file(target)
-        # A target that counted exactly may have lost its file since.
+        # The file of a target that counted exactly may be gone by now.
         counter = file.counter if file else _file_counter(_find_file(target.model))
         return counter or counter_for(replace(target, exact_tokens=False))
 
@@ -161,25 +144,26 @@ class ModelBook:
         return file.target if file else _adapt_to_file(target)
 
     def _find_known_file(self, target: Target) -> "_ModelFile | None":
-        """The model's file as it was found, while it is there and the same: a turn asks several
-        times, and one look at the disk is enough. None if it is not on this machine."""
+        """The model's file, remembered while it stays the same: a turn asks several times, and one
+        look at the disk is enough. None if it is not on this machine."""
         key = (target.model, os.environ.get("LAMINA_CACHE"))
+        from lamina.providers.local.gguf import file_stamp
+
         known_file = self._model_files.get(key)
-        if known_file and _stamp(known_file.path) == known_file.stamp:
+        if known_file and file_stamp(known_file.path) == known_file.stamp:
             return known_file
         self._model_files.pop(key, None)
         path = _find_file(target.model)
-        stamp = _stamp(str(path)) if path else None
+        stamp = file_stamp(path) if path else None
         if path is None or stamp is None:
             return None
-        file = _ModelFile(
-            path=str(path), stamp=stamp, target=_adapt_to_file(target), counter=_file_counter(path)
+        file = self._model_files[key] = _ModelFile(
+            path=path, stamp=stamp, target=_adapt_to_file(target), counter=_file_counter(path)
         )
-        self._model_files[key] = file
         return file
 
     def wire(self, target: Target) -> Wire:
-        """The encoder of the target's wire, imported when it is first needed."""
+        """The encoder for the target's wire, imported when it is first needed."""
         return _wire(target.wire)
 
 
@@ -196,7 +180,7 @@ def _check_local(name: str, model: str) -> None:
 
 
 def _adapt_to_file(target: Target) -> Target:
-    """The target with what the model's own file says, if it is on this machine."""
+    """The target with what the model's own file says, if that is on this machine."""
     from lamina.providers.local.gguf import context_length
     from lamina.providers.local.models import LOCAL_MODELS
 
@@ -208,18 +192,9 @@ def _adapt_to_file(target: Target) -> Target:
         target,
         window=window,
         max_output=min(target.max_output, max(1, window // 2)),
-        # Encoding and factor stay those of the estimate, for when the file is gone.
+        # Encoding and factor stay those of the estimate, in case the file disappears.
         exact_tokens=_file_counter(path) is not None,
     )
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of its name; None if there is none."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_size, facts.st_mtime_ns
 
 
 def _find_file(model: str) -> Path | None:
@@ -241,7 +216,7 @@ def load_book(override: str | None = None) -> ModelBook:
     """The packaged book, with the user's file (LAMINA_MODELS) merged over it.
 
     Raises:
-        InvalidSetting: the user's file cannot be read, or says something that cannot be.
+        InvalidSetting: the user's file cannot be read, or holds something invalid.
     """
     return _load(override or os.environ.get("LAMINA_MODELS") or "")
 
@@ -270,7 +245,7 @@ def _merge(
 ) -> dict[str, dict[str, Any]]:
     providers = dict(base)
     for name, fields in over.items():
-        # A provider of the user's own is one that speaks OpenAI's wire, until it says otherwise.
+        # A provider that only the user's file names speaks OpenAI's wire unless it says otherwise.
         base_fields = base.get(name) or base["compatible"]
         # The user's models are tried first.
         models = [*_models(name, fields), *_models(name, base_fields)]
@@ -279,7 +254,7 @@ def _merge(
 
 
 def _fill_in(name: str, fields: dict[str, Any]) -> tuple[ModelFacts, ...]:
-    """The facts of each model of a provider in order, and last those of any other."""
+    """The facts of a provider's models in order, and finally those of any other model."""
     common = {key: value for key, value in fields.items() if key != "models"}
     facts = []
     for model in [*_models(name, fields), {"match": "*"}]:

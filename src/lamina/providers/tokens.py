@@ -1,8 +1,8 @@
 """Token counts without a network.
 
-Exact for OpenAI's encodings, by the vocabularies inside `splintr`. For everyone else the count of
-o200k_base times a factor per vendor is the estimate (English prose is within 10%, code and other
-scripts within 25%), which sessions then calibrate per model with the usage that providers report.
+They are exact for OpenAI's encodings, whose vocabularies come with `splintr`. For other vendors the
+estimate is the count of o200k_base times a factor (within 10% for English prose, within 25% for
+code and other scripts); sessions then calibrate it per model with the usage that providers report.
 """
 
 from functools import cache
@@ -23,20 +23,13 @@ def _encoding(name: str) -> Any:
 
 
 class EncodingCounter:
-    """Counts with one encoding, times a factor where that encoding is only an estimate."""
+    """Counts with an encoding, times a factor where that encoding is only an estimate."""
 
     def __init__(self, encoding: str, factor: float = 1.0, *, exact: bool = True) -> None:
         self._encoding = encoding
         self._factor = factor
-        self._exact = exact
-
-    @property
-    def name(self) -> str:
-        return self._encoding if self._exact else f"{self._encoding}*{self._factor:g}"
-
-    @property
-    def exact(self) -> bool:
-        return self._exact
+        self.exact = exact
+        self.name = encoding if exact else f"{encoding}*{factor:g}"
 
     def count(self, text: str) -> int:
         if not text:

@@ -1,1 +1,1 @@
-"""Where journals live."""
+"""Where journals are kept."""

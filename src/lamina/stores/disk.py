@@ -1,4 +1,4 @@
-"""What differs between systems: locks, and making sure that bytes are on the disk."""
+"""What differs between systems: file locks, and making sure that bytes are on the disk."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    # Far behind any content: a region there can be locked without hiding bytes from readers.
+    # Far beyond any content: locking a region there does not hide bytes from readers.
     _LOCK_AT = 1 << 62
 
     def lock_file(handle: int) -> bool:
@@ -26,14 +26,14 @@ if sys.platform == "win32":
         os.fsync(handle)
 
     def sync_folder(folder: Path) -> None:
-        """Windows keeps names by itself."""
+        """Windows needs nothing for this."""
 
 else:
     import fcntl
 
     def lock_file(handle: int) -> bool:
-        """Takes the lock for this handle, if it is free. It goes with the handle, also when the
-        process is killed."""
+        """Takes the lock for this handle, if it is free. It is released with the handle, even when
+        the process is killed."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,6 +1,6 @@
-"""Indexes beside their journals: made anew whenever they are missing, damaged or old.
+"""Indexes beside their journals, rebuilt whenever they are missing, damaged or old.
 
-Law: an index is believed only if its own checksum is right; it is replaced whole or not at all.
+Law: an index is trusted only if its checksum is right; it is replaced as a whole or not at all.
 """
 
 import os
@@ -24,7 +24,7 @@ def write_index(path: Path, index: LineIndex) -> None:
     """Writes an index. It is not flushed to disk: damage by a crash shows in its checksum.
 
     Raises:
-        OSError: the disk does not take it.
+        OSError: it cannot be written.
     """
     body = _encoder.encode(index)
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -37,7 +37,7 @@ def write_index(path: Path, index: LineIndex) -> None:
 
 
 def read_index(path: Path) -> LineIndex | None:
-    """The index, or None if there is none that can be believed."""
+    """The index; None if there is none, or its checksum is wrong."""
     try:
         data = path.read_bytes()
     except OSError:

@@ -1,7 +1,8 @@
 """Sessions as JSONL files.
 
-Laws: an append is one write, on disk before it is acknowledged; a file is never rewritten, not even
-to mend it; one opening writes at a time. What was acknowledged survives the process and the power.
+Laws: an append is one write, and on disk before it is acknowledged; a file is never rewritten, not
+even to repair it; only one opening writes at a time. What was acknowledged survives a crash of the
+process and a power failure.
 """
 
 import contextlib
@@ -31,15 +32,15 @@ from lamina.stores.journal_index import index_path, read_index, write_index
 from lamina.values.entry import FORMAT, Entry, SessionEntry
 
 SUFFIX = ".jsonl"
-# File systems take 255 bytes in a name; the rest is for what stands beside the journal.
+# File systems allow 255 bytes in a name; the rest is for files beside the journal.
 LONGEST_NAME = 160
-# How often an opening looks whether the lock is free.
+# How often an opening checks whether the lock is free.
 POLL_S = 0.02
 
 
 class JsonlStore:
-    """Sessions in `folder/sessions`, images in `folder/blobs`. `wait` is how many seconds an
-    opening waits for another one to close."""
+    """Sessions in `folder/sessions`, images in `folder/blobs`. An opening waits up to `wait`
+    seconds for another one to close."""
 
     def __init__(self, folder: str | os.PathLike[str], *, wait: float = 5.0) -> None:
         self.folder = Path(folder)
@@ -51,7 +52,7 @@ class JsonlStore:
     async def create(self, header: SessionEntry) -> "JsonlJournal":
         if not header.session:
             raise JournalError("a session needs an id that is not empty")
-        # Before there is a file: what cannot be written must not leave one behind.
+        # Before the file is created: a header that cannot be written must not leave one behind.
         write_lines([header], -1)
         path = self.path_of(header.session)
         handle = await anyio.to_thread.run_sync(_create, path)
@@ -60,7 +61,7 @@ class JsonlStore:
             size = os.fstat(handle).st_size
             if size and _is_begun(path):
                 raise SessionMoved(header.session)
-            # What a failed creation left is rubbish; the header begins a line of its own.
+            # A failed creation leaves rubbish; the header gets a line of its own.
             rubbish = read_journal(_read(handle), header.session) if size else None
             new = Journal(
                 entries={header.id: header},
@@ -93,7 +94,7 @@ class JsonlStore:
             try:
                 await self._lock(handle, session)
                 if not _is_at(handle, path):
-                    # It was replaced while we waited for the lock.
+                    # The file was replaced while we waited for the lock.
                     os.close(handle)
                     continue
                 journal, size = await anyio.to_thread.run_sync(_load, handle, path, session)
@@ -109,7 +110,7 @@ class JsonlStore:
         return await anyio.to_thread.run_sync(_is_begun, self.path_of(session))
 
     async def sessions(self) -> Sequence[str]:
-        """The ids of all sessions, the one written last first."""
+        """The ids of all sessions, the most recently written first."""
         folder = self.folder / "sessions"
         if not folder.is_dir():
             return ()
@@ -155,21 +156,21 @@ class JsonlJournal:
         self.last = journal.last + journal.lost
         self._last_stored = journal.last
         self._handle: int | None = handle
-        # A session that nobody holds any more must not hold its lock.
+        # A session that nobody refers to any more must not keep its lock.
         self._release = weakref.finalize(self, os.close, handle)
         self._path = path
         self._session = session
         self.size = size
         self._ends_line = journal.ends_line
         self._places = journal.places
-        self._indexed = journal.indexed
+        self._indexed_bytes = journal.indexed
 
     async def append(self, entries: Sequence[Entry]) -> None:
         if self._handle is None:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         data = write_lines(entries, self._last_stored)
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
-        # What is on disk and what is remembered must be the same: no cancellation in between.
+        # What is on disk and what is remembered must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._write, self._handle, data, last)
         self._last_stored = last
@@ -180,14 +181,14 @@ class JsonlJournal:
 
     @property
     def unindexed(self) -> int | None:
-        return None if self._places is None else self.size - self._indexed
+        return None if self._places is None else self.size - self._indexed_bytes
 
     async def keep_index(self, state: bytes) -> None:
         if self._places is None or self._handle is None:
             return
         index = self._places.index(state)
-        self._indexed = index.covered
-        # An index is a convenience: a disk that does not take it takes nothing away.
+        self._indexed_bytes = index.covered
+        # An index is a convenience: nothing is lost if it cannot be written.
         with contextlib.suppress(OSError):
             await anyio.to_thread.run_sync(write_index, index_path(self._path), index)
 
@@ -201,9 +202,9 @@ class JsonlJournal:
         if os.fstat(handle).st_size != self.size:
             raise SessionMoved(self._session)
         if not self._ends_line:
-            # Rubbish at the end becomes a line of its own.
+            # Rubbish at the end gets a line of its own.
             data = b"\n" + data
-        # From here on the ids are taken: bytes of them may be in the file whatever happens.
+        # From here on the ids are used up: whatever happens, their bytes may be in the file.
         self.last = last
         try:
             _write_all(handle, data)
@@ -218,7 +219,7 @@ class JsonlJournal:
 
 
 async def read_session_file(path: Path, session: str, *, by_name: bool = True) -> Journal:
-    """The journal in a file, without a lock; `by_name` asks that it is the session of that name.
+    """The journal in a file, read without a lock; with `by_name` it has to be that session's.
 
     Raises:
         UnknownSession: there is no such file.
@@ -255,12 +256,12 @@ def _check(journal: Journal, session: str | None, path: Path) -> Journal:
     return journal
 
 
-# Names that Windows keeps for devices, whatever stands behind a dot.
+# Names that Windows reserves for devices, with any suffix.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(10))}
 
 
 def file_stem(session: str) -> str:
-    """A file name for a session id, whatever is in it."""
+    """A file name for any session id."""
     stem = quote(session, safe=" !,@+()", errors="surrogatepass")
     if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
         stem = f"%{stem}"
@@ -268,16 +269,16 @@ def file_stem(session: str) -> str:
         stem = f"%{stem}"
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
     if len(stem) <= LONGEST_NAME and session != session.lower():
-        # Where case does not count, "A" and "a" must not be one file.
+        # Where case does not count, "A" and "a" must not be the same file.
         stem = f"{stem}={digest[:8]}"
     if len(stem) > LONGEST_NAME:
-        # An equals sign is escaped everywhere else.
+        # Any other equals sign is escaped.
         stem = f"{stem[: LONGEST_NAME - 17]}={digest[:16]}"
     return stem
 
 
 def session_of(path: Path) -> str:
-    """The session id of a file, from its name or, if that was too long for one, its header."""
+    """The session id of a file, from its name or, if the id was too long for that, its header."""
     stem = path.name.removesuffix(SUFFIX)
     name = unquote(stem.partition("=")[0])
     plain = unquote(stem.partition("=")[0].removeprefix("%"))
@@ -291,8 +292,8 @@ def session_of(path: Path) -> str:
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether anything of a session can be read there. An empty file, or one of rubbish alone, is
-    what a crash leaves that came before the header."""
+    """Whether anything of a session can be read there. A crash before the header leaves a file that
+    is empty or holds only rubbish."""
     try:
         with path.open("rb") as file:
             first = file.readline()
@@ -314,7 +315,7 @@ def _create(path: Path) -> int:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether the file that is open still is the one at `path`."""
+    """Whether the open file is still the one at `path`."""
     try:
         there, here = os.stat(path), os.fstat(handle)
     except OSError:
@@ -335,7 +336,7 @@ def _read(handle: int) -> bytes:
 
 
 def _write_all(handle: int, data: bytes) -> None:
-    """One write; only if the system takes less than all of it, more."""
+    """Writes everything: in one go, unless the system takes only part of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
@@ -346,7 +347,7 @@ def _put_blob(path: Path, data: bytes) -> None:
         if path.read_bytes() == data:
             return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Under another name first: a blob is there whole or not at all.
+    # Under another name first, so that a blob is complete or does not exist.
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,4 @@
-"""Journals in memory, kept as the bytes a file would hold, so that what cannot be stored shows."""
+"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from lamina.values.entry import Entry, SessionEntry
 
 
 class MemoryStore:
-    """Sessions for as long as the process lives. Two openings of one session may live side by
-    side; the one that is behind gets an error when it writes."""
+    """Sessions for the life of the process. A session may be open twice at the same time; the
+    opening that is behind gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
@@ -39,7 +39,7 @@ class MemoryStore:
         stored_ids |= ids
         journal_lines = self._sessions.pop(session, [])
         journal_lines.extend(lines)
-        # The one written last is last.
+        # The most recently written session is last.
         self._sessions[session] = journal_lines
 
     async def has(self, session: str) -> bool:
@@ -66,10 +66,10 @@ class MemoryJournal:
         self._session = session
         self.journal = journal
         self.last = journal.last
-        self._closed = False
+        self._is_closed = False
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        if self._closed:
+        if self._is_closed:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         await self._store.append(self._session, entries)
         for entry in entries:
@@ -85,4 +85,4 @@ class MemoryJournal:
         pass
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True

@@ -58,9 +58,9 @@ def open_index(
         return SqliteIndex(place, None, off=f"embeddings are switched off (LAMINA_EMBED={setting})")
     if lexical:
         return SqliteIndex(place, None)
-    from lamina.embed.minilm import open_embedder
+    from lamina.embed.minilm import MiniLM
 
-    return SqliteIndex(place, open_embedder(fetch=fetch, progress=fetching))
+    return SqliteIndex(place, MiniLM(fetch=fetch, progress=fetching))
 
 
 class LazyIndex:

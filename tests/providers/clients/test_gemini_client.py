@@ -259,7 +259,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_for_ever() -> None:
     async def main() -> None:
         async with scene(EmulatedFault(kind="hang", times=2), silence_s=0.2) as world:
             assert said(await world.ask()) == "You said: Hello?"
-            assert world.emulator.abandoned == 2
+            assert world.emulator.abandoned_count == 2
 
     anyio.run(main)
 
@@ -321,11 +321,11 @@ def test_whoever_stops_reading_closes_the_connection(caplog: pytest.LogCaptureFi
             async with aclosing(world.client.stream(HELLO)) as pieces:  # type: ignore[type-var]
                 async for _ in pieces:
                     break
-            await until(lambda: world.emulator.abandoned == 1)
+            await until(lambda: world.emulator.abandoned_count == 1)
             with anyio.move_on_after(0.5) as scope:
                 await world.ask()
             assert scope.cancelled_caught
-            await until(lambda: world.emulator.abandoned == 2)
+            await until(lambda: world.emulator.abandoned_count == 2)
             assert said(await world.ask()) == "one two three four"
 
     anyio.run(main)

@@ -159,9 +159,9 @@ def test_an_answer_that_nobody_wants_any_more_closes_the_connection(how: str) ->
                 if how == "cancelled":
                     group.cancel_scope.cancel()
             with anyio.fail_after(5):
-                while not emulator.abandoned:  # noqa: ASYNC110 - a server in the same loop
+                while not emulator.abandoned_count:  # noqa: ASYNC110 - a server in the same loop
                     await anyio.sleep(0.01)
-            assert emulator.abandoned == 1
+            assert emulator.abandoned_count == 1
             # The client is as good as before.
             assert (await ask_whole(client)).complete
 

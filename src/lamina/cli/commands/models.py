@@ -119,14 +119,15 @@ def emulate(
     /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
     lets it fail.
     """
-    from rich.console import Console
-
-    from lamina.cli.emulator import emulate as serve
-    from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
-
     if list_faults:
+        from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
+
         for kind, said in FAULT_EXPLANATIONS.items():
             typer.echo(f"{kind:<9} {said}")
         return
+    from rich.console import Console
+
+    from lamina.cli.emulator import emulate as serve
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     typer.echo(anyio.run(serve, vendor, port, fault or [], answers, console))

@@ -1,8 +1,8 @@
-"""Where the chunks of documents stand in a table.
+"""Where a table holds the chunks of documents.
 
-Laws: a chunk is known by the digest of its text, whether a document brings the text or the digest.
-Documents that hardly differ from others that were loaded share its table, and only what is new of
-them is looked for.
+Laws: a chunk is known by the digest of its text, whether a document holds the text or the digest.
+Documents that hardly differ from others that were loaded share their table, and only what is new in
+them is looked up.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lamina.embed.index.chunk_table import FREE, SPARE, ChunkTable
@@ -17,13 +18,13 @@ from lamina.errors import UsageError
 from lamina.selection.scores import ChunkLayout, Indices, lay_out_chunks
 from lamina.values.selection import Document
 
-# Of sha256.
+# The length of a sha256 digest.
 DIGEST = 32
 
 
 class Arrangement(Struct, frozen=True, kw_only=True):
-    """Documents in a table. By chunk, in order: `columns`, its row; -1 while it has none. `texts`
-    is how many rows that are."""
+    """Documents in a table. `columns` gives the row of each chunk in order, -1 while it has none;
+    `texts` is the number of these rows."""
 
     documents: tuple[Document, ...]
     layout: ChunkLayout
@@ -33,8 +34,8 @@ class Arrangement(Struct, frozen=True, kw_only=True):
 
 
 class MissingTexts(Struct, frozen=True, kw_only=True):
-    """Different texts of which something is to be made, in order, and the words of those that came
-    with them."""
+    """The distinct texts still to be processed, in order, and the content of those that came with
+    their document."""
 
     digests: tuple[bytes, ...]
     at_hand: dict[bytes, str]
@@ -48,7 +49,7 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
     """The digests of a document's chunks.
 
     Raises:
-        UsageError: it holds texts and digests, or something that is no digest.
+        UsageError: it holds both texts and digests, or something that is not a digest.
     """
     if not document.digests:
         return [digest_text(chunk) for chunk in document.chunks]
@@ -68,8 +69,8 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
 def arrange_documents(
     documents: tuple[Document, ...], others: Iterable[Arrangement]
 ) -> Arrangement:
-    """The documents in a table extended from that of another arrangement, if there is one
-    that holds most of them and not much else; otherwise in a new one."""
+    """The documents in a table extended from another arrangement's, if one holds most of them and
+    not much else; otherwise in a new table."""
     layout = lay_out_chunks(documents)
     best: Arrangement | None = None
     for other in others:
@@ -86,41 +87,34 @@ def arrange_documents(
 
 
 def refresh_rows(arrangement: Arrangement) -> Arrangement:
-    """The same, once more of it is in the table."""
+    """The same arrangement once more of it is in the table."""
     columns, table = arrangement.columns, arrangement.table
     missing = numpy.flatnonzero(columns < 0)
     if len(missing):
         columns = columns.copy()
         columns[missing] = table.find(_digests_at(arrangement, missing))
-    return Arrangement(
-        documents=arrangement.documents,
-        layout=arrangement.layout,
-        table=table,
-        columns=columns,
-        texts=int(numpy.count_nonzero(count_row_uses(columns, len(table)))),
-    )
+    texts = int(numpy.count_nonzero(count_row_uses(columns, len(table))))
+    return replace(arrangement, columns=columns, texts=texts)
 
 
 def count_row_uses(columns: Indices, rows: int) -> Indices:
     """How often each row of a table occurs in the documents."""
-    # What has no row is counted in front of the others.
+    # What has no row is counted before the others.
     return numpy.bincount(columns + 1, minlength=rows + 1)[1:]
 
 
 def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTexts:
-    """The texts that have no row, or no vector although there is one to be had."""
+    """The texts that have no row, or lack a vector that they could have."""
     columns = arrangement.columns
     lacks = columns < 0
     if vectors:
-        # What has no row (-1) is looked up in the last place.
+        # The row -1 is looked up in the last place.
         lacks |= ~numpy.append(arrangement.table.is_settled, False)[columns]
     places = numpy.flatnonzero(lacks)
-    owners = arrangement.layout.owner[places]
-    within = places - arrangement.layout.starts[owners]
     digests = _digests_at(arrangement, places)
     at_hand = {
         digest: document.chunks[place]
-        for digest, owner, place in zip(digests, owners.tolist(), within.tolist(), strict=True)
+        for digest, (owner, place) in zip(digests, _owners_at(arrangement, places), strict=True)
         if (document := arrangement.documents[owner]).chunks
     }
     return MissingTexts(digests=tuple(dict.fromkeys(digests)), at_hand=at_hand)
@@ -128,18 +122,25 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
 
 def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
     """The digests of some chunks."""
-    layout, documents = arrangement.layout, arrangement.documents
+    chunks = _owners_at(arrangement, places)
+    owners = {owner for owner, _ in chunks}
+    digests = {owner: chunk_digests(arrangement.documents[owner]) for owner in owners}
+    return [digests[owner][place] for owner, place in chunks]
+
+
+def _owners_at(arrangement: Arrangement, places: Indices) -> list[tuple[int, int]]:
+    """The documents that some chunks are in, by number, and their places there."""
+    layout = arrangement.layout
     owners = layout.owner[places]
-    within = (places - layout.starts[owners]).tolist()
-    digests = {owner: chunk_digests(documents[owner]) for owner in numpy.unique(owners).tolist()}
-    return [digests[owner][place] for owner, place in zip(owners.tolist(), within, strict=True)]
+    within = places - layout.starts[owners]
+    return list(zip(owners.tolist(), within.tolist(), strict=True))
 
 
 def _extend_other(
     documents: tuple[Document, ...], layout: ChunkLayout, other: Arrangement
 ) -> Arrangement | None:
-    """The documents in the table of others, as far as they are there; None if too many
-    of its rows would be unused."""
+    """The documents in the table of `other`, as far as it holds them; None if too many of its rows
+    would be unused."""
     columns = numpy.full(len(layout.owner), -1)
     there = _match(documents, other.documents)
     same = numpy.flatnonzero(there[layout.owner] >= 0)
@@ -153,17 +154,11 @@ def _extend_other(
     idle = len(other.table) - arrangement.texts
     if idle > max(FREE, len(columns) // SPARE):
         return None
-    return Arrangement(
-        documents=documents,
-        layout=layout,
-        table=other.table.extended(),
-        columns=arrangement.columns,
-        texts=arrangement.texts,
-    )
+    return replace(arrangement, table=other.table.extended())
 
 
 def _match(documents: tuple[Document, ...], others: tuple[Document, ...]) -> NDArray[numpy.int64]:
-    """For each document its place among the others; -1 if it is not there as it is."""
+    """For each document its place among the others; -1 if it is not there unchanged."""
     if documents is others:
         return numpy.arange(len(documents))
     places = {document.id: place for place, document in enumerate(others)}

@@ -1,7 +1,7 @@
-"""The file behind the index: what was made of texts, by the digest of the text.
+"""The file behind the index: terms and vectors by the digest of the text.
 
-Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk does not take is held
-in memory and offered to it again. Texts themselves are never in it.
+Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk refuses is held in
+memory and written later. It never holds the texts themselves.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ from lamina.selection.packed_terms import TERMS_VERSION
 
 T = TypeVar("T")
 
-# Whose rows are no chunks but graphs of documents, which stand where vectors do.
+# The maker of rows that are not chunks but graphs of documents, in the place of vectors.
 GRAPHS = "graphs"
 COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
 INDEX = CacheFileKind(
@@ -45,36 +45,39 @@ CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
     faults=("SELECT 1 FROM makers WHERE typeof(id) <> 'integer' LIMIT 1",),
     cache_kib=32_768,
 )
-# What nobody asked for in so many days goes; that a row was asked for is noted once a week.
+# Rows unused for that many days are dropped; the use of a row is noted once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
-# How long another process may hold the file, in seconds; once it did, it is no longer waited for.
+# How long another process may hold the file, in seconds: the first time, and afterwards.
 PATIENCE, IMPATIENCE = 5.0, 0.1
-# How many rows are asked for at once; SQLite takes 32,766 variables, older ones far fewer.
+# How many rows a query names; SQLite takes 32,766 variables, older versions far fewer.
 AT_ONCE = 10_000
-# How many rows are handed on at once.
+# How many rows are passed on at a time.
 HANDED_ON = 4096
-# From so many on it may pay to read all there is; if that is not more than so many times as many.
+# For that many digests it may pay to read all rows, if these are at most so many times as many.
 MANY, MANY_SHARE = 5_000, 3
 DAY = 86_400
 
 
 class ChunkData(NamedTuple):
-    """What was made of one text: its vector as float16 (empty if it has none), and its terms (None
-    if they were packed in another way than now)."""
+    """What is known of a text: its vector as float16 (empty if it has none), and its terms (None if
+    they were packed in another way than now)."""
 
     vector: bytes
     terms: bytes | None
 
 
+TakeChunks = Callable[[dict[bytes, ChunkData]], object]
+
+
 class IndexStats(Struct, frozen=True, kw_only=True):
-    """What the file holds: chunks by who made their vectors, `""` for terms alone."""
+    """What the file holds: chunks by the maker of their vectors, `""` for terms alone."""
 
     path: str
     bytes: int
     chunks: dict[str, int]
-    # Of documents: which are like which.
+    # Which documents are alike.
     graphs: int = 0
-    # Chunks that the file did not take, and damaged files beside it.
+    # Chunks that could not be written, and damaged files beside this one.
     unwritten: int = 0
     set_aside: tuple[str, ...] = ()
 
@@ -87,25 +90,25 @@ class ChunkFile:
         self._now = now
         self._lock = RLock()
         self._makers: dict[str, int] = {}
-        # Numbers of makers are those of one file; the next may have others.
-        self._cache = CacheFile(path, INDEX, patience=PATIENCE, closed=self._makers.clear)
-        # What the disk has not taken.
+        # Makers have numbers within a file; the next file may have others.
+        self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
+        # What could not be written yet.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
         self._readable = self._writable = True
         self._notes_lock = Lock()
         self._notes: list[str] = []
         self._past_notes: set[str] = set()
 
-    # -- what callers do ---------------------------------------------------------------------------
+    # -- for callers -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """What failed the last time is tried again from here on."""
+        """From here on, what failed the last time is tried again."""
         with self._lock:
             self._readable = self._writable = True
             self._cache.close_if_deleted()
 
     def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
-        """What is known of texts; rows that do not prove themselves are as good as none."""
+        """What is known of texts; rows with a wrong checksum are ignored."""
         chunks: dict[bytes, ChunkData] = {}
         self.fetch_batches(maker, digests, chunks.update)
         return chunks
@@ -114,17 +117,17 @@ class ChunkFile:
         self,
         maker: str,
         digests: Collection[bytes],
-        take: Callable[[dict[bytes, ChunkData]], object],
+        take: TakeChunks,
     ) -> None:
-        """The same, some at a time: not all has to be in memory at once. A file that proves damaged
-        meanwhile may give the same once more."""
+        """The same in batches, so that not everything is in memory at once. If the file proves
+        damaged meanwhile, rows may come twice."""
         if not digests:
             return
         with self._lock:
             nothing: list[int] = []
             old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
             if old:
-                # Only so that it is not dropped one day; nothing is lost if the disk refuses.
+                # So that they are not dropped one day; nothing is lost if the disk refuses.
                 with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
@@ -137,15 +140,15 @@ class ChunkFile:
                 take(unwritten_chunks)
 
     def keep(self, maker: str, chunks: Mapping[bytes, ChunkData]) -> None:
-        """Keeps what was made of texts; in memory if it cannot be on the disk."""
+        """Stores what was made of texts; in memory if the disk refuses."""
         with self._lock:
             self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
             if self._write(self._keep_unwritten):
                 self._unwritten.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since this was last asked; each is given once."""
-        # Not behind the other lock: nobody waits for the disk to be told that it is slow.
+        """What went wrong with the file since the last call; each problem is reported once."""
+        # Not behind the other lock: hearing that the disk is slow must not wait for the disk.
         with self._notes_lock:
             notes, self._notes = tuple(self._notes), []
             return notes
@@ -164,7 +167,7 @@ class ChunkFile:
             )
 
     def clear(self) -> bool:
-        """Forgets everything and gives the room back; False if the file did not let it."""
+        """Forgets everything and frees the space; False if the file could not be changed."""
         with self._lock:
             self.begin()
             self._unwritten.clear()
@@ -189,9 +192,9 @@ class ChunkFile:
         file: sqlite3.Connection,
         maker: str,
         digests: Collection[bytes],
-        take: Callable[[dict[bytes, ChunkData]], object],
+        take: TakeChunks,
     ) -> list[int]:
-        """Gives rows to `take`; returns those whose use is to be noted."""
+        """Passes rows to `take`; returns those whose use is to be noted."""
         old: list[int] = []
         number = self._maker(file, maker)
         if number is None:
@@ -199,7 +202,7 @@ class ChunkFile:
         chunks: dict[bytes, ChunkData] = {}
         note_before = self._today() - NOTED_DAYS
         for digest, vector, terms, version, checksum, day, row in _rows(file, number, digests):
-            # Where damage made numbers of them, there are no bytes to add up.
+            # Damage may have turned them into numbers.
             is_sound = type(digest) is type(vector) is type(terms) is bytes
             if is_sound and _checksum(digest, vector, terms) == checksum:
                 chunks[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
@@ -224,12 +227,12 @@ class ChunkFile:
                 for terms in (packed_terms or b"",)
                 for checksum in (_checksum(digest, vector, terms),)
             ]
-            # Only what was missing, damaged or old is ever made: what stands there gives way.
+            # Only what was missing, damaged or old is ever made, so old rows are replaced.
             file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._sweep(file, today)
 
     def _sweep(self, file: sqlite3.Connection, today: int) -> None:
-        """Drops what nobody asked for in a long time, once in a while."""
+        """Once in a while, drops what has not been used for a long time."""
         (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
         if isinstance(last, int) and today - NOTED_DAYS < last <= today:
             return
@@ -257,7 +260,7 @@ class ChunkFile:
                 return None
             if not isinstance(row[0], int):
                 raise sqlite3.DatabaseError("a maker has no number")
-            # Numbers of a write that may yet fail are not remembered.
+            # The write may still fail, so its numbers are not remembered.
             if file.in_transaction:
                 return row[0]
             self._makers[name] = row[0]
@@ -293,7 +296,7 @@ class ChunkFile:
         return True
 
     def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """Does it; who was waited for in vain is not waited for again."""
+        """Runs `act`. A process that was waited for in vain is not waited for again."""
         try:
             return self._cache.attempt(act, self._say)
         except sqlite3.Error as error:
@@ -317,13 +320,13 @@ def _rows(
     if len(digests) >= MANY:
         (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
         if len(digests) * MANY_SHARE > all_rows:
-            # One after the other as they stand is far cheaper than looking up each.
+            # Reading them in order is far cheaper than looking up each.
             wanted_digests = frozenset(digests)
             rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
             yield from (row for row in rows if row[0] in wanted_digests)
             return
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
-    # In order: neighbours stand on the same pages.
+    # Sorted: neighbours are on the same pages.
     sorted_digests = sorted(digests)
     for start in range(0, len(sorted_digests), at_once):
         some = sorted_digests[start : start + at_once]
@@ -334,5 +337,5 @@ def _rows(
 
 
 def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
-    # Of the key, too: a damaged index leads to sound rows of other texts.
+    # Includes the key: a damaged SQLite index leads to sound rows of other texts.
     return crc32(terms, crc32(vector, crc32(digest)))

@@ -1,8 +1,8 @@
-"""Making what is missing of texts: terms and vectors, batch by batch.
+"""Makes the terms and vectors that texts still lack, batch by batch.
 
-Laws: every batch is kept before the next begins, and its texts are asked for only then. A text that
-fails takes no other with it, and nothing is kept of it that could be taken for a vector. A text is
-taken for what it is: one that is not of the digest it was given for is refused.
+Laws: every batch is stored before the next begins, and its texts are asked for only then. A text
+that fails takes no other with it, and leaves nothing that could be mistaken for a vector. A text
+whose digest is not the one it was asked for by is refused.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,22 +17,22 @@ from lamina.errors import ModelMissing
 from lamina.ports import Embedder, Progress, ReadTexts
 from lamina.selection.packed_terms import pack_texts
 
-# So many texts are made between two writes; two tenths of a second on a slow machine.
+# How many texts are embedded between two writes: 0.2 seconds on a slow machine.
 BATCH = 64
-# The same where only their words are taken, which is faster.
+# The same where only words are taken, which is faster.
 WORDS_BATCH = 2048
-# Who made rows that have terms and no vector.
+# The maker of rows that have terms but no vector.
 WORDS_ALONE = ""
-# Of the time there is, so much is spent on what will not be done in all of it.
+# Embedding that will not be done in time is given up after this share of the time.
 HOPELESS = 0.2
 NO_VECTOR = "the embedder gave no vector"
 OTHER_LENGTH = "its vector is of another length than the others"
 
 
 class ChunkMaker:
-    """One load's share of the work, and its outcome. `turn` is held for one batch at a time;
-    `read_texts` gives texts that are not at hand; embedding stops after `patience` seconds, or
-    sooner if it would not be done by then. Those `among` these come first, and are all that is
+    """The work of one load, and its outcome. `turn` is held for one batch at a time; `read_texts`
+    gives texts that are not at hand; embedding stops after `patience` seconds, or sooner if it
+    would not be done by then. Texts whose digests are in `among` come first, and only they are
     waited for."""
 
     def __init__(
@@ -45,15 +45,14 @@ class ChunkMaker:
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> None:
-        # Of how many texts something was made, and how many that were given are others than those
-        # that were asked for.
+        # How many texts were processed, and how many were given in place of those asked for.
         self.made_count = 0
         self.refused_count = 0
-        # Texts that could not be embedded: their beginning, and why.
+        # Texts that could not be embedded: how they begin, and why.
         self.failures: dict[bytes, tuple[str, str]] = {}
-        # Why there is no embedder after all.
+        # Why the embedder turned out to be missing.
         self.missing_reason = ""
-        # Texts that were not embedded for want of time: they are, by the loads that follow.
+        # Texts for which there was no time: later loads embed them.
         self.late_count = 0
         self._patience = patience
         self._among = among
@@ -64,12 +63,12 @@ class ChunkMaker:
         self._progress = progress
         self._read_texts = read_texts
         self._at_hand: Mapping[bytes, str] = {}
-        # Once nothing of a batch could be embedded, it is not the texts: those of the next batches
-        # are not tried one by one, until some can.
+        # If a whole batch could not be embedded, it is not the texts: those of the next batches are
+        # not tried one by one until some can be embedded.
         self._tries_singly = True
 
     async def complete(self, table: ChunkTable, missing: MissingTexts) -> None:
-        """Fills the table with what can be made of the missing texts."""
+        """Fills the table with the terms and vectors of the missing texts."""
         self._at_hand = missing.at_hand
         waiting = missing.digests
         if self._read_texts is None:
@@ -83,7 +82,7 @@ class ChunkMaker:
         while start < len(waiting):
             has_embedder = self._embedder is not None
             if has_embedder and start and self._is_too_long(start_time, start, goal):
-                # Of the rest the words are taken, which is a matter of seconds.
+                # For the rest only words are taken, which is a matter of seconds.
                 self.late_count = max(0, goal - start)
                 self._embedder = None
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
@@ -95,7 +94,7 @@ class ChunkMaker:
                 await self._make(table, batch, done, total)
             start += len(batch)
             if has_embedder and self._embedder is None:
-                # It is not there after all: what has its terms has all it can have.
+                # It is missing after all: texts with terms have all they can have.
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
@@ -103,7 +102,8 @@ class ChunkMaker:
             self._report(total, total)
 
     def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
-        """Whether to leave the rest for later: it is not wanted now, or takes too long, or will."""
+        """Whether to leave the rest for later: it is not needed now, or takes or will take too
+        long."""
         if self._patience is None:
             return False
         elapsed = anyio.current_time() - start_time
@@ -112,12 +112,12 @@ class ChunkMaker:
         return elapsed > HOPELESS * self._patience and elapsed / done * goal > self._patience
 
     async def _make(self, table: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
-        """What can be made of a batch, kept already; with what another made meanwhile."""
+        """Processes a batch and stores the result, with what another process made meanwhile."""
         self._report(done, total)
         rows: dict[bytes, ChunkData] = {}
         if self._embedder is not None:
             rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
-        # What was packed in another way than now is known in part: it has a vector.
+        # Rows whose terms were packed in another way still have a vector.
         full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
         texts = await self._find_texts([digest for digest in batch if digest not in full_rows])
         vectors = {digest: rows[digest].vector for digest in texts if digest in rows}
@@ -127,7 +127,7 @@ class ChunkMaker:
         await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors)
 
     async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """The texts that are at hand, or given for the asking."""
+        """The texts that are at hand, and those that can be asked for."""
         texts = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
         others = [digest for digest in digests if digest not in texts]
         if self._read_texts is None or not others:
@@ -169,14 +169,14 @@ class ChunkMaker:
         texts: Mapping[bytes, str],
         vectors: Mapping[bytes, bytes],
     ) -> None:
-        """Packs terms, keeps what is new, and puts all into the table."""
+        """Packs terms, stores what is new, and puts everything into the table."""
         settled_rows: dict[bytes, ChunkData] = {}
         bare_rows: dict[bytes, ChunkData] = {}
         for (digest, text), terms in zip(
             texts.items(), pack_texts(list(texts.values())), strict=True
         ):
             vector = vectors.get(digest, b"")
-            # What is blank has no vector to be had, and is kept as such.
+            # Blank texts have no vector, and are stored as such.
             if vector or (self._embedder is not None and not text.strip()):
                 settled_rows[digest] = ChunkData(vector, terms)
             elif table.row(digest) < 0:
@@ -202,17 +202,17 @@ async def embed_texts(
     *,
     singly: bool = True,
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Vectors as they are kept, and why some texts have none. What fails together is tried in
-    halves, down to the texts that are to blame; unless not `singly`.
+    """Vectors as they are stored, and why some texts have none. Texts that fail together are tried
+    in halves, down to the ones to blame, unless `singly` is false.
 
     Raises:
-        ModelMissing: there is no model, whatever the texts.
+        ModelMissing: there is no model.
     """
     try:
         packed_vectors = pack_vectors(await embedder.embed(texts, progress), len(texts))
     except ModelMissing:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, the texts are found by their words
+    except Exception as error:  # noqa: BLE001 - in any case the texts are found by their words
         why = f"{type(error).__name__}: {error}"
         if len(texts) == 1 or not singly:
             return {}, dict.fromkeys(texts, why)
@@ -228,7 +228,7 @@ async def embed_texts(
 
 
 def describe_failures(failures: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """What could not be embedded, each text by its beginning, and why."""
+    """Which texts could not be embedded, by their beginnings, and why."""
     return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failures)
 
 

@@ -1,7 +1,7 @@
 """Documents that are ready to be searched.
 
-Law: once all is embedded, scores depend on the documents and the question alone, not on what else
-is indexed, nor on whether a vector was just made or read again.
+Law: once everything is embedded, scores depend only on the documents and the question, not on what
+else is indexed, nor on whether a vector was just made or read from disk.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,15 +28,15 @@ from lamina.values.selection import Document
 QuestionVectors = tuple[Mapping[str, Matrix], Mapping[str, str]]
 EmbedQuestions = Callable[[Sequence[str]], Awaitable[QuestionVectors]]
 
-# So many vectors at a time stay in a processor's cache.
+# That many vectors fit into a processor's cache.
 CACHED = 512
 NOTHING = numpy.float32(0)
 
 
 class LoadCounts(Struct, frozen=True, kw_only=True):
-    """Of the different texts of a corpus: how many were made for it, known before, or failed; and
-    how many are missing, as nothing is known of them and nobody gave them. For the `late` ones
-    there was no time: they are found by their words for now."""
+    """How many distinct texts of a corpus are new, were known before, or failed; and how many are
+    missing, as nothing is known of them and nobody gave them. For the `late` ones there was no
+    time: for now they are found by their words."""
 
     new: int = 0
     reused: int = 0
@@ -46,19 +46,19 @@ class LoadCounts(Struct, frozen=True, kw_only=True):
 
 
 class PreparedDocuments(Arrangement, frozen=True, kw_only=True):
-    """What corpora of the same documents share; nobody changes it. The table may hold texts besides
-    those of the documents; so may the lexicon, a chunk for each row."""
+    """What corpora of the same documents share; nobody changes it. The table may hold other texts,
+    too, and so may the lexicon, which has a chunk for each row."""
 
     lexicon: Lexicon
-    # The texts of which something is still to be made, and how many of these have no row.
+    # The texts still to be processed, and how many of them have no row.
     missing_digests: tuple[bytes, ...] = ()
     missing: int = 0
-    # Those that were asked for, by their threshold and top.
+    # Those that were asked for, by threshold and top.
     graphs: dict[tuple[float, int], SimilarityGraph] = field(default_factory=dict)
 
 
 def prepare_documents(arrangement: Arrangement, *, embeds: bool) -> PreparedDocuments:
-    """Documents of which all is in the table that can be."""
+    """Documents once everything available is in the table."""
     arrangement = refresh_rows(arrangement)
     table = arrangement.table
     missing_digests = find_missing_texts(arrangement, vectors=embeds).digests
@@ -79,8 +79,8 @@ FindGraph = Callable[[PreparedDocuments, float, int], Awaitable[SimilarityGraph]
 
 
 class IndexedCorpus:
-    """A corpus of an index, as one load of it found it. `embed_questions` gives vectors of
-    questions; it is None where there is no embedder."""
+    """A corpus as one load of an index found it. `embed_questions` gives vectors of questions; it
+    is None if there is no embedder."""
 
     def __init__(
         self,
@@ -119,20 +119,20 @@ class IndexedCorpus:
         return self._failures + self._failed_questions
 
     async def graph(self, threshold: float, top: int) -> SimilarityGraph:
-        """Which documents are like which; none where there are no vectors."""
+        """Which documents are alike; empty without vectors."""
         if self._find_graph is None or self._prepared.table.vectors is None:
             return {}
         return await self._find_graph(self._prepared, threshold, top)
 
     async def score(self, parts: Sequence[str]) -> Scores:
-        """How well each chunk fits each part. If it turns out that questions cannot be embedded,
-        `lexical` or `failed` say so afterwards."""
+        """How well each chunk fits each part. If questions cannot be embedded, `lexical` or
+        `failed` says so afterwards."""
         table = self._prepared.table
         by_part: dict[str, Matrix] = {}
         vectors = table.vectors
         if self._embed_questions is not None and not self._lexical and vectors is not None:
             questions = [part for part in dict.fromkeys(parts) if part.strip()]
-            # Whoever searches from a chunk need not have it embedded once more.
+            # A chunk that is used as a question need not be embedded again.
             rows = table.find([digest_text(part) for part in questions]).tolist()
             pairs = zip(questions, rows, strict=True)
             has_vector = table.is_embedded
@@ -148,13 +148,13 @@ class IndexedCorpus:
                 self._failed_questions = describe_failures(
                     (quote_beginning(text), why) for text, why in failures.items()
                 )
-        # Some milliseconds for each part of 100,000 chunks: too long to hold the others up.
+        # Milliseconds for each part of 100,000 chunks: too long to hold up other tasks.
         return await anyio.to_thread.run_sync(self._score, tuple(parts), by_part)
 
     def _score(self, parts: tuple[str, ...], by_part: Mapping[str, Matrix]) -> Scores:
         prepared = self._prepared
         lexical = numpy.zeros((len(parts), len(prepared.columns)), numpy.float32)
-        # What has no row (-1) finds the last place, where nothing is.
+        # The row -1 finds the last place, which holds nothing.
         for row, part in enumerate(parts):
             lexical[row] = numpy.append(prepared.lexicon.score(part), NOTHING)[prepared.columns]
         vectors = prepared.table.vectors
@@ -169,11 +169,11 @@ class IndexedCorpus:
 
 
 def _multiply(vectors: Matrix, questions: Sequence[Matrix]) -> Matrix:
-    """The cosine of each question with each vector. Row by row: a product of matrices adds up in
-    another order for other neighbours, and its threads wait for each other where others work. In
-    the last place stands what has no vector."""
+    """The cosine of each question with each vector. Row by row: a product of matrices adds up in an
+    order that depends on the neighbours, and its threads wait for each other where others work. The
+    last place is for what has no vector."""
     alike = numpy.full((len(questions), len(vectors) + 1), numpy.nan, numpy.float32)
-    # What is read from memory once serves all questions.
+    # A block that was read from memory serves all questions.
     for start in range(0, len(vectors), CACHED):
         block = slice(start, min(start + CACHED, len(vectors)))
         for row, question in enumerate(questions):

@@ -1,7 +1,7 @@
-"""Which documents are like which, worked out once and kept beside the chunks.
+"""Which documents are alike, worked out once and stored beside the chunks.
 
-Laws: a graph is known by all that it was made from (texts, ids, model, threshold, top), so one of
-other documents is never taken for it. One that does not prove itself is built anew.
+Laws: a graph is known by everything it was made from (texts, ids, model, threshold, top), so one of
+other documents is never taken for it. One that cannot be read is built anew.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from lamina.selection.expansion import SimilarityGraph, build_similarity_graph
 from lamina.values.item import ItemId
 from lamina.values.selection import Document
 
-# Of how a graph is built and packed.
+# Of the way a graph is built and packed.
 VERSION = 1
 
 
 class _PackedGraph(Struct, frozen=True, array_like=True):
-    """By place: of each document those that it is like, and how much."""
+    """By place: which others each document is like, and how much."""
 
     others: tuple[tuple[int, ...], ...]
     scores: tuple[tuple[float, ...], ...]
@@ -32,8 +32,8 @@ class _PackedGraph(Struct, frozen=True, array_like=True):
 def find_graph(
     file: ChunkFile, maker: str, prepared: PreparedDocuments, threshold: float, top: int
 ) -> SimilarityGraph:
-    """The graph of documents as the file has it; otherwise it is built and kept, which takes its
-    time: in proportion to the square of the chunks."""
+    """The graph of documents from the file; if it is not there it is built and stored, which takes
+    time in proportion to the square of the number of chunks."""
     key = _digest(prepared, maker, threshold, top)
     chunk = file.fetch(GRAPHS, [key]).get(key)
     graph = _unpack(chunk.vector, prepared.documents) if chunk else None
@@ -48,9 +48,9 @@ def find_graph(
 
 
 def _digest(prepared: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
-    """Of all that a graph depends on; a chunk without a vector is another than with one."""
+    """A digest of everything a graph depends on, including which chunks have a vector."""
     digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
-    # What has no row (-1) is looked up in the last place.
+    # The row -1 is looked up in the last place.
     is_embedded = iter(numpy.append(prepared.table.is_embedded, False)[prepared.columns].tolist())
     for document in prepared.documents:
         digest.update(digest_text(document.id) + pack("<q", document.size))

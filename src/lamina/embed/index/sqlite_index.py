@@ -1,8 +1,9 @@
-"""The one index: what is known of chunks, from one session to the next.
+"""The index: what is known of chunks, from one session to the next.
 
-Laws: a chunk is known by its text, so nothing is embedded twice, an edited item is made anew and
-all sessions and processes share. What was made is kept at once, batch by batch: whoever stops does
-not begin anew. What cannot be embedded is found by its words, reported, and tried again.
+Laws: a chunk is known by its text, so nothing is embedded twice, an edited item is embedded anew,
+and all sessions and processes share. Results are stored batch by batch, so work that is interrupted
+continues where it stopped. What cannot be embedded is found by its words, reported, and tried
+again.
 """
 
 import time
@@ -38,16 +39,16 @@ from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.scores import Matrix
 from lamina.values.selection import Document
 
-# Corpora are remembered for the next turn while they come to so many chunks: of passages with
-# vectors some 2.2 kB each, so 1.1 GB; without vectors a third of it. A workspace of 100,000 notes
-# (300,000 passages) fits, and half as much beside it. What shares its memory is counted once.
+# How many chunks are remembered for the next turn. Passages with vectors take some 2.2 kB each, so
+# 1.1 GB; without vectors a third of that. A workspace of 100,000 notes (300,000 passages) fits, and
+# half as much beside it. Corpora that share their memory are counted once.
 REMEMBERED_CHUNKS = 500_000
-# Not more than so many of them; and so many whatever their size: a large workspace is not read anew
-# because a few tools were searched in between.
+# How many corpora are remembered at most; and how many whatever their size: a large workspace is
+# not read anew because a few tools were searched in between.
 REMEMBERED, IN_USE = 8, 3
 REMEMBERED_QUESTIONS = 512
-# While more than this share waits to be embedded, all are found by their words: else what happens
-# to have a vector would stand in front of what has none.
+# While more than this share is not embedded yet, everything is found by its words: otherwise what
+# happens to have a vector would come before what has none.
 MOSTLY_EMBEDDED = 0.1
 SWITCHED_OFF = "embeddings are switched off"
 REFUSED = (
@@ -57,8 +58,8 @@ REFUSED = (
 
 
 class SqliteIndex:
-    """An `Index` in a file of its own. Without an embedder, or while it cannot be loaded, chunks
-    are found by their words alone."""
+    """An `Index` in a file of its own. Without an embedder, or if it cannot be loaded, chunks are
+    found by their words alone."""
 
     def __init__(
         self,
@@ -71,10 +72,10 @@ class SqliteIndex:
         self._file = ChunkFile(path, now)
         self._embedder = embedder
         self._off = off
-        # One batch at a time: two sessions that want the same do not both make it, and a short
-        # load waits for one batch of a long one, not for all of it.
+        # One batch at a time: two sessions do not both embed the same text, and a short load waits
+        # for one batch of a long one, not for all of it.
         self._turn = anyio.Lock()
-        self._remembered: list[PreparedDocuments] = []
+        self._recent: list[PreparedDocuments] = []
         self._questions: OrderedDict[str, Matrix] = OrderedDict()
 
     async def load(
@@ -85,9 +86,9 @@ class SqliteIndex:
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> IndexedCorpus:
-        """The documents, ready to be searched; what is new of them is embedded first, for as long
-        as `patience` says and those `among` these digests first, and `texts` asked for what they
-        hold only digests of. `progress` is called only if there is something to make."""
+        """The documents, ready to be searched. What is new in them is embedded first, for as long
+        as `patience` allows and beginning with the digests in `among`; `texts` is asked for what
+        they hold only digests of. `progress` is called only if there is something to do."""
         documents = tuple(documents)
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
         prepared = self._find(documents)
@@ -97,30 +98,31 @@ class SqliteIndex:
         return self._corpus(prepared, maker, prepared.texts if among is None else len(among))
 
     def stats(self) -> IndexStats:
-        """What the file holds; waits for the disk, as `clear` does."""
+        """What the file holds. Waits for the disk, as `clear` does."""
         return self._file.stats()
 
     def clear(self) -> bool:
-        """Forgets everything; False if the file could not be emptied, and `notes` says why."""
-        self._remembered.clear()
+        """Forgets everything; False if the file could not be emptied, for which `notes` has the
+        reason."""
+        self._recent.clear()
         self._questions.clear()
         return self._file.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since this, or a load, was last asked."""
+        """What went wrong with the file since the last call or load."""
         return self._file.notes()
 
     def close(self) -> None:
-        """Closes the file; whoever loads again opens it again."""
+        """Closes the file; the next load opens it again."""
         self._file.close()
 
     def _find(self, documents: tuple[Document, ...]) -> PreparedDocuments | None:
-        """The same documents as they were loaded before. Those that are the very same are found at
-        once; to compare them all takes some milliseconds for 100,000 of them."""
-        for prepared in self._remembered:
+        """The same documents as loaded before. Identical objects are found at once; comparing takes
+        some milliseconds for 100,000 documents."""
+        for prepared in self._recent:
             if prepared.documents is documents:
                 return prepared
-        for prepared in self._remembered:
+        for prepared in self._recent:
             if prepared.documents == documents:
                 return replace(prepared, documents=documents)
         return None
@@ -128,7 +130,7 @@ class SqliteIndex:
     async def _prepare(
         self, documents: tuple[Document, ...], before: PreparedDocuments | None, maker: ChunkMaker
     ) -> PreparedDocuments:
-        others = tuple(self._remembered) if before is None else (before,)
+        others = tuple(self._recent) if before is None else (before,)
         arrangement, missing = await anyio.to_thread.run_sync(self._collect, documents, others)
         await maker.complete(arrangement.table, missing)
         if before is not None and not arrangement.table.has_changed:
@@ -139,7 +141,7 @@ class SqliteIndex:
     def _collect(
         self, documents: tuple[Document, ...], others: tuple[PreparedDocuments, ...]
     ) -> tuple[Arrangement, MissingTexts]:
-        """What is known of the chunks, in memory or on the disk; and what is not."""
+        """What is known of the chunks, in memory or on disk, and what is missing."""
         self._file.begin()
         embeds = self._embedder is not None
         arrangement = arrange_documents(documents, others)
@@ -183,11 +185,11 @@ class SqliteIndex:
         )
 
     def _remember(self, prepared: PreparedDocuments) -> None:
-        """Keeps it for the next turn, the last one first, and lets go of what is too much."""
-        if self._remembered and self._remembered[0] is prepared:
+        """Keeps documents for the next turn, the latest first, and drops what is too much."""
+        if self._recent and self._recent[0] is prepared:
             return
         others = (
-            documents for documents in self._remembered if documents.documents != prepared.documents
+            documents for documents in self._recent if documents.documents != prepared.documents
         )
         recent: list[PreparedDocuments] = []
         chunks = 0
@@ -197,10 +199,10 @@ class SqliteIndex:
             memories.add(other.table.memory)
             if len(recent) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(recent) < REMEMBERED):
                 recent.append(other)
-        self._remembered = recent
+        self._recent = recent
 
     async def _embed_questions(self, texts: Sequence[str]) -> QuestionVectors:
-        """The vectors of questions; those of the last ones are remembered."""
+        """The vectors of questions; the latest ones are remembered."""
         new = [text for text in texts if text not in self._questions]
         failures: dict[str, str] = {}
         new_vectors: dict[str, bytes] = {}
@@ -218,7 +220,7 @@ class SqliteIndex:
     async def _find_graph(
         self, prepared: PreparedDocuments, threshold: float, top: int
     ) -> SimilarityGraph:
-        """The graph of documents: remembered, kept, or built now and then kept."""
+        """The graph of documents: remembered, stored, or built now."""
         if (threshold, top) not in prepared.graphs:
             maker = self._embedder.name if self._embedder else ""
             graph = await anyio.to_thread.run_sync(

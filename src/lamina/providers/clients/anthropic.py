@@ -1,9 +1,9 @@
-"""Anthropic through its own SDK.
+"""Asks Anthropic through its own SDK.
 
-Laws: nothing but a `ProviderError` and a cancellation gets out. An answer is whole only if
-`message_stop` came; one that broke off in the middle ends without a `Reply`, one that never
-began is asked for again. The key goes to the SDK and into no message. The SDK's own retries are
-off: there is one policy, and it is Lamina's.
+Laws: only `ProviderError`s and cancellation get out. An answer is complete only if `message_stop`
+came; one that broke off in the middle ends without a `Reply`, one that never began is asked for
+again. The key goes to the SDK and into no message. The SDK's own retries are off: the only policy
+is Lamina's.
 """
 
 import json
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 NAME = "Anthropic"
 DEFAULT_RETRY_POLICY = RetryPolicy()
-# A server that does not even answer the telephone is not waited for as long as one that thinks.
+# A server that does not accept the connection is not given as long as one that thinks.
 _CONNECT_S = 15.0
-# Errors inside a stream come under the status of the stream, which is 200.
+# Errors inside a stream come with the status of the stream, which is 200.
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -41,7 +41,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# What `count_tokens` takes of a request.
+# The fields of a request that `count_tokens` takes.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 _FULL = "model_context_window_exceeded"
 
@@ -53,12 +53,12 @@ def connect(
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
     timeout: float = 600.0,
 ) -> Provider:
-    """A provider that asks `target` with `key`; the SDK is imported when it is first asked."""
+    """A provider that asks `target` with `key`; the SDK is imported with the first request."""
     return AnthropicClient(target, key, retry_policy, timeout)
 
 
 class AnthropicClient:
-    """See `connect`."""
+    """A provider reached through Anthropic's SDK."""
 
     def __init__(self, target: Target, key: str, retry_policy: RetryPolicy, timeout: float) -> None:
         self._target = target
@@ -72,10 +72,10 @@ class AnthropicClient:
         return with_retries(lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
-        """How many tokens of input a request has, as Anthropic counts.
+        """How many tokens of input a request has, as Anthropic counts them.
 
         Raises:
-            ProviderError: it does not say.
+            ProviderError: it does not tell.
         """
         fields = {name: body[name] for name in _COUNTED if name in body}
         with _ErrorTranslator(self._key):
@@ -111,7 +111,7 @@ class AnthropicClient:
                     for piece in reader.feed(event):
                         yield piece
             finally:
-                # Also when whoever asked went away: the model is to stop.
+                # Even if the caller has gone, so that the model stops.
                 with anyio.CancelScope(shield=True):
                     await stream.close()
         if not reader.has_ended:
@@ -123,7 +123,7 @@ class AnthropicClient:
         except ReplyError as error:
             raise ProviderError(str(error)) from error
         if reply.stop == _FULL:
-            # The answer ran into the end of the window: with less in front of it, it would not.
+            # The answer hit the end of the window; with less in front of it, it would fit.
             raise RequestTooLong(f"{NAME} stopped at the end of the model's window ({_FULL})")
         yield reply
 
@@ -139,7 +139,7 @@ class _ErrorTranslator:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and (provider_error := self._translate(error)) is not None:
-            # Not `from error`: what the vendor said may hold the key, and is shown with a trace.
+            # Not `from error`: the vendor's message may hold the key and would be in the traceback.
             raise provider_error from None
 
     def _translate(self, error: Exception) -> ProviderError | None:
@@ -168,7 +168,7 @@ class _ErrorTranslator:
 
 
 def _read_refusal(error: Any) -> tuple[int, str]:
-    """The status of a refusal, and what it says; nothing if it says nothing."""
+    """The status of a refusal and its message, which may be empty."""
     body, status = error.body, int(error.status_code)
     if not isinstance(body, Mapping):
         return status, str(body or "")
@@ -182,8 +182,8 @@ def _read_refusal(error: Any) -> tuple[int, str]:
 
 
 async def _require_events(response: Any) -> None:
-    """Refuses what came with status 200 and is no stream: the SDK would find no event in it, and
-    say nothing."""
+    """Refuses an answer with status 200 that is not a stream: the SDK would find no events in it
+    and stay silent."""
     kind = response.headers.get("content-type", "")
     if "text/event-stream" in kind:
         return

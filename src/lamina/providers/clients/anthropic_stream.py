@@ -1,6 +1,6 @@
-"""An answer of Anthropic's that is coming in, event by event.
+"""Reads an answer from Anthropic, event by event.
 
-Law: the whole is the message that the API would have sent at once.
+Law: the result is the message that the API would have sent in one piece.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 
 
 class AnthropicStreamReader:
-    """An answer that is coming in."""
+    """An answer that is still arriving."""
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class AnthropicStreamReader:
                 yield from self._add(event.index, event.delta)
             case "message_delta":
                 self._stop = event.delta.stop_reason or self._stop
-                # Totals, of which those are left out that did not change.
+                # Totals; those that did not change are left out.
                 fields = event.usage.to_dict() if event.usage else {}
                 self._usage |= {name: value for name, value in fields.items() if value is not None}
             case "message_stop":
@@ -46,7 +46,7 @@ class AnthropicStreamReader:
                 pass
 
     def _opening(self, index: int, block: dict[str, Any]) -> Iterator[Piece]:
-        """What a block says at once; all of it, in some servers that speak this wire."""
+        """What a block holds from the start; with some other servers, all of it."""
         match block["type"]:
             case "text" if block.get("text"):
                 yield self._mark_content(TextPiece(block["text"]))
@@ -81,7 +81,7 @@ class AnthropicStreamReader:
         return piece
 
     def message(self) -> dict[str, Any]:
-        """The whole message, as the API would have sent it at once."""
+        """The message as the API would have sent it in one piece."""
         content = []
         for index, block in sorted(self._blocks.items()):
             if arguments := "".join(self._argument_parts[index]):

@@ -1,7 +1,7 @@
-"""Asks Gemini through its SDK, and gives the answer as it comes.
+"""Asks Gemini through its own SDK, and gives the answer as it arrives.
 
-Laws: nothing is raised but `ProviderError`s and cancellation, and none of them says the key. A
-stream that ends without its `finishReason` ends without a `Reply`. Whoever stops reading closes the
+Laws: only `ProviderError`s and cancellation get out, and none of them holds the key. A stream that
+ends without a `finishReason` ends without a `Reply`. A caller that stops reading closes the
 connection.
 """
 
@@ -30,7 +30,7 @@ from lamina.values.wire import Reply
 _DEFAULT_RETRY_POLICY = RetryPolicy()
 _HOPS = "CONTINUATION"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# The SDK's generators do not close one another: these are the responses of the one being read.
+# The SDK's generators do not close one another: these are the responses of the current one.
 _open: ContextVar[list[Any] | None] = ContextVar("lamina_gemini_open", default=None)
 
 
@@ -42,13 +42,13 @@ def connect(
     timeout: float = 600.0,
     now: Now = time.monotonic,
 ) -> "GeminiClient":
-    """A client for a target; `timeout` is how long the network may be silent. Caches made by hand
-    are timed by `now`. Close it when it is not needed any more, best by `async with`."""
+    """A client for a target; `timeout` is how many seconds the network may be silent. Explicit
+    caches are timed by `now`. Close it when it is no longer needed, best with `async with`."""
     return GeminiClient(target, key, retry_policy, timeout, now)
 
 
 class GeminiClient:
-    """A provider that is Gemini."""
+    """A provider reached through Gemini's SDK."""
 
     def __init__(
         self, target: Target, key: str, retry_policy: RetryPolicy, silence_s: float, now: Now
@@ -69,14 +69,14 @@ class GeminiClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Deletes the caches that it made and closes its connections."""
+        """Deletes the caches that it created and closes its connections."""
         with anyio.CancelScope(shield=True):
             await self._caches.close()
             await self._hang_up()
 
     async def release_session(self, session: str) -> None:
-        """The session is closed: the cache that was made for it is deleted, and connections that
-        nobody uses now are closed; the next request opens others."""
+        """Deletes the cache of a session that was closed, and closes connections that nobody uses
+        now; the next request opens others."""
         with anyio.CancelScope(shield=True):
             await self._caches.release_session(session)
             if not self._request_count:
@@ -107,7 +107,7 @@ class GeminiClient:
         """How many tokens the request has, as Gemini counts them.
 
         Raises:
-            ProviderError: it does not say.
+            ProviderError: it does not tell.
         """
         config = body.get("config", {})
         # The SDK's own arguments leave out system and tools; the API takes a whole request.
@@ -145,12 +145,12 @@ class GeminiClient:
     async def _ask(
         self, request: Mapping[str, Any], cache: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
-        """The pieces of one answer. It may take several requests: a model that has more to say than
-        one response can hold gives a token to go on with."""
+        """The pieces of one answer. It may take several requests: if the answer does not fit into
+        one response, the model gives a token to continue with."""
         reader = GeminiStreamReader()
         config = dict(request.get("config", {})) | {
             "automatic_function_calling": {"disable": True},
-            # It would send again by itself, and what came twice would stand there twice.
+            # The SDK would send the request again by itself, and repeat what had arrived.
             "automatic_continuation": False,
         }
         while True:
@@ -161,7 +161,7 @@ class GeminiClient:
                             yield piece
             except _network_errors() as error:
                 if reader.has_content:
-                    return  # it broke off: what came is kept
+                    return  # it broke off: what has arrived is kept
                 raise self._refusal(error) from error
             if reader.finish != _HOPS or reader.token is None:
                 break
@@ -172,11 +172,11 @@ class GeminiClient:
             yield self._reply(reader, cache)
 
     async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The chunks of one response, whose connection is closed in the end, come what may."""
+        """The chunks of one response, whose connection is always closed in the end."""
         responses: list[Any] = []
         sdk, stream = self.sdk(), None
         try:
-            with self._translate_sdk_errors(gone="cached_content" in request["config"]):
+            with self._translate_sdk_errors(may_lack_cache="cached_content" in request["config"]):
                 stream = await sdk.aio.models.generate_content_stream(**request)
                 while True:
                     _open.set(responses)
@@ -205,8 +205,8 @@ class GeminiClient:
     # -- the SDK ---------------------------------------------------------------------------------
 
     def sdk(self) -> Any:
-        """The SDK's client, over connections of our own: with aiohttp installed it would take that
-        instead, whose errors are others."""
+        """The SDK's client, over connections of our own: if aiohttp is installed, it would use
+        that, which has other errors."""
         if self._sdk is None:
             try:
                 import httpx2
@@ -221,9 +221,9 @@ class GeminiClient:
                     responses.append(response)
 
             base = self.target.base_url
-            # A server of one's own may want none; the SDK does.
+            # The SDK insists on a key, even for a server that needs none.
             key = self._key or ("none" if base else "")
-            # A proxy is for the world, not for this machine.
+            # Proxies are not used for this machine.
             trusts = urlsplit(base).hostname not in _LOOPBACK
             self._http = httpx2.AsyncClient(
                 event_hooks={"response": [note]}, follow_redirects=True, trust_env=trusts
@@ -238,26 +238,26 @@ class GeminiClient:
         return self._sdk
 
     @contextmanager
-    def _translate_sdk_errors(self, *, gone: bool = False) -> Iterator[None]:
-        """Errors of the SDK as ours; with `gone`, a missing cache is an error of its own. Errors
-        of the network in the middle of an answer are for whoever knows what has come."""
+    def _translate_sdk_errors(self, *, may_lack_cache: bool = False) -> Iterator[None]:
+        """Errors of the SDK as ours; with `may_lack_cache`, a missing cache is an error of its own.
+        Network errors are left to the caller, who knows whether anything has arrived."""
         from google.genai import errors
 
         try:
             yield
         except errors.APIError as error:
-            if gone and CACHE_GONE.search(error_message(error)):
+            if may_lack_cache and CACHE_GONE.search(error_message(error)):
                 raise _CacheGone from error
             raise self._refusal(error) from error
         except errors.UnknownApiResponseError as error:
             raise refusal_error("gemini", 502, "what came is no answer of the API's") from error
         except ValueError as error:
-            # What it refuses to send, or cannot read.
+            # Something that the SDK refuses to send, or cannot read.
             raise ProviderError(f"gemini's SDK: {without_key(str(error), self._key)}") from error
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Errors of the SDK and of the network as ours."""
+        """Turns errors of the SDK and of the network into ours."""
         try:
             with self._translate_sdk_errors():
                 yield
@@ -276,11 +276,11 @@ def _network_errors() -> tuple[type[Exception], ...]:
 
 
 class _CacheGone(Exception):
-    """The cache that a request named is not there."""
+    """The cache that a request named does not exist."""
 
 
 def _refer_to_cache(request: Mapping[str, Any], cache: ExplicitCache) -> dict[str, Any]:
-    """The request by the cache's name: what stands in it must not be sent again."""
+    """The request with the cache's name in place of what it holds, which must not be sent again."""
     config = {
         name: value
         for name, value in request.get("config", {}).items()

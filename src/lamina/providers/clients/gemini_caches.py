@@ -1,7 +1,7 @@
-"""The caches that were made by hand for the sessions of one client.
+"""The explicit caches of one client's sessions.
 
-Laws: one cache a session, known by the key of its plan; another key, and the old one is deleted.
-Whatever goes wrong with a cache costs money at most: the request is then sent whole.
+Laws: one cache per session, known by the key of its plan; with another key the old one is deleted.
+Whatever goes wrong with a cache costs nothing but money: the request is then sent in full.
 """
 
 import time
@@ -16,17 +16,17 @@ from lamina.errors import ProviderBusy, ProviderError
 from lamina.providers.wires.gemini_cache_plan import TTL_S
 
 Now = Callable[[], float]
-# With less than this share of its life left, a cache is renewed.
+# A cache is renewed when less than this share of its life is left.
 _RENEW = 1 / 3
-# A turn does not wait longer than this for what only saves money.
+# A turn does not wait longer than this for something that only saves money.
 _WAIT_S = 10.0
 
 
 class CacheCalls(Protocol):
-    """Caches over the network; what goes wrong is a `ProviderError`."""
+    """Caches over the network; failures are `ProviderError`s."""
 
     async def create(self, config: dict[str, Any]) -> tuple[str, int]:
-        """The name and the tokens of a new cache."""
+        """Creates a cache; gives its name and its tokens."""
         ...
 
     async def renew(self, name: str) -> None: ...
@@ -35,7 +35,7 @@ class CacheCalls(Protocol):
 
 
 class ExplicitCache(Struct, frozen=True, kw_only=True):
-    """A cache that stands on the server, as long as it is known to."""
+    """A cache on the server, as far as is known."""
 
     name: str
     key: str
@@ -44,7 +44,7 @@ class ExplicitCache(Struct, frozen=True, kw_only=True):
 
 
 class _SessionState:
-    """What is known of a session: the key it asked for last, and whether making one was refused."""
+    """A session: the key it asked for last, its cache, and whether creating one was refused."""
 
     def __init__(self) -> None:
         self.key = ""
@@ -54,7 +54,7 @@ class _SessionState:
 
 
 class ExplicitCaches:
-    """Makes, renews and deletes caches."""
+    """Creates, renews and deletes caches."""
 
     def __init__(self, calls: CacheCalls, now: Now = time.monotonic) -> None:
         self._calls = calls
@@ -62,9 +62,8 @@ class ExplicitCaches:
         self._sessions: dict[str, _SessionState] = {}
 
     async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> ExplicitCache | None:
-        """The cache for a plan, made of `config` if there is none; None: send everything. A key
-        that comes for the first time gets none: only its second request shows that there is more
-        to come than one."""
+        """The cache for a plan, created from `config` if there is none; None: send everything. The
+        first request with a key gets none: only the second one shows that there will be more."""
         state = self._sessions.setdefault(plan["session"], _SessionState())
         async with state.lock:
             if state.key != plan["key"]:
@@ -78,14 +77,14 @@ class ExplicitCaches:
             return state.cache
 
     def has(self, cache: ExplicitCache) -> bool:
-        """Whether it is still the one of its session."""
+        """Whether it is still its session's cache."""
         return any(
             state.cache is not None and state.cache.name == cache.name
             for state in self._sessions.values()
         )
 
     def forget(self, cache: ExplicitCache) -> None:
-        """The server does not have it any more; the next request makes another."""
+        """The server no longer has it; the next request creates another."""
         for state in self._sessions.values():
             if state.cache is not None and state.cache.name == cache.name:
                 state.cache = None
@@ -98,7 +97,7 @@ class ExplicitCaches:
                 await self._drop(state)
 
     async def close(self) -> None:
-        """Deletes them all."""
+        """Deletes all caches."""
         for session in list(self._sessions):
             await self.release_session(session)
 
@@ -117,13 +116,13 @@ class ExplicitCaches:
                 await self._calls.renew(cache.name)
             state.cache = replace(cache, expires=expires)
         except (ProviderBusy, TimeoutError):
-            state.cache = cache  # it lives on for now
+            state.cache = cache  # it still exists
         except ProviderError:
-            pass  # gone before its time
+            pass  # it has disappeared early
 
     async def _make(self, state: _SessionState, config: Mapping[str, Any]) -> None:
-        """Makes a cache of tools and system instruction. Not with a cancellation in the middle: it
-        would stand there unknown, and be paid for."""
+        """Creates a cache of tools and system instruction. It cannot be cancelled in the middle:
+        the cache would be paid for without being known."""
         front = {name: config[name] for name in ("system_instruction", "tools") if name in config}
         expires = self._now() + TTL_S
         try:
@@ -134,7 +133,7 @@ class ExplicitCaches:
         except (ProviderBusy, TimeoutError):
             return
         except ProviderError:
-            state.is_refused = True  # it would be again
+            state.is_refused = True  # and would be refused again
             return
         state.cache = ExplicitCache(name=name, key=state.key, tokens=tokens, expires=expires)
 
@@ -146,4 +145,4 @@ class ExplicitCaches:
             with anyio.fail_after(_WAIT_S, shield=True):
                 await self._calls.delete(cache.name)
         except (ProviderError, TimeoutError):
-            pass  # it ends by itself within the hour
+            pass  # it expires within the hour

@@ -1,4 +1,4 @@
-"""What the errors of Gemini's SDK say: a status, a message, and how long to wait.
+"""Reads the errors of Gemini's SDK: the status, the message, and how long to wait.
 
 Law: a refused key is reported as such, though the API calls it an invalid argument.
 """
@@ -6,7 +6,7 @@ Law: a refused key is reported as such, though the API calls it an invalid argum
 import re
 from typing import Any
 
-# How the API says that a cache is not there: it does not tell a stranger's from none.
+# How the API says that a cache does not exist, or belongs to somebody else.
 CACHE_GONE = re.compile(
     r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE
 )
@@ -14,10 +14,10 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s\Z")
 
 
 def error_message(error: Exception) -> str:
-    """What an error says, for people."""
+    """The message of an error, for people."""
     message = getattr(error, "message", None)
     if isinstance(message, str):
-        # It may be empty: a status and no body.
+        # It is empty for a status without a body.
         return message
     if hasattr(error, "details"):
         return str(error.details)

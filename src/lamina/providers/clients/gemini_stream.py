@@ -1,6 +1,6 @@
-"""An answer of Gemini's that is coming in, chunk by chunk.
+"""Reads an answer from Gemini, chunk by chunk.
 
-Law: what it amounts to in the end is the response that would have come in one piece.
+Law: the result is the response that would have come in one piece.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 
 
 class GeminiStreamReader:
-    """`has_content` once there is something of it, `finish` once it ended."""
+    """`has_content` once something has arrived; `finish` is set once it has ended."""
 
     def __init__(self) -> None:
         self._parts: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ class GeminiStreamReader:
         if "text" in last and last["thought"] == thought and not (
             signature or last["thought_signature"]
         ):  # fmt: skip
-            # Only what nobody signed grows together.
+            # Only unsigned texts are joined.
             last["text"] += part.text
         elif part.text or signature:
             self._parts.append(
@@ -78,7 +78,7 @@ class GeminiStreamReader:
         return [ThinkingPiece(part.text) if thought else TextPiece(part.text)]
 
     def take_continuation_token(self) -> bytes:
-        """The token to go on with, once."""
+        """The token to continue with, which is used only once."""
         token, self.token, self.finish = self.token, None, ""
         assert token is not None
         self._output += self._count_output()
@@ -93,7 +93,7 @@ class GeminiStreamReader:
         return sum(self._usage.get(name, 0) for name in names)
 
     def response(self) -> dict[str, Any]:
-        """The whole response, as it would have come in one piece."""
+        """The response as it would have come in one piece."""
         whole: dict[str, Any] = {
             "candidates": [{"content": {"parts": self._parts}, "finish_reason": self.finish}],
             "response_id": self._id,

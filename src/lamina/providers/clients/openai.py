@@ -1,9 +1,9 @@
-"""Asks OpenAI, or a server that speaks as it does, through OpenAI's own SDK.
+"""Asks OpenAI, or a server that speaks its wire, through OpenAI's own SDK.
 
-Laws: what is sent is what the encoder made, and that it is to be streamed. An answer is whole only
-if the server gave a reason for its end; one that broke off in the middle ends without a `Reply`,
-one that never began is asked for again. Nothing gets out but provider errors and cancellation, and
-no error says the key.
+Laws: what is sent is what the encoder made, plus the request to stream the answer. An answer is
+complete only if the server gave a reason for its end; one that broke off in the middle ends without
+a `Reply`, one that never began is asked for again. Only provider errors and cancellation get out,
+and no error holds the key.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
 
 _OWN = "openai"
-# The SDK wants a key, also for servers that want none.
+# The SDK insists on a key, even for servers that need none.
 _NO_KEY = "no-key"
 _CONNECT_S = 10.0
 _EVENTS = "text/event-stream"
@@ -42,10 +42,10 @@ def connect(
     timeout: float = 600.0,
 ) -> "OpenAIClient":
     """A client for a target: OpenAI, or the server at its address. `timeout` is how many seconds it
-    may be silent. The SDK is imported when it is first asked.
+    may be silent. The SDK is imported with the first request.
 
     Raises:
-        KeyMissing: OpenAI wants a key.
+        KeyMissing: there is no key for OpenAI.
         ProviderError: the target has no address.
     """
     url = target.base_url
@@ -57,7 +57,7 @@ def connect(
 
 
 class OpenAIClient:
-    """A provider that is reached through OpenAI's SDK. Connections are kept per event loop."""
+    """A provider reached through OpenAI's SDK. Connections are kept per event loop."""
 
     def __init__(self, target: Target, key: str, retry_policy: RetryPolicy, timeout: float) -> None:
         self._target = target
@@ -72,7 +72,7 @@ class OpenAIClient:
         return with_retries(lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:  # noqa: ARG002
-        """OpenAI does not count chats; its vocabularies are known."""
+        """None: OpenAI does not count chats, but its vocabularies are known."""
         return None
 
     async def aclose(self) -> None:
@@ -82,19 +82,18 @@ class OpenAIClient:
             await connection[1].close()
 
     async def _attempt(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        asks_usage = self._asks_usage
-        try:
-            async with aclosing(self._ask(body)) as pieces:  # type: ignore[type-var]
-                async for piece in pieces:
-                    yield piece
-            return
-        except ProviderError as error:
-            if not asks_usage or self._target.provider == _OWN or _STREAM_OPTIONS not in str(error):
-                raise
-        self._asks_usage = False
-        async with aclosing(self._ask(body)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
-                yield piece
+        is_own = self._target.provider == _OWN
+        while True:
+            asks_usage = self._asks_usage
+            try:
+                async with aclosing(self._ask(body)) as pieces:  # type: ignore[type-var]
+                    async for piece in pieces:
+                        yield piece
+                return
+            except ProviderError as error:
+                if not asks_usage or is_own or _STREAM_OPTIONS not in str(error):
+                    raise
+            self._asks_usage = False
 
     async def _ask(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
         reader = OpenAIStreamReader()
@@ -114,8 +113,8 @@ class OpenAIClient:
 
     async def _open(self, body: Mapping[str, Any]) -> "AsyncStream[ChatCompletionChunk]":
         extra = {_STREAM_OPTIONS: {"include_usage": True}} if self._asks_usage else {}
-        # As an extra body: arguments of `create` are each looked through for values to rewrite,
-        # which takes longer than everything else in a long conversation, and there are none.
+        # As an extra body: `create` searches each of its arguments for values to rewrite. There are
+        # none, and in a long conversation that takes longer than everything else.
         return await self._client().chat.completions.create(
             model=body["model"], messages=(), stream=True, extra_body={**body, **extra}
         )
@@ -123,7 +122,7 @@ class OpenAIClient:
     async def _read_whole(
         self, stream: "AsyncStream[ChatCompletionChunk]", reader: OpenAIStreamReader
     ) -> list[Piece]:
-        """The answer of a server that does not stream; or what a proxy says in its place."""
+        """The answer of a server that does not stream; or what a proxy sent in its place."""
         content = await stream.response.aread()
         try:
             body = msgspec.json.decode(content)
@@ -144,7 +143,7 @@ class OpenAIClient:
         import httpx2
         from openai import AsyncOpenAI, Omit
 
-        # Who one is at OpenAI is nothing to other servers; the SDK takes it from the environment.
+        # The account at OpenAI, which the SDK takes from the environment, is not for other servers.
         omitted_headers: Any = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
         return AsyncOpenAI(
             api_key=self._key or _NO_KEY,
@@ -165,25 +164,21 @@ class OpenAIClient:
             raise ProviderError(
                 "the SDK 'openai' is not installed: pip install 'lamina[openai]'"
             ) from error
+        failures = (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError)
         try:
             yield
         except openai.APIStatusError as error:
             raise self._problem(
                 error.status_code, _error_message(error), read_retry_after(error.response.headers)
             ) from self._cause(error)
-        except (
-            openai.APIConnectionError,
-            httpx2.HTTPError,
-            httpx2.StreamError,
-            ValueError,
-        ) as error:
-            # ValueError: a chunk that was cut is neither JSON nor UTF-8.
+        except failures as error:
+            # ValueError: a chunk that was cut off is neither JSON nor UTF-8.
             if reader.has_content:
                 return
             cause = repr(error.__cause__ or error)
             raise self._problem(None, f"{error} {cause}") from self._cause(error)
         except openai.OpenAIError as error:
-            # In the middle of a stream; a status, if it has one, is in its code.
+            # In the middle of a stream; its code may be a status.
             code = str(getattr(error, "code", None) or "")
             status = int(code) if code.isdigit() else None
             raise self._problem(status, _error_message(error)) from self._cause(error)
@@ -198,7 +193,7 @@ class OpenAIClient:
         )
 
     def _cause(self, error: Exception) -> Exception | None:
-        """The error to go on from, unless it says the key: tracebacks are logged."""
+        """The cause to name, unless it holds the key: tracebacks are logged."""
         return None if self._key and self._key in f"{error!r}{error}" else error
 
 
@@ -207,7 +202,7 @@ def _is_events(stream: "AsyncStream[ChatCompletionChunk]") -> bool:
 
 
 def _error_message(error: Any) -> str:
-    """What a provider says went wrong: a message with its code, a text, or nothing."""
+    """What went wrong, in the provider's words: a message with its code, a text, or nothing."""
     body = getattr(error, "body", str(error))
     if isinstance(body, Mapping):
         words = (body.get(name) for name in ("message", "code", "type"))

@@ -1,7 +1,7 @@
-"""A chat completion that comes in chunks, put together.
+"""Reads a chat completion, chunk by chunk.
 
-Law: the whole is what the chunks say, also those of servers that number no calls, give no ids or
-send arguments as objects.
+Law: nothing that the chunks hold is lost, even if a server does not number calls, gives no ids or
+sends arguments as objects.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ class _Call(Struct):
 
 
 class OpenAIStreamReader:
-    """An answer that is coming in. `finish` is why it ended, once it has; `has_content` says
-    whether anything came."""
+    """An answer that is still arriving. `finish` is why it ended, once it has; `has_content` tells
+    whether anything has arrived."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -40,10 +40,10 @@ class OpenAIStreamReader:
         return bool(self._text or self._refusal or self._thought or self._calls)
 
     def feed(self, chunk: Any) -> Iterator[Piece]:
-        """What a chunk adds. Every field may be missing: the SDK does not insist on any."""
+        """What a chunk adds. Any field may be missing, as the SDK does not check."""
         self._id = self._id or getattr(chunk, "id", None) or ""
         self._model = self._model or getattr(chunk, "model", None) or ""
-        # Some send it with every chunk: the last one counts.
+        # Some servers send it with every chunk: the last one counts.
         self._usage = getattr(chunk, "usage", None) or self._usage
         for choice in getattr(chunk, "choices", None) or ():
             if delta := getattr(choice, "delta", None):
@@ -51,7 +51,7 @@ class OpenAIStreamReader:
             self.finish = getattr(choice, "finish_reason", None) or self.finish
 
     def _take_delta(self, delta: Any) -> Iterator[Piece]:
-        # DeepSeek, vLLM and llama.cpp say the former, OpenRouter and Ollama the latter.
+        # DeepSeek, vLLM and llama.cpp use the former, OpenRouter and Ollama the latter.
         thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
         if isinstance(thought, str) and thought:
             self._thought.append(thought)
@@ -71,7 +71,7 @@ class OpenAIStreamReader:
         call_id = getattr(delta, "id", None) or ""
         index = getattr(delta, "index", None)
         if not isinstance(index, int):
-            # Whoever numbers nothing sends calls one after the other.
+            # Servers that do not number calls send one after the other.
             index = len(self._calls) - (bool(self._calls) and not (name or call_id))
         call = self._calls.setdefault(index, _Call())
         is_new = not call.name
@@ -87,7 +87,7 @@ class OpenAIStreamReader:
         return CallPiece(index=index, name=name if is_new else "", arguments=arguments or "")
 
     def completion(self) -> dict[str, Any]:
-        """The whole, as it would have come in one piece."""
+        """The completion as it would have come in one piece."""
         message: dict[str, Any] = {
             "content": "".join(self._text) or None,
             "refusal": "".join(self._refusal) or None,
@@ -108,7 +108,7 @@ class OpenAIStreamReader:
         }
 
     def feed_reply(self, reply: Reply) -> Iterator[Piece]:
-        """The pieces of an answer that came at once."""
+        """The pieces of an answer that came in one go."""
         calls = 0
         for block in reply.blocks:
             match block:

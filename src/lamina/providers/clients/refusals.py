@@ -1,13 +1,13 @@
-"""What went wrong with a provider, sorted by what is to be done about it.
+"""What went wrong with a provider, sorted by what to do about it.
 
-Laws: an overflow is never taken for throttling, nor the other way round. No error says a key.
+Laws: an overflow is never taken for throttling, nor the other way round. No error holds a key.
 """
 
 import re
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
 
-# As providers say it.
+# How providers put it.
 _OVERFLOW = re.compile(
     r"prompt is too long|input is too long for requested model|exceeds the context window"
     r"|input token count.*exceeds the maximum|maximum prompt length is \d+"
@@ -32,7 +32,7 @@ _SECRETS = re.compile(
 
 
 def is_overflow(status: int | None, text: str) -> bool:
-    """Whether a refusal says that the request is too long for the model."""
+    """Whether a refusal means that the request is too long for the model."""
     if status in (400, 413) and not text.strip():
         return True
     if status == 429 or _THROTTLED.search(text):
@@ -43,7 +43,7 @@ def is_overflow(status: int | None, text: str) -> bool:
 def refusal_error(
     provider: str, status: int | None, text: str, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for what a provider answered instead of an answer."""
+    """The error for a refusal by a provider."""
     detail = without_keys(" ".join(text.split()))[:500]
     code = f" ({status})" if status else ""
     if is_overflow(status, text):
@@ -56,10 +56,10 @@ def refusal_error(
 
 
 def without_keys(text: str) -> str:
-    """`text` with everything that looks like a key made unreadable."""
+    """`text` with everything that looks like a key shortened."""
     return _SECRETS.sub(lambda match: f"{match[1] or match[2] or match[3] or ''}…", text)
 
 
 def without_key(text: str, key: str) -> str:
-    """`text` without this very key, which may look like nothing."""
+    """`text` without this particular key, which need not look like one."""
     return text.replace(key, "…") if key else text

@@ -1,6 +1,6 @@
-"""When a request is sent again, and how long is waited before that.
+"""When a request is sent again, and after how long.
 
-Law: a request is sent again only if nothing of its answer was given on.
+Law: a request is sent again only if nothing of its answer was passed on.
 """
 
 import random
@@ -17,16 +17,16 @@ from lamina.values.piece import Piece, ProgressPiece
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """How often a request is sent, and how long is waited in between: twice as long each time,
-    or as long as the provider says."""
+    """How often a request is sent, and how long to wait in between: twice as long each time, or as
+    long as the provider says."""
 
     attempts: int = 4
     first_wait_s: float = 0.5
     max_wait_s: float = 30.0
 
     def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds before the next attempt; never less than a provider asked for, and not at the
-        same moment as everybody else."""
+        """Seconds until the next attempt: never less than the provider asked for, and spread so
+        that not everybody tries at the same moment."""
         base_wait: float = min(self.max_wait_s, self.first_wait_s * 2**attempt)
         spread = base_wait * random.uniform(0.75, 1.25)
         return spread if retry_after is None else max(retry_after, 0.0) + 0.1 * spread
@@ -35,8 +35,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 async def with_retries(
     attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
 ) -> AsyncIterator[Piece]:
-    """The pieces of an answer, from as many attempts as the policy allows. Once a word was given
-    on, the answer is what it is."""
+    """The pieces of an answer, from as many attempts as the policy allows. Once a word was passed
+    on, there is no further attempt."""
     for number in range(policy.attempts):
         has_content = False
         try:
@@ -55,7 +55,7 @@ async def with_retries(
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as a server says them: in milliseconds, in seconds or as a date."""
+    """Seconds to wait, which a server gives in milliseconds, in seconds or as a date."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         value = headers.get(name, "")
         with suppress(ValueError):

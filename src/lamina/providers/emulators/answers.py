@@ -1,4 +1,4 @@
-"""Where an emulator's answers come from: an echo, a script, or the embedded model."""
+"""Sources of an emulator's answers: an echo, a script, or the embedded model."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +11,12 @@ from lamina.errors import UsageError
 from lamina.ports import Provider
 from lamina.values.piece import TextPiece
 
-# Whose words a message holds.
+# Who wrote a message.
 EmulatedRole = Literal["system", "user", "assistant", "tool"]
 
 
 class EmulatedRequest(Struct, frozen=True, kw_only=True):
-    """A request as an answer needs it: who said what, and the names of the tools."""
+    """What an answer needs of a request: the messages, and the names of the tools."""
 
     messages: tuple[tuple[EmulatedRole, str], ...]
     tools: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class EmulatedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer. `pieces` splits the text as it is streamed; without them, at white space."""
+    """An answer. `pieces` splits its text at spaces for streaming."""
 
     text: str = ""
     thinking: str = ""
@@ -49,7 +49,7 @@ class AnswerSource(Protocol):
 
 
 class EchoAnswers:
-    """Says again what was asked, shortened."""
+    """Repeats the question, shortened."""
 
     async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:
         question = " ".join(request.question.split())
@@ -58,7 +58,7 @@ class EchoAnswers:
 
 
 class ScriptedAnswers:
-    """Answers in order; after the last one it begins again."""
+    """Answers in order; after the last one it starts over."""
 
     def __init__(self, answers: Iterable[EmulatedAnswer | str]) -> None:
         self._answers = [
@@ -75,7 +75,7 @@ class ScriptedAnswers:
 
 
 def read_answers(path: Path) -> ScriptedAnswers:
-    """Answers from a JSON list of texts or of `{text, thinking, calls}`.
+    """Answers from a JSON list of texts or `{text, thinking, calls}`.
 
     Raises:
         UsageError: the file is not such a list.
@@ -94,7 +94,7 @@ def read_answers(path: Path) -> ScriptedAnswers:
 
 
 class ModelAnswers:
-    """Asks a model, which knows no tools."""
+    """Asks a model, without tools."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider

@@ -1,4 +1,4 @@
-"""What an application would have paid: one row a request, and the sum."""
+"""What an application would have paid: one row per request, and the total."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,12 @@ from lamina.ledger import cost_of
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
+_TOKENS = ("input", "cached", "written", "output")
+
 
 class CostRow(Struct, frozen=True, kw_only=True):
-    """One request. `uncached_cost` is what it would have cost without any cache; `missed` says why
-    less was read than might have been."""
+    """One request. `uncached_cost` is the cost without a cache; `missed` says why no more was read
+    from it."""
 
     number: int
     at: float
@@ -25,7 +27,7 @@ class CostRow(Struct, frozen=True, kw_only=True):
 
 
 class CostReport:
-    """The rows so far."""
+    """The rows up to now."""
 
     def __init__(self) -> None:
         self.rows: list[CostRow] = []
@@ -51,32 +53,23 @@ class CostReport:
         return msgspec.json.encode({"rows": self.rows, "total": self._total()})
 
     def _total(self) -> dict[str, float]:
-        cost = sum(row.cost for row in self.rows)
-        bare = sum(row.uncached_cost for row in self.rows)
         return {
             "requests": len(self.rows),
-            "input": sum(row.usage.input for row in self.rows),
-            "cached": sum(row.usage.cached for row in self.rows),
-            "written": sum(row.usage.written for row in self.rows),
-            "output": sum(row.usage.output for row in self.rows),
-            "cost": cost,
-            "uncached_cost": bare,
+            **{name: sum(getattr(row.usage, name) for row in self.rows) for name in _TOKENS},
+            "cost": sum(row.cost for row in self.rows),
+            "uncached_cost": sum(row.uncached_cost for row in self.rows),
         }
 
     def as_text(self) -> str:
         """A table, for people."""
-        heads = ("#", "model", "input", "cached", "written", "output", "$", "why not more")
+        heads = ("#", "model", *_TOKENS, "$", "why not more")
         lines: list[Sequence[str]] = [heads]
         for row in self.rows:
-            usage = row.usage
-            counts = (usage.input, usage.cached, usage.written, usage.output)
+            counts = [f"{getattr(row.usage, name):,}" for name in _TOKENS]
             reason = f"status {row.status}" if row.status != 200 else row.missed
-            lines.append(
-                (str(row.number), row.model, *(f"{n:,}" for n in counts), f"{row.cost:.6f}", reason)
-            )
+            lines.append((str(row.number), row.model, *counts, f"{row.cost:.6f}", reason))
         total = self._total()
-        names = ("input", "cached", "written", "output")
-        sums = [f"{int(total[name]):,}" for name in names]
+        sums = [f"{int(total[name]):,}" for name in _TOKENS]
         lines.append(("", "all", *sums, f"{total['cost']:.6f}", ""))
         widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
         table = [

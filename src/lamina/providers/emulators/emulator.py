@@ -1,29 +1,32 @@
-"""What the emulators share: a clock that can be moved, faults, answers, a report, and serving."""
+"""What the emulators share: a clock that can be moved ahead, faults, answers, a report, serving."""
 
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import anyio
 import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from lamina.errors import LaminaError, UsageError
 from lamina.ports import TargetBook
 from lamina.providers.emulators.answers import AnswerSource, EchoAnswers
+from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
 from lamina.providers.emulators.cost_report import CostReport
-from lamina.providers.emulators.faults import EmulatedFault, FaultQueue, parse_fault
+from lamina.providers.emulators.faults import EmulatedFault, FaultKind, FaultQueue, parse_fault
 from lamina.providers.model_book import load_book
 from lamina.task_groups import single_errors
+from lamina.values.settings import Target
+from lamina.values.usage import Usage
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
+Handler = Callable[[Request], Awaitable[Response]]
 BAD_GATEWAY_HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
@@ -43,10 +46,13 @@ class MovableClock:
 
 
 class Emulator(ABC):
-    """A vendor's server. Subclasses give its routes; this gives `/report` (`?format=text`), and to
-    POST `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`)."""
+    """A vendor's server. Subclasses add its routes to `/report` (`?format=text`) and, for POST,
+    `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`).
+    `abandoned_count` counts the clients that left before their answer was complete."""
 
     vendor: ClassVar[str]
+    # The media type of an answer with nothing in it.
+    empty_type: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -61,15 +67,13 @@ class Emulator(ABC):
         self.clock = clock or MovableClock()
         self.book = book or load_book()
         self.report = CostReport()
+        self.abandoned_count = 0
 
     @abstractmethod
-    def routes(self) -> "Sequence[Route]":
+    def routes(self) -> Sequence[Route]:
         """The routes of the vendor's own API."""
 
-    def app(self) -> "Starlette":
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
+    def app(self) -> Starlette:
         return Starlette(
             routes=[
                 *self.routes(),
@@ -79,16 +83,12 @@ class Emulator(ABC):
             ]
         )
 
-    async def _report(self, request: "Request") -> "Response":
-        from starlette.responses import PlainTextResponse, Response
-
+    async def _report(self, request: Request) -> Response:
         if request.query_params.get("format") == "text":
             return PlainTextResponse(self.report.as_text() + "\n")
         return Response(self.report.as_json(), media_type="application/json")
 
-    async def _clock(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def _clock(self, request: Request) -> Response:
         if request.method == "POST":
             try:
                 body = msgspec.json.decode(await request.body(), type=dict[str, float])
@@ -97,15 +97,32 @@ class Emulator(ABC):
                 return JSONResponse({"error": f'POST {{"move": seconds}}: {error}'}, 400)
         return JSONResponse({"now": self.clock.now()})
 
-    async def _fault(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def _fault(self, request: Request) -> Response:
         try:
             body = msgspec.json.decode(await request.body(), type=dict[str, str])
             self.faults.add(parse_fault(body["fault"]))
         except (msgspec.MsgspecError, KeyError, LaminaError) as error:
             return JSONResponse({"error": str(error)}, 400)
         return JSONResponse({"ok": True})
+
+    def note_refusal(self, target: Target, status: int, reason: str = "") -> None:
+        self.report.add(self.clock.now(), target, Usage(), status=status, missed=reason)
+
+    async def fail(self, fault: FaultKind | None, request: Request) -> Response | None:
+        """What any vendor's server sends in place of an answer; None if the fault is another."""
+        match fault:
+            case "html":
+                return HTMLResponse(BAD_GATEWAY_HTML)
+            case "empty":
+                return Response(b"", media_type=self.empty_type)
+            case "hang" | "reset":
+                if fault == "reset":
+                    await hang_up(request)
+                await wait_for_disconnect(request)
+                self.abandoned_count += fault == "hang"
+                return Response(b"")
+            case _:
+                return None
 
 
 @asynccontextmanager
@@ -117,8 +134,6 @@ async def serve_emulator(
     Raises:
         UsageError: the port is taken.
     """
-    import uvicorn
-
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -128,13 +143,13 @@ async def serve_emulator(
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     config = uvicorn.Config(emulator.app(), log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)
-    # Whoever serves decides what a signal means.
+    # What a signal means is up to the caller.
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     with listener, single_errors():
         async with anyio.create_task_group() as group:
             group.start_soon(server._serve, [listener])
             try:
-                while not server.started:  # noqa: ASYNC110 - it tells in no other way
+                while not server.started:  # noqa: ASYNC110 - there is no event for it
                     await anyio.sleep(0.01)
                 yield f"http://{host}:{listener.getsockname()[1]}"
             finally:

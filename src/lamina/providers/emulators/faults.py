@@ -1,4 +1,4 @@
-"""Faults on demand: what a provider may do to its clients."""
+"""Faults on demand: what can go wrong with a provider."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args
@@ -31,7 +31,7 @@ FAULT_EXPLANATIONS: dict[FaultKind, str] = {
 
 
 class EmulatedFault(Struct, frozen=True, kw_only=True):
-    """`kind` happens to the next `times` requests, after `skip` that go well."""
+    """`kind` happens to `times` requests, after `skip` requests that go well."""
 
     kind: FaultKind
     times: int = 1
@@ -43,7 +43,7 @@ def parse_fault(text: str) -> EmulatedFault:
     """`KIND`, `KIND*TIMES` or `KIND*TIMES@SKIP`, as on the command line.
 
     Raises:
-        UsageError: it is of another form.
+        UsageError: it has another form.
     """
     head, _, skip = text.partition("@")
     kind, _, times = head.partition("*")
@@ -54,7 +54,7 @@ def parse_fault(text: str) -> EmulatedFault:
 
 
 class FaultQueue:
-    """The faults that are still to come, in order."""
+    """The faults still to come, in order."""
 
     def __init__(self, faults: Iterable[EmulatedFault] = ()) -> None:
         self._waiting: list[FaultKind | None] = []
@@ -67,7 +67,7 @@ class FaultQueue:
         self._after[fault.kind] = fault.retry_after
 
     def next(self) -> FaultKind | None:
-        """What happens to the request that came in now."""
+        """The fault of the current request, if any."""
         return self._waiting.pop(0) if self._waiting else None
 
     def retry_after(self, kind: FaultKind) -> float:

@@ -1,4 +1,4 @@
-"""Asks the embedded model, and gives its answer as it comes."""
+"""Asks the embedded model, and gives its answer as it arrives."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -18,8 +18,8 @@ DONE = "[DONE]"
 
 
 class LocalClient:
-    """A provider that is a model in this process. One slot per session, as many at once as it has
-    slots."""
+    """A provider that runs a model in this process: one slot per session, and as many requests at
+    once as there are slots."""
 
     def __init__(self, server: LlamaServer) -> None:
         self._server = server
@@ -40,7 +40,7 @@ class LocalClient:
                     yield piece
 
     async def release_session(self, session: str) -> None:
-        """Keeps what was read of a session on disk, if that is wanted, and gives its slot back."""
+        """Saves what was read of a session to disk, if that is wanted, and frees its slot."""
         if not self._server.slots.has(session):
             return
         async with self._server.slots.lease(session) as lease:
@@ -49,8 +49,8 @@ class LocalClient:
         self._server.slots.release(session)
 
     async def _recall(self, lease: SlotLease, session: str) -> None:
-        """Puts what is remembered of a session into a slot that was another's, and keeps what was
-        that other's."""
+        """Restores what is remembered of a session into a slot that another had, after saving what
+        was the other's."""
         files = self._server.slot_files
         if files is None:
             return
@@ -69,7 +69,8 @@ class LocalClient:
             files.drop(session)
 
     async def _act(self, slot: int, action: str, session: str) -> bool:
-        """Has llama.cpp save or restore a slot. False if it could not: then it is read again."""
+        """Has llama.cpp save or restore a slot. False if it failed; then the prompt is read
+        again."""
         import httpx2
 
         assert self._server.slot_files is not None
@@ -103,7 +104,7 @@ class LocalClient:
                 base_url=self._server.address,
                 headers={"Authorization": f"Bearer {self._server.key}"},
                 trust_env=False,
-                # Reading a long prompt takes as long as it takes; whoever asked can stop it.
+                # Reading a long prompt takes its time; the caller can stop it.
                 timeout=None,
                 limits=httpx2.Limits(max_keepalive_connections=0),
             )

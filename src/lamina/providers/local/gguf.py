@@ -1,7 +1,7 @@
-"""Reads what a GGUF file says of its model.
+"""Reads what a GGUF file says about its model.
 
-Law: the file is not trusted. Nothing is allocated that the file's own bytes do not fill, and no
-more than `LONGEST_HEADER` of them are read; the weights never are.
+Law: the file is not trusted. No more memory is allocated than the file's own bytes fill, and at
+most `LONGEST_HEADER` of them are read; the weights never are.
 """
 
 import struct
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from lamina.errors import ModelMissing
 
 MAGIC: Final = b"GGUF"
-# In a wanted key: whatever architecture the file names.
+# In a key that is asked for: the architecture that the file names.
 ARCHITECTURE: Final = "{arch}"
 # The largest vocabularies take about 20 MB.
 LONGEST_HEADER = 128 << 20
@@ -29,13 +29,13 @@ _LENGTH = struct.Struct("<Q")
 
 
 def read_metadata(path: Path, keys: Collection[str]) -> dict[str, Any]:
-    """The values of the wanted keys that the file has, under the names they were asked for.
+    """The values of those `keys` that the file has, under the names they were asked for.
 
-    `{arch}.context_length` is that key of the file's own architecture; a name that ends with `*`
-    stands for every key that begins so. Reading ends when all that was named is found.
+    `{arch}.context_length` is that key for the file's own architecture; a name that ends with `*`
+    stands for every key with that beginning. Reading stops once everything named is found.
 
     Raises:
-        ModelMissing: the file cannot be read, or is no GGUF.
+        ModelMissing: the file cannot be read, or is not a GGUF.
     """
     try:
         with path.open("rb") as file:
@@ -49,16 +49,22 @@ def read_metadata(path: Path, keys: Collection[str]) -> dict[str, Any]:
 
 
 def context_length(path: Path) -> int | None:
-    """For how many tokens the model was made; None if the file does not say, or cannot be read."""
+    """How many tokens the model was made for; None if the file does not say or cannot be read."""
+    stamp = file_stamp(path)
+    return _context_length(path, stamp) if stamp else None
+
+
+def file_stamp(path: Path) -> tuple[int, int] | None:
+    """Size and time of a file, which tell it from another at its path; None if there is none."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return _context_length(path, status.st_size, status.st_mtime_ns)
+    return status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=32)
-def _context_length(path: Path, _size: int, _modified: int) -> int | None:
+def _context_length(path: Path, _stamp: tuple[int, int]) -> int | None:
     key = f"{ARCHITECTURE}.context_length"
     try:
         length = read_metadata(path, (key,)).get(key)
@@ -72,12 +78,12 @@ class _BrokenFile(Exception):
 
 
 class _Search:
-    """Goes through the pairs of a header for the wanted ones."""
+    """Looks for keys among the pairs of a header."""
 
     def __init__(self, keys: Collection[str]) -> None:
         self._keys = {key for key in keys if not key.endswith("*")}
         self._prefixes = tuple(key[:-1] for key in keys if key.endswith("*"))
-        # Any architecture's until the file's own is known.
+        # Of any architecture, until the file's own is known.
         self._endings = tuple(
             key.removeprefix(ARCHITECTURE) for key in self._keys if key.startswith(ARCHITECTURE)
         )
@@ -116,13 +122,13 @@ class _Search:
             key: self._pairs[self._own(key)] for key in self._keys if self._own(key) in self._pairs
         }
         if self._prefixes:
-            prefixed = {k: v for k, v in self._pairs.items() if k.startswith(self._prefixes)}
-            return answer | prefixed
+            prefix_pairs = {k: v for k, v in self._pairs.items() if k.startswith(self._prefixes)}
+            return answer | prefix_pairs
         return answer
 
 
 class _Header:
-    """A file's beginning, read block by block as it is wanted."""
+    """The beginning of a file, read block by block as needed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -132,7 +138,7 @@ class _Header:
         self._at = 0
 
     def open(self) -> int:
-        """How many pairs follow."""
+        """The number of pairs that follow."""
         if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
             raise _BrokenFile("it does not begin with 'GGUF'")
         version = self.read_number(4)
@@ -184,14 +190,14 @@ class _Header:
         element, count = self.read_number(4), self.read_number(10)
         if element != _STRING:
             _letter(element)
-        # Before anything is made of the number: could there be so many in what is left?
+        # Before the number is used: can the rest of the file hold that many?
         if count * _SIZES.get(element, _LENGTH.size) > self._size - self._at:
             raise _BrokenFile(f"an array is said to hold {count:,} values, more than the file has")
         return element, count
 
     def _walk(self, count: int, texts: list[str] | None = None) -> None:
-        """Goes past so many strings, and adds them to `texts` if they are wanted."""
-        # Vocabularies have 100,000 of them: no call per string that can be spared.
+        """Skips `count` strings, and adds them to `texts` if that is given."""
+        # Vocabularies have 100,000 of them, so a call per string is avoided.
         at, end, data, unpack = self._at, len(self._bytes), self._bytes, _LENGTH.unpack_from
         for _ in range(count):
             start = at + 8
@@ -213,7 +219,7 @@ class _Header:
         return data
 
     def _load(self, end: int) -> int:
-        """Reads on until so many bytes are here, and says how many are."""
+        """Reads on until `end` bytes are loaded; returns how many are."""
         if end > self._size:
             raise _BrokenFile(f"it ends after {self._size:,} bytes, in the middle of its header")
         if end > LONGEST_HEADER:

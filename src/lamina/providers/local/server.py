@@ -1,7 +1,7 @@
-"""A GGUF model that runs inside this process, behind llama.cpp's own server on the loopback.
+"""A GGUF model that runs in this process, behind llama.cpp's own server on the loopback.
 
 Laws: a model is loaded once per process and settings. Nothing leaves the machine: the server
-listens on the loopback under a key that only this process knows, and proxies are not asked.
+listens on the loopback with a key that only this process knows, and proxies are not used.
 """
 
 import os
@@ -19,18 +19,18 @@ from lamina.providers.local.gguf import read_metadata
 from lamina.providers.local.slot_files import SlotFiles
 from lamina.providers.local.slots import Slots
 
-# A request can be stopped between batches: small ones, or stopping takes ten seconds.
+# A request can only be stopped between batches; with larger ones that takes ten seconds.
 BATCH_TOKENS = 512
 CONTROL_TOKEN_TYPE = 3  # token type in GGUF
 
 
 class LlamaServerConfig(Struct, frozen=True, kw_only=True):
-    """How a model is to be run. The window is each slot's own."""
+    """How to run a model. The window is that of each slot."""
 
     path: Path
     window: int
     slots: int = 4
-    # Where what was read of sessions is kept between turns and processes; None: nowhere.
+    # Where slots are saved between turns and processes; None: nowhere.
     slot_folder: Path | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ _start_lock = anyio.Lock()
 
 
 async def start_server(config: LlamaServerConfig) -> LlamaServer:
-    """The model, running; loaded at the first call.
+    """The running model, loaded at the first call.
 
     Raises:
         ModelMissing: the runtime is not installed.
@@ -81,7 +81,7 @@ def _load(config: LlamaServerConfig) -> LlamaServer:
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.verbosity = -1
     params.warmup = False
-    # A slot is its session's: nothing is shifted out of it, nothing restored into it.
+    # A slot belongs to its session: llama.cpp shifts nothing out and restores nothing.
     params.ctx_shift = False
     params.n_cache_reuse = 0
     params.cache_ram_mib = 0
@@ -111,7 +111,7 @@ def _load(config: LlamaServerConfig) -> LlamaServer:
 
 
 def _control_tokens(path: Path) -> re.Pattern[str] | None:
-    """The tokens that steer this model: text that spells one must not pass for it."""
+    """The tokens that steer this model: text that spells one must not be taken for it."""
     keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type")
     metadata = read_metadata(path, keys)
     tokens, types = (metadata.get(key) or () for key in keys)
@@ -126,7 +126,7 @@ def _control_tokens(path: Path) -> re.Pattern[str] | None:
 
 
 def defuse_control_tokens(text: str, control_tokens: re.Pattern[str] | None) -> str:
-    """`text` with the model's control tokens spelled so that they are plain text."""
+    """`text` with the model's control tokens broken up, so that they are plain text."""
     if control_tokens is None:
         return text
     return control_tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)

@@ -1,7 +1,7 @@
-"""What a model has read of a session, kept on disk between its turns and between processes.
+"""What a model has read of a session, kept on disk between turns and between processes.
 
-Laws: losing it loses nothing but time. It is only used with the very model file it was made with,
-and only its owner can read it: it holds the conversation. The least used goes first.
+Laws: losing it loses nothing but time. It is used only with the model file it was made with, and
+only its owner can read it, as it holds the conversation. The least recently used goes first.
 """
 
 import contextlib
@@ -9,13 +9,13 @@ import hashlib
 from pathlib import Path
 
 SUFFIX = ".slot"
-# A token takes some 23 KB with the smallest model, and a few times that with larger ones.
+# A token takes about 23 KB with the smallest model, and several times that with larger ones.
 MAX_BYTES = 2 << 30
 MAX_FILES = 32
 
 
 class SlotFiles:
-    """A folder with one file a session."""
+    """A folder with one file per session."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self.folder = folder
@@ -25,7 +25,7 @@ class SlotFiles:
         folder.chmod(0o700)
 
     def file_name(self, session: str) -> str:
-        """The name of a session's file, which says nothing of either."""
+        """The name of a session's file, which reveals neither the model nor the session."""
         digest = hashlib.sha256(f"{self._model}\0{session}".encode("utf-8", "surrogatepass"))
         return f"{digest.hexdigest()[:40]}{SUFFIX}"
 
@@ -33,17 +33,17 @@ class SlotFiles:
         return (self.folder / self.file_name(session)).is_file()
 
     def drop(self, session: str) -> None:
-        """Forgets a session: its file turned out to be of no use."""
+        """Forgets a session whose file turned out to be useless."""
         with contextlib.suppress(OSError):
             (self.folder / self.file_name(session)).unlink()
 
     def trim(self) -> None:
-        """Makes room: what was not used for longest goes."""
+        """Makes room by removing the least recently used files."""
         trim_slot_files(self.folder)
 
 
 def trim_slot_files(folder: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> int:
-    """Leaves at most so much of what models remember; gives the number of files that went."""
+    """Removes the oldest files beyond the limits; returns how many were removed."""
     files = []
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):

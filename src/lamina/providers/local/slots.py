@@ -1,7 +1,7 @@
-"""Who has which slot of an embedded model.
+"""Which session has which slot of an embedded model.
 
-Laws: a session keeps its slot, and with it its cache, until more sessions than slots want one; then
-the one that waited longest for its next turn loses it. Whoever wanted a slot first gets it first.
+Laws: a session keeps its slot, and with it its cache, until more sessions than slots need one; then
+the session whose last turn is longest ago loses it. Slots are given first come, first served.
 """
 
 from collections import OrderedDict
@@ -13,8 +13,8 @@ from msgspec import Struct
 
 
 class SlotLease(Struct, frozen=True, kw_only=True):
-    """A slot for one request; `fresh` if the session did not have it before, but perhaps another,
-    that of `previous_session`."""
+    """A slot for one request; `fresh` if it is new to the session. `previous_session` had it
+    before, if any did."""
 
     number: int
     fresh: bool = False
@@ -22,19 +22,19 @@ class SlotLease(Struct, frozen=True, kw_only=True):
 
 
 class _Wish:
-    """A request that wants a slot, or has one."""
+    """A request that waits for a slot, or has one."""
 
     def __init__(self, session: str) -> None:
         self.session = session
         self.lease: SlotLease | None = None
-        self.granted = anyio.Event()
+        self.grant = anyio.Event()
 
 
 class Slots:
     def __init__(self, count: int) -> None:
         self._free = list(reversed(range(count)))
         # Sessions in the order in which they were last served.
-        self._owned: OrderedDict[str, int] = OrderedDict()
+        self._slots: OrderedDict[str, int] = OrderedDict()
         self._busy: set[int] = set()
         self._wishes: list[_Wish] = []
 
@@ -45,11 +45,11 @@ class Slots:
         self._wishes.append(wish)
         self._grant()
         try:
-            await wish.granted.wait()
+            await wish.grant.wait()
             assert wish.lease is not None
             yield wish.lease
         finally:
-            # Stopped while it waited, it may have been given one by now.
+            # If it was cancelled while it waited, it may still have got one.
             if wish.lease is None:
                 self._wishes.remove(wish)
             else:
@@ -57,36 +57,36 @@ class Slots:
                 self._grant()
 
     def has(self, session: str) -> bool:
-        """Whether a session has a slot, and with it what the model read of it."""
-        return session in self._owned
+        """Whether a session has a slot, and with it a cache."""
+        return session in self._slots
 
     def release(self, session: str) -> None:
-        """Gives a session's slot to whoever comes next."""
-        if (slot := self._owned.get(session)) is not None and slot not in self._busy:
-            del self._owned[session]
+        """Frees a session's slot for the next request."""
+        if (slot := self._slots.get(session)) is not None and slot not in self._busy:
+            del self._slots[session]
             self._free.append(slot)
             self._grant()
 
     def _grant(self) -> None:
-        """Gives out what is there. It is handed over, not left lying about: who comes back at once
-        must not be faster than those who wait."""
+        """Gives free slots to waiting requests directly, so that none that comes back at once can
+        overtake those that wait."""
         for wish in list(self._wishes):
             if (lease := self._find(wish.session)) is None:
                 continue
             self._wishes.remove(wish)
             wish.lease = lease
-            self._owned[wish.session] = lease.number
-            self._owned.move_to_end(wish.session)
+            self._slots[wish.session] = lease.number
+            self._slots.move_to_end(wish.session)
             self._busy.add(lease.number)
-            wish.granted.set()
+            wish.grant.set()
 
     def _find(self, session: str) -> SlotLease | None:
-        if (own := self._owned.get(session)) is not None:
+        if (own := self._slots.get(session)) is not None:
             return None if own in self._busy else SlotLease(number=own)
         if self._free:
             return SlotLease(number=self._free.pop(), fresh=True)
-        for other, slot in self._owned.items():
+        for other, slot in self._slots.items():
             if slot not in self._busy:
-                del self._owned[other]
+                del self._slots[other]
                 return SlotLease(number=slot, fresh=True, previous_session=other)
         return None

@@ -1,4 +1,4 @@
-"""An answer of the embedded model that is coming in, chunk by chunk, or its refusal."""
+"""Reads an answer from the embedded model, chunk by chunk, or its refusal."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from lamina.providers.wires.llamacpp import IN_TOOL_FORM
 from lamina.providers.wires.tool_form import ToolFormReader
 from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
 
-# A run of words of this length that comes a third time will come for ever.
+# A passage of this length that comes for the third time will come for ever.
 REPEAT_LENGTH = 64
 REPETITION = "repetition"
 
 
 class NoGrammar(Exception):
-    """llama.cpp cannot make a grammar of the schema."""
+    """llama.cpp cannot turn the schema into a grammar."""
 
 
 def read_refusal(content: bytes, status: int) -> Exception:
@@ -36,7 +36,7 @@ def read_refusal(content: bytes, status: int) -> Exception:
 
 
 class LocalStreamReader:
-    """An answer that is coming in."""
+    """An answer that is still arriving."""
 
     def __init__(self, *, in_form: bool) -> None:
         self._form = ToolFormReader() if in_form else None
@@ -51,7 +51,7 @@ class LocalStreamReader:
         self._piece_count = 0
 
     def goes_in_circles(self) -> bool:
-        """Whether a model has begun to say the same over and over, as small ones do; asked for
+        """Whether a model has begun to repeat itself over and over, as small ones do; checked only
         now and then."""
         if self.finish or self._piece_count % 16:
             return False
@@ -111,7 +111,7 @@ class LocalStreamReader:
         }
 
     def _estimate_usage(self) -> dict[str, Any]:
-        """Usage of an answer that was stopped: the server reports it only at the end."""
+        """The usage of an answer that was stopped: the server reports it only at the end."""
         return {
             "prompt_tokens": self._progress.total,
             "completion_tokens": self._piece_count,

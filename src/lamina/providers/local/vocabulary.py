@@ -1,7 +1,7 @@
-"""Token counts of a local model, exact and without loading it: by the vocabulary in its file.
+"""Exact token counts of a local model without loading it, by the vocabulary in its file.
 
-Only vocabularies whose way of splitting text is known token for token are counted with; the others
-are left to the estimate.
+Only vocabularies whose way of splitting text is known token for token are used; for the others
+the estimate has to do.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from lamina.errors import ModelMissing
-from lamina.providers.local.gguf import read_metadata
+from lamina.providers.local.gguf import file_stamp, read_metadata
 
 _BYTE_LEVEL = {
     "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
@@ -22,9 +22,9 @@ _SPLITTING: Final[dict[str, dict[str, Any]]] = {
     "smollm": {
         "type": "Sequence",
         "pretokenizers": [{"type": "Digits", "individual_digits": True}, _BYTE_LEVEL],
-    },
+    }
 }
-# The type of tokens that llama.cpp finds in any text; control tokens it finds in templates only.
+# The type of tokens that llama.cpp finds in any text; control tokens are found in templates only.
 _USER_DEFINED = 4
 
 _KIND = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
@@ -32,22 +32,16 @@ _CONTENT = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.to
 
 
 class VocabularyCounter:
-    """Counts with the vocabulary of one file; files with the same one share the name."""
+    """Counts with the vocabulary of a file; files with the same vocabulary share a name."""
+
+    exact = True
 
     def __init__(self, tokenizer: Any, digest: str) -> None:
         self._tokenizer = tokenizer
-        self._name = f"gguf:{digest[:12]}"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def exact(self) -> bool:
-        return True
+        self.name = f"gguf:{digest[:12]}"
 
     def count(self, text: str) -> int:
-        # Four bytes a token. The tokenizer knows no control tokens, so that none is found.
+        # Four bytes per token. The tokenizer knows no control tokens, so it finds none.
         return len(self._tokenizer.encode_flat(text)) // 4
 
     def tokens(self, text: str) -> list[int]:
@@ -56,17 +50,14 @@ class VocabularyCounter:
 
 
 def counter_for_model(path: Path) -> VocabularyCounter | None:
-    """The exact counter of a GGUF file; None if its vocabulary is of a kind that is not known, or
-    the file cannot be read."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return _load(path, status.st_size, status.st_mtime_ns)
+    """The exact counter of a GGUF file; None if the kind of its vocabulary is unknown, or the file
+    cannot be read."""
+    stamp = file_stamp(path)
+    return _load(path, stamp) if stamp else None
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, _size: int, _modified: int) -> VocabularyCounter | None:
+def _load(path: Path, _stamp: tuple[int, int]) -> VocabularyCounter | None:
     try:
         kind = read_metadata(path, _KIND)
         splitting = _SPLITTING.get(kind.get(_KIND[1], ""))
@@ -88,7 +79,7 @@ def _load(path: Path, _size: int, _modified: int) -> VocabularyCounter | None:
 
 
 def _describe(content: dict[str, Any], splitting: dict[str, Any]) -> bytes | None:
-    """The vocabulary as a tokenizer.json of Hugging Face; None if it makes no sense."""
+    """The vocabulary as a tokenizer.json for Hugging Face; None if it makes no sense."""
     tokens, merges, types = (content.get(key) or [] for key in _CONTENT)
     if not all(isinstance(column, list) and column for column in (tokens, merges, types)):
         return None

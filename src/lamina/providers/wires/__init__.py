@@ -1,4 +1,1 @@
-"""Per vendor a pure `encode` and `decode`.
-
-A prompt to a request body, a reply to blocks and usage.
-"""
+"""A pure `encode` and `decode` per vendor: from a prompt to a request, from a reply to blocks."""

@@ -1,10 +1,10 @@
 """Anthropic's messages wire.
 
-Laws: every segment is one block, whatever markers stand where, so that a block that was cached
-stands unchanged in the next request. Four markers at most: the ends of L1, of L2, of the history
-and of what the turn under way adds to it; where what the last request left in the cache ends out of
-reach of these, one stands there, at need instead of the one at the end of the history. All of a
-request's markers ask for the same lifetime, as a longer one must not stand behind a shorter.
+Laws: every segment is one block, wherever markers are, so that a cached block is unchanged in the
+next request. There are at most four markers: at the ends of L1, of L2, of the history and of what
+the current turn adds to it; if what the last request left in the cache ends out of their reach, one
+marks that place, if need be instead of the end of the history. All markers of a request ask for the
+same lifetime, as a longer one must not follow a shorter one.
 """
 
 import re
@@ -29,11 +29,11 @@ from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
 _MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
-# A marker finds what was cached up to so many blocks before it, itself included. Anthropic counts a
-# run of calls or of results once; others who serve its models do not, and neither is it done here.
+# How many blocks back from a marker the cache is searched, including its own. Anthropic counts a
+# run of calls or of results once; others who serve its models do not, and neither do we.
 _LOOKBACK_BLOCKS = 20
 _MAX_MARKERS = 4
-# The API wants a limit; above this one the SDK refuses to wait for some models without a stream.
+# The API requires a limit; above this one the SDK insists on streaming for some models.
 _MAX_TOKENS = 8_192
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -63,13 +63,13 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
     if config:
         body["output_config"] = config
-    # The SDK's `create` has no such arguments any more; the API still takes one of them.
+    # The SDK's `create` no longer has these arguments; the API still takes one of them.
     if options.temperature is not None:
         body["extra_body"] = {"temperature": options.temperature}
     elif options.top_p is not None:
         body["extra_body"] = {"top_p": options.top_p}
     if request.previous is not None:
-        # Null asks for what the next request is compared with.
+        # Null only asks for an id that the next request can be compared with.
         body["diagnostics"] = {"previous_message_id": request.previous or None}
     return body
 
@@ -90,8 +90,8 @@ def _marks(request: WireRequest) -> set[int]:
         if is_blank(segment):
             continue  # It is not sent.
         blocks += 1
-        # Half the minimum, as our counts are estimates and a marker too early costs nothing.
-        # Thinking takes none.
+        # Half the minimum, as our counts are estimates and an early marker costs nothing. Thinking
+        # cannot be marked.
         if 2 * tokens >= least and not isinstance(segment.content, Thinking):
             place = segment.layer if index < front else "history" if index < history else "turn"
             ends[place] = (blocks, segment)
@@ -145,12 +145,12 @@ def _result(call: str, text: str, is_error: bool) -> dict[str, Any]:
 
 
 def _safe_id(call: str) -> str:
-    """Ids that other vendors gave may hold what Anthropic refuses."""
+    """Ids from other vendors may hold characters that Anthropic refuses."""
     return _NOT_IN_IDS.sub("_", call)
 
 
 def _trim_prefill(messages: list[dict[str, Any]]) -> None:
-    """A request that ends with the assistant's words must not end with white space."""
+    """A request that ends with the assistant's text must not end with white space."""
     if messages and messages[-1]["role"] == "assistant":
         last = messages[-1]["content"][-1]
         if last["type"] == "text":
@@ -189,7 +189,7 @@ class _Reason(Struct):
 
 
 class _Diagnostics(Struct):
-    # Null while the provider still compares.
+    # Null while the provider is still comparing.
     cache_miss_reason: _Reason | None = None
 
 
@@ -235,7 +235,7 @@ def decode(reply: object) -> Reply:
                 data = mend_text(part.data or "")
                 blocks.append(Thinking(redacted=data, provider="anthropic"))
             case _:
-                pass  # of tools that the vendor runs, which no request of ours asks for
+                pass  # from tools that the vendor runs, which we never ask for
     stop = mend_text(message.stop_reason or "")
     return Reply(
         blocks=tuple(blocks) or (Text(""),),

@@ -1,9 +1,9 @@
-"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes; for a cache made
-by hand the request says by what it would be known, and our client does the rest.
+"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes; for an explicit
+cache the request says how to identify it, and our client does the rest.
 
-Law: what the model signed goes back as it came. A signature stands on the part it signs: a
-thought, a call, or a text, behind which we keep it as a thought without words. Where a model wants
-calls signed, the first of those that another one made says that it is not.
+Law: what the model signed goes back as it came. A signature is on the part it signs: a thought, a
+call, or a text, after which we keep it as a thought without words. If a model requires signed
+calls, the first of those that another model made says that it is not signed.
 """
 
 from base64 import b64decode, b64encode
@@ -29,17 +29,17 @@ from lamina.values.prompt import Content, Segment
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
-# Models before the third generation take tokens for a level.
+# Models before the third generation take a number of tokens in place of a level.
 _BUDGETS = {"minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
-# Google's own word for a call that Gemini did not make: without any signature it is refused while
-# its results stand in the turn under way.
+# Google's own value for a call that Gemini did not make: without any signature it is refused while
+# its results are part of the current turn.
 SKIPPED_SIGNATURE = b64encode(b"skip_thought_signature_validator").decode()
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
     """Keyword arguments for `client.models.generate_content`. Bytes are base64 strings, which the
-    SDK takes as well, so that the request is plain JSON. Where an explicit cache pays there is one
-    key more, `explicit_cache`, which our own client takes out; it is there by a setting only."""
+    SDK takes as well, so that the request is plain JSON. Where an explicit cache pays, and a
+    setting asks for one, there is one more key, `explicit_cache`, which our own client removes."""
     tools, system, messages = split_prompt(request.prompt)
     body: dict[str, Any] = {
         "model": request.target.model,
@@ -92,7 +92,7 @@ def _is_new(model: str) -> bool:
 
 def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    # Of calls at once the first is signed.
+    # Of parallel calls only the first is signed.
     wants_signature = _is_new(request.target.model)
     for segment in segments:
         match segment.content:
@@ -162,8 +162,8 @@ class _Candidate(Struct):
 
 class _Usage(Struct):
     prompt_token_count: int | None = None
-    # Where the SDK went on by itself (`CONTINUATION`) the counts are sums over its requests; this
-    # is the first one's.
+    # If the SDK continued by itself (`CONTINUATION`), the counts are sums over its requests; this
+    # is that of the first.
     initial_prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -187,7 +187,7 @@ def decode(reply: object) -> Reply:
     """What a generateContent response says.
 
     Raises:
-        ReplyError: it is no such response, or the prompt was blocked.
+        ReplyError: it is not such a response, or the prompt was blocked.
     """
     what = "a Gemini response"
     response = read_reply(_snake(reply), _Response, what)
@@ -199,7 +199,7 @@ def decode(reply: object) -> Reply:
     candidate = response.candidates[0]
     stop = _plain(candidate.finish_reason)
     parts = (candidate.content.parts if candidate.content else None) or []
-    # Responses over REST always have an id; the size of the prompt is the next best.
+    # Responses over REST always have an id; for others the size of the prompt has to do.
     usage = response.usage_metadata or _Usage()
     blocks = _blocks(parts, response.response_id or str(usage.prompt_token_count))
     return Reply(
@@ -231,7 +231,7 @@ def _blocks(parts: list[_Part], response: str) -> list[Block]:
                 )
             )
         elif part.thought and not text and isinstance(before, Thinking) and not before.signature:
-            # A streamed thought is signed by an empty part behind it.
+            # A streamed thought is signed by an empty part after it.
             blocks[-1] = replace(before, signature=signature)
         elif part.thought:
             blocks.append(Thinking(text=text, signature=signature, provider="gemini"))
@@ -244,12 +244,12 @@ def _blocks(parts: list[_Part], response: str) -> list[Block]:
 
 
 def _plain(value: str | None) -> str:
-    """The SDK's enums are strings, but print as something else."""
+    """A string; the SDK's enums are strings that print as something else."""
     return mend_text(str(getattr(value, "value", value) or ""))
 
 
 def _signature(value: object) -> str:
-    """Standard base64, whatever the alphabet and padding it came in; nothing if it is neither."""
+    """Standard base64, whatever its alphabet and padding; empty if it is not base64."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if not isinstance(value, str):
@@ -275,7 +275,7 @@ def _usage(usage: _Usage | None) -> Usage:
 
 
 def _snake(value: Any) -> Any:
-    """REST replies are in camel case, the SDK's in snake case; arguments stay as they are."""
+    """Keys in snake case, as the SDK has them; REST uses camel case. Arguments are left alone."""
     if isinstance(value, list):
         return [_snake(inner) for inner in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""When a cache of Gemini's that is made by hand pays.
+"""When an explicit cache pays with Gemini.
 
 Law: a plan depends on the request alone, and its key on what the cache would hold and for whom:
 the session, the model, and the digests of tools, L1 and library.
@@ -12,18 +12,18 @@ from lamina.values.prompt import Prompt, total_tokens
 from lamina.values.settings import Target
 from lamina.values.wire import WireRequest
 
-# The key in a request under which a plan stands, for our client to take out.
+# The key in a request that holds the plan; our client removes it.
 PLAN_FIELD = "explicit_cache"
 TTL_S = 3600
 
 
 def plan_cache(request: WireRequest) -> dict[str, Any] | None:
-    """What an explicit cache for this request would be known by; None where it does not pay.
+    """What would identify an explicit cache for this request; None where it does not pay.
 
-    It pays if the front reaches the model's minimum; if it is at least as large as what stands
-    behind it, as implicit caching covers that as well and would save more even if it hit only every
-    other time; and if the session had as many answers as it takes to earn the cache back, as many
-    again being the best guess of what is to come.
+    It pays if the front reaches the model's minimum; if it is at least as large as what follows,
+    which implicit caching covers as well, and would save more even if it hit only every other time;
+    and if the session has had as many answers as it takes to earn the cache back, since the best
+    guess is that as many will follow.
     """
     prompt, target = request.prompt, request.target
     front = total_tokens(prompt.front)
@@ -40,15 +40,15 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
 
 
 def requests_to_break_even(target: Target) -> int | None:
-    """How many requests within its lifetime earn a cache back: what each saves, against filling it
-    once and storing it to its end. None if they never do."""
+    """How many requests earn a cache back within its lifetime: what each saves, against filling it
+    once and storing it to the end. None if they never do."""
     saving = (1 - target.cache.read_price) * target.input_price
     cost = target.input_price + target.cache.storage_price * TTL_S / 3600
     return ceil(cost / saving) if saving > 0 else None
 
 
 def _count_answers(prompt: Prompt, enough: int) -> int:
-    """How many messages of the model's there are, counted up to `enough`."""
+    """How many messages the model wrote, counted up to `enough`."""
     messages: set[str] = set()
     for segment in prompt.since(len(prompt.front)):
         if segment.role == "assistant":

@@ -1,8 +1,8 @@
-"""The embedded llama.cpp's wire: OpenAI's chat form, for models that know no tools of their own.
+"""The embedded llama.cpp's wire: OpenAI's chat form, for models that were not trained on tools.
 
-Laws: one string per message, since the server joins several with line breaks of its own. Tools are
-described in one system part, and while there are any the answer is one JSON object that a schema
-enforces: a call, or the answer. What the model wrote in that form is sent back in that form.
+Laws: one string per message, since the server would join several with line breaks of its own. Tools
+are described in one system part, and while there are any, a schema forces the answer into one JSON
+object: a call, or the answer. What the model wrote in that form is sent back in that form.
 """
 
 from typing import Any
@@ -17,18 +17,18 @@ from lamina.text import escape_content, one_line
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.wire import Reply, WireRequest
 
-# Always the likeliest word: it is what a small model knows best. Penalties on repetition make it
-# leave the facts it was given, and spell words in odd tokens that its cache then lacks.
+# Always the likeliest word, which a small model knows best. Penalties on repetition make it depart
+# from the facts it was given, and spell words in odd tokens that its cache then lacks.
 TEMPERATURE = 0.0
-# Set in a completion whose text is in the form of tools; the provider knows what was asked for.
+# Set in a completion whose text is in the tool form; the provider knows what was asked for.
 IN_TOOL_FORM = "in_tool_form"
 UNSEEN_IMAGE = "[An image, which this model cannot see.]"
 RESULT_TAG = "tool_result"
-# Behind results, always: without it a small model calls the same tool for ever.
+# Always after results: without it a small model calls the same tool for ever.
 AFTER_RESULTS = '\n\nNow answer: {"answer": "..."}, or use another tool.'
 
-# Of a schema: what stands at its root only; below which schemas have names of their own; and below
-# which stands data, in which nothing is a reference.
+# The keys of a schema that occur only at its root; those that hold schemas under names of their
+# own; and those that hold data, in which nothing is a reference.
 _ROOT_ONLY = {"$defs", "definitions", "$schema", "$id"}
 _NAMED_SCHEMAS = {"properties", "patternProperties", "dependentSchemas"}
 _DATA = {"const", "default", "enum", "example", "examples"}
@@ -43,7 +43,7 @@ Answer as soon as you know enough; a tool's result comes back to you as <tool_re
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """The body of a chat completion; `session` says whose cache is meant."""
+    """The body of a chat completion; `session` tells whose cache to use."""
     tools, system, messages = split_prompt(request.prompt)
     head = "\n\n".join(filter(None, (_describe(tools), join_text(system))))
     wire: list[dict[str, Any]] = [{"role": "system", "content": head}] if head else []
@@ -95,7 +95,7 @@ def _message(message: WireMessage, with_tools: bool) -> dict[str, Any]:
                 texts.append(UNSEEN_IMAGE)
             case _:
                 pass
-    # Blocks of an answer or results are several objects; what a person attached is one text.
+    # Blocks of an answer, and results, are separate objects; a person's message is one text.
     glue = "" if message.role == "user" else "\n"
     if message.role == "tool":
         return {"role": "user", "content": glue.join(texts) + AFTER_RESULTS}
@@ -116,22 +116,19 @@ def _call_schema(tool: ToolDefinition) -> dict[str, Any]:
     root = {"type": "object", "properties": {}} | tool.parameters
     return {
         "type": "object",
-        "properties": {
-            "tool": {"const": tool.name},
-            "arguments": _Inliner(root).write_out(root),
-        },
+        "properties": {"tool": {"const": tool.name}, "arguments": _Inliner(root).write_out(root)},
         "required": ["tool", "arguments"],
         "additionalProperties": False,
     }
 
 
 class _Inliner:
-    """Writes the references of a schema out, for it no longer stands at the root. What refers to
-    itself, or to elsewhere, may be anything: arguments are checked when they come."""
+    """Writes out the references of a schema that is no longer at the root. What refers to itself,
+    or to somewhere else, may be anything: arguments are checked when they arrive."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        # Definitions that use one another twice each double at every step.
+        # If each definition uses the next one twice, their number doubles at every step.
         self._references_left = MAX_REFERENCES
 
     def write_out(self, value: Any, inside: tuple[str, ...] = ()) -> Any:
@@ -168,7 +165,7 @@ def _look_up(reference: str, root: dict[str, Any]) -> Any:
 
 
 def loosen_arguments(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with arguments of any form: for schemas that llama.cpp cannot make a grammar of."""
+    """The body with any arguments allowed, for schemas that llama.cpp has no grammar for."""
     schema = body["response_format"]["json_schema"]["schema"]
     forms = [
         form | {"properties": form["properties"] | {"arguments": {"type": "object"}}}

@@ -1,10 +1,11 @@
 """A prompt as messages, for every encoder.
 
-Law: a segment's place in a request depends on the segments before it alone, so what was sent
-stays a prefix of what follows.
+Law: a segment's place in a request depends only on the segments before it, so what was sent stays
+a prefix of what follows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 
 from msgspec import Struct
 
@@ -52,25 +53,21 @@ def _messages(prompt: Prompt) -> Iterator[WireMessage]:
 
 
 def is_blank(segment: Segment) -> bool:
-    """Whether a segment is a text of white space only, which vendors refuse."""
+    """Whether a segment is text with nothing but white space, which vendors refuse."""
     content = segment.content
     return isinstance(content, Text) and (not content.text or content.text.isspace())
 
 
 def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
-    """Neighbours of one role as one message, for vendors whose turns alternate. Tool results are
-    the user's there."""
-    group: list[Segment] = []
-    before: WireRole = "user"
-    for message in messages:
-        role: WireRole = "user" if message.role == "tool" else message.role
-        if group and role != before:
-            yield WireMessage(role=before, segments=tuple(group))
-            group = []
-        group += message.segments
-        before = role
-    if group:
-        yield WireMessage(role=before, segments=tuple(group))
+    """Neighbours with the same role as one message, for vendors whose turns alternate; there tool
+    results are the user's."""
+    for role, group in groupby(messages, _alternating_role):
+        segments = chain.from_iterable(message.segments for message in group)
+        yield WireMessage(role=role, segments=tuple(segments))
+
+
+def _alternating_role(message: WireMessage) -> WireRole:
+    return "user" if message.role == "tool" else message.role
 
 
 def join_text(segments: Iterable[Segment]) -> str:
@@ -78,7 +75,7 @@ def join_text(segments: Iterable[Segment]) -> str:
 
 
 def single_text(segments: Sequence[Segment]) -> str | None:
-    """The text of a message that is one text and nothing else, as nearly all are; None if not."""
+    """The text of a message that consists of one text, as nearly all do; None for the others."""
     if len(segments) != 1:
         return None
     content = segments[0].content

@@ -1,10 +1,9 @@
 """OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM.
 
-Laws: where a marker stands changes nothing else, so that what was cached stands unchanged in the
-next request. Where a cache is written at markers only there are four at most: the ends of L1 and of
-L2, where what the request before this one left in the cache ends, and where the next one goes on;
-and if one is left, where the library ended before it grew. Other servers get nothing that only
-OpenAI knows.
+Laws: a marker changes nothing but itself, so that what was cached is unchanged in the next request.
+Where caches are written only at markers, there are at most four: at the ends of L1 and of L2, where
+what the previous request left in the cache ends, and where the next one continues; and if one is
+left, where the library ended before it grew. Other servers get nothing that only OpenAI knows.
 """
 
 from base64 import b64encode
@@ -32,10 +31,10 @@ from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
 _MARK = {"mode": "explicit"}
-# The only lifetime there is, but the rules that a session counts on say it.
+# The only lifetime there is; stated, as sessions rely on it.
 _CACHE_OPTIONS = {"mode": "explicit", "ttl": "30m"}
 _MAX_MARKERS = 4
-# Counts of ours are estimates where there are tools or pictures.
+# Our counts are estimates where there are tools or pictures.
 _NEARLY = 0.9
 _LONGEST_KEY = 64
 _SCHEMA_NAME = "answer"
@@ -63,7 +62,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if own and request.cache_key:
         body["prompt_cache_key"] = _short_key(request.cache_key)
     if marks is not None:
-        # Otherwise what is gone with the next request would be written, too, at a price.
+        # Otherwise what the next request drops would be written, too, at a price.
         body["prompt_cache_options"] = dict(_CACHE_OPTIONS)
     return body
 
@@ -88,7 +87,7 @@ def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) ->
 
 
 def _choice(names: list[str]) -> Any:
-    """A restriction of the tools, which stand unchanged in front of everything."""
+    """A restriction of the tools, which themselves stay unchanged at the front."""
     if not names:
         return "none"
     entries = [{"type": "function", "function": {"name": name}} for name in names]
@@ -96,7 +95,7 @@ def _choice(names: list[str]) -> Any:
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether a schema leaves nothing open: only such a one can be enforced."""
+    """Whether a schema leaves nothing open: only then can it be enforced."""
     if isinstance(schema, list):
         return all(map(_is_strict, schema))
     if not isinstance(schema, dict):
@@ -119,9 +118,9 @@ def _short_key(key: str) -> str:
 
 def _marks(request: WireRequest) -> set[int]:
     """The segments (by `id`) whose end is marked. What was written is found only if it is marked
-    again: so both the end of what the next request begins with is, and the last end that the one
-    before left in the cache. If that is not known, it is in front of the assistant's latest words
-    or where the history ends."""
+    again, so two ends are marked: of what the next request will begin with, and of what the
+    previous one left in the cache. If the latter is not known, it is before the assistant's latest
+    message or where the history ends."""
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     turn = front + len(prompt.history)
@@ -145,13 +144,13 @@ def _marks(request: WireRequest) -> set[int]:
         elif segment.role == "assistant":
             goes_on = False
         elif _ends_message(segment, following):
-            # A run of results and questions is sent at once: it ends where its last one does.
+            # A run of results and questions is sent together: it ends where its last one does.
             stops[-1 if goes_on else len(stops) :] = [segment]
             goes_on = True
         if index < request.held:
-            # In a library that changed since, this is where it is still as it was.
+            # In a library that has changed since, this is the last place that is unchanged.
             cached_end = stops[-1] if stops else segment if segment.layer == "L2" else None
-    # Tools carry none, and L1 follows them at once.
+    # Tools cannot be marked, and L1 follows them directly.
     marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-1:]]
     for spare in ([cached_end] if cached_end else stops[-2:-1], ends.get("L2", ())[-2:-1]):
         marks += spare if len(marks) < _MAX_MARKERS else ()
@@ -159,8 +158,8 @@ def _marks(request: WireRequest) -> set[int]:
 
 
 def _ends_message(segment: Segment, following: Segment | None) -> bool:
-    """Whether a wire message ends here, and can say so: results are one each, but not those that
-    say nothing."""
+    """Whether a wire message ends here and can be marked. Each result is a message, but blank ones
+    cannot be marked."""
     if isinstance(segment.content, ToolResult):
         return bool(segment.text.strip())
     if following is None:
@@ -169,7 +168,7 @@ def _ends_message(segment: Segment, following: Segment | None) -> bool:
 
 
 def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[str, Any]]:
-    """One string; where markers are in use L1 as a part, and every item of the library."""
+    """One string; where markers are in use, a part for L1 and one for every item of the library."""
     if marks is None:
         return join_text(segments)
     first = [segment for segment in segments if segment.layer == "L1"]
@@ -225,7 +224,7 @@ def _user(
     segments: tuple[Segment, ...], request: WireRequest, marks: set[int] | None
 ) -> str | list[dict[str, Any]]:
     if not any(isinstance(segment.content, Image) for segment in segments):
-        # One text: servers join several parts in ways of their own.
+        # One text: servers join parts in different ways.
         return _text_content(join_text(segments), segments, marks)
     parts: list[dict[str, Any]] = []
     for segment in segments:
@@ -248,8 +247,8 @@ def _user(
 def _text_content(
     text: str, segments: Iterable[Segment], marks: set[int] | None
 ) -> str | list[dict[str, Any]]:
-    """A text; where markers are in use always as a part, so that marking it changes nothing else.
-    A part must say something."""
+    """A text; where markers are in use, always as a part, so that marking it changes nothing else.
+    A part must not be blank."""
     if marks is None or not text.strip():
         return text
     return [_part(text, segments, marks)]
@@ -269,7 +268,7 @@ def _is_marked(segments: Iterable[Segment], marks: set[int] | None) -> bool:
 
 class _Function(Struct):
     name: str
-    # A string by the book; some servers send the object itself.
+    # A string by the specification; some servers send the object itself.
     arguments: str | dict[str, Any] | None = None
 
 
@@ -287,7 +286,7 @@ class _Message(Struct):
     content: str | list[_Part] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
-    # DeepSeek, vLLM and llama.cpp say the former, OpenRouter and Ollama the latter.
+    # DeepSeek, vLLM and llama.cpp use the former, OpenRouter and Ollama the latter.
     reasoning_content: str | None = None
     reasoning: Any = None
 

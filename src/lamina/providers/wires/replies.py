@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 def read_reply(reply: object, shape: type[T], what: str) -> T:
-    """A vendor SDK's reply object, or the response body as a dict, in the shape a decoder reads.
+    """A reply object of a vendor's SDK, or a response body as a dict, in the shape a decoder reads.
 
     Raises:
-        ReplyError: it has another shape; if it is a vendor's error, with what the vendor says.
+        ReplyError: it has another shape; for a vendor's error, with the vendor's message.
     """
     try:
-        # By attribute and not by `model_dump`, which warns of values that the SDK let through.
+        # By attribute: `model_dump` warns of values that the SDK let through.
         return msgspec.convert(reply, shape, from_attributes=True)
     except msgspec.ValidationError as error:
         raise unreadable_reply(reply, what, str(error)) from error

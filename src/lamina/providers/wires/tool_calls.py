@@ -13,17 +13,17 @@ _MINTED_PREFIX = "call-"
 
 
 def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
-    """A tool's name, description and schema, which is under another name for every vendor."""
+    """A tool's name, description and schema, which has another name for each vendor."""
     description: dict[str, Any] = {"name": tool.name}
     if tool.description.strip():
         description["description"] = tool.description
-    # Vendors want an object with properties, be there any or not.
+    # Vendors require an object with properties, even if there are none.
     description[schema_name] = {"type": "object", "properties": {}} | deepcopy(tool.parameters)
     return description
 
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
-    """A call's JSON arguments as an object; a model that wrote something else gets it wrapped."""
+    """A call's JSON arguments as an object; anything else that a model wrote is wrapped in one."""
     try:
         value = msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
@@ -37,8 +37,8 @@ def write_arguments(arguments: object) -> str:
 
 
 def mint_call_id(index: int, *facts: str) -> str:
-    """An id for a call that came without one: the same whenever this reply is read, and unlike
-    those of other replies."""
+    """An id for a call that came without one: the same whenever this reply is read, and different
+    from those of other replies."""
     return f"{_MINTED_PREFIX}{index}-{digest_texts(facts)[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""An answer in the form of tools, as the embedded model is made to write it: a call, or a text."""
+"""The tool form, in which the embedded model is made to answer: with a call or a text."""
 
 import re
 
@@ -8,8 +8,7 @@ from lamina.values.message import Text, ToolCall
 
 
 def read_tool_form(text: str, *facts: str) -> Text | ToolCall:
-    """What an answer in the form of tools says. One that was cut off is text: a call has to be
-    whole."""
+    """Reads an answer in the tool form. One that was cut off is text: a call has to be complete."""
     match parse_arguments(text):
         case {"answer": str(answer)}:
             return Text(mend_text(answer))
@@ -25,13 +24,13 @@ def read_tool_form(text: str, *facts: str) -> Text | ToolCall:
 _OPENS = re.compile(r'\s*\{\s*"(answer|tool)"\s*:\s*"')
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-# What may become the second half of a letter.
+# What may become the second half of a character.
 _HALF = re.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
 _PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class ToolFormReader:
-    """Reads the answer out of the form while it is being written."""
+    """Reads the answer from the form while it is being written."""
 
     def __init__(self) -> None:
         self._raw = ""
@@ -41,8 +40,8 @@ class ToolFormReader:
         self.name = ""
 
     def feed(self, fragment: str) -> str:
-        """What of the answer's text came with this fragment; `is_call` and `name` say when a call
-        is being written instead."""
+        """The part of the answer's text in this fragment; `is_call` and `name` tell when a call is
+        being written instead."""
         self._raw += fragment
         if self._at is None:
             opening = _OPENS.match(self._raw)
@@ -70,7 +69,7 @@ class ToolFormReader:
                 continue
             escape = _ESCAPE.match(self._raw, self._at)
             if escape is None:
-                break  # the rest of it has not come yet
+                break  # the rest of it has not arrived yet
             if escape[1] is None:
                 text.append(_PLAIN.get(escape[2], escape[2]))
                 self._at = escape.end()
@@ -84,7 +83,7 @@ class ToolFormReader:
                 self._at = low.end()
             elif code < 0xDC00 and _HALF.fullmatch(self._raw, escape.end()):
                 self._at = escape.start()
-                break  # the other half of the letter has not come yet
+                break  # the other half of the character has not arrived yet
             else:
                 text.append("\ufffd")
         return "".join(text)

@@ -14,7 +14,7 @@ from lamina.values.settings import Target
 
 JSON = Mapping[str, Any]
 PrefixLayer = Literal["tools", "system", "messages"]
-# What the wire's roles cost.
+# What a message costs besides its content.
 MESSAGE_TOKENS = 3
 # A picture of unknown size.
 _PICTURE_TOKENS = 1_600
@@ -22,8 +22,8 @@ _PIXELS_PER_TOKEN = 750
 
 
 class PrefixBlock(Struct, frozen=True, kw_only=True):
-    """One block of a request. `running` and `until` are the digest and the tokens of everything up
-    to its end, `position` counts runs of calls and of results once."""
+    """A block of a request. `running` and `until` are the digest and the tokens of everything up to
+    its end; `position` counts runs of calls and of results once."""
 
     layer: PrefixLayer
     running: str
@@ -65,7 +65,7 @@ def walk_body(body: JSON) -> Iterator[tuple[PrefixLayer, str, JSON]]:
 
 
 def as_blocks(content: Any) -> Iterator[JSON]:
-    """Content as blocks; a string is short for one of text."""
+    """Content as blocks; a string is short for a block of text."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
     else:
@@ -73,8 +73,8 @@ def as_blocks(content: Any) -> Iterator[JSON]:
 
 
 def _automatic(body: JSON) -> tuple[int, str] | None:
-    """Where the marker stands that was asked for at the top, and its lifetime: on the last block
-    that can carry one."""
+    """The place and lifetime of the marker that the top of the body asks for: it is on the last
+    block that can carry one."""
     control = body.get("cache_control")
     if not control:
         return None
@@ -101,7 +101,7 @@ def chain_digest(*texts: str) -> str:
 
 
 def encode_parameters(body: JSON) -> str:
-    """What the cache of messages depends on besides them."""
+    """What the cache of messages depends on besides the messages."""
     has_pictures = any(block.get("type") == "image" for _, _, block in walk_body(body))
     parameters = [body.get("tool_choice"), body.get("thinking"), has_pictures]
     return msgspec.json.encode(parameters).decode()

@@ -1,7 +1,7 @@
-"""Anthropic's prefix cache, by its published rules and from wire bodies alone.
+"""Anthropic's prefix cache, by its published rules and from nothing but the bodies on the wire.
 
-Laws: what is read was written before by a request whose response had begun, byte for byte the same,
-and not longer ago than it lives. Nothing is known here of how the bodies came to be.
+Laws: only what an earlier request wrote can be read, byte for byte the same, once its response has
+begun and until its lifetime has passed. Nothing here knows how the bodies were made.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
 JSON = Mapping[str, Any]
-# A marker finds entries at so many blocks, the one it stands on being the first.
+# A marker finds entries at that many blocks, beginning with its own.
 LOOKBACK_BLOCKS = 20
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 
 
 class CachedPrefix(Struct, kw_only=True):
-    """A prefix that is kept. Not readable before the response to its request begins."""
+    """A prefix in the cache. It becomes readable when the response to its request begins."""
 
     tokens: int
     ttl: str
@@ -36,7 +36,7 @@ class CachedPrefix(Struct, kw_only=True):
 
 
 class RequestFingerprint(Struct, frozen=True, kw_only=True):
-    """What is kept of a request to tell what changed since."""
+    """What is kept of a request to tell what has changed since."""
 
     model: str
     tools: str
@@ -48,8 +48,8 @@ class RequestFingerprint(Struct, frozen=True, kw_only=True):
 
 
 class AnthropicCacheUse(Struct, frozen=True, kw_only=True):
-    """What a request amounts to. `reachable` is what could have been read, had there been markers
-    at every block; `missed` says why it was not."""
+    """What a request reads and writes. `reachable` is what markers at every block would have read;
+    `missed` says why it was not."""
 
     input: int
     read: int
@@ -79,17 +79,17 @@ class AnthropicCacheUse(Struct, frozen=True, kw_only=True):
 
 
 class AnthropicCache:
-    """What one organisation has in the cache."""
+    """The cache of one organisation."""
 
     def __init__(self) -> None:
         self._entries: dict[str, CachedPrefix] = {}
-        # When each prefix last stood in a request, with a marker or without.
+        # When each prefix was last part of a request, with a marker or without.
         self._last_requests: dict[str, tuple[int, float]] = {}
         self._fingerprints: dict[str, RequestFingerprint] = {}
         self._last: RequestFingerprint | None = None
 
     def look_up(self, body: JSON, target: Target, now: float) -> AnthropicCacheUse:
-        """What is read and written for a request that comes in now; reading refreshes."""
+        """What a request reads and writes now; reading extends the lifetime."""
         blocks = tuple(read_blocks(body, target))
         minimum = target.cache.minimum
         markers = [(index, block) for index, block in enumerate(blocks) if block.ttl]
@@ -119,7 +119,7 @@ class AnthropicCache:
             wants_diagnosis=diagnostics is not None,
         )
         for block, ttl in cache_use.written_at:
-            # One that died is written anew; one that lives keeps the longer of its lifetimes.
+            # An expired entry is written anew; a live one keeps the longer of its lifetimes.
             old = self._entries.get(block.running)
             if old is None or now > old.expires:
                 self._entries[block.running] = CachedPrefix(
@@ -131,7 +131,7 @@ class AnthropicCache:
         return cache_use
 
     def begin(self, cache_use: AnthropicCacheUse) -> None:
-        """The response begins: what its request wrote can be read from now on."""
+        """The response begins: from now on what its request wrote can be read."""
         for block, _ in cache_use.written_at:
             self._entries[block.running].readable = True
         for block in cache_use.blocks:
@@ -168,7 +168,7 @@ class AnthropicCache:
         now: float,
         fingerprint: RequestFingerprint,
     ) -> str:
-        """Why no more was read than was, by what stands in the cache and by the last request."""
+        """Why no more was read, judging by the cache and the last request."""
         markers = [block for block in blocks if block.ttl]
         if not markers:
             return "no marker"
@@ -195,12 +195,12 @@ class AnthropicCache:
     # -- diagnoses -------------------------------------------------------------------------------
 
     def keep_fingerprint(self, message: str, cache_use: AnthropicCacheUse) -> None:
-        """Keeps what `message` answered, if its request asked for that."""
+        """Keeps the fingerprint of the request that `message` answers, if it asked for that."""
         if cache_use.wants_diagnosis:
             self._fingerprints[message] = cache_use.fingerprint
 
     def diagnose(self, cache_use: AnthropicCacheUse) -> dict[str, Any] | None:
-        """What the response says of the cache; None if nothing diverged or nobody asked."""
+        """What the response says about the cache; None if nothing diverged or nobody asked."""
         if not cache_use.wants_diagnosis or cache_use.previous is None:
             return None
         before = self._fingerprints.get(cache_use.previous)

@@ -9,6 +9,7 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain, groupby
 from typing import Any
 
 from lamina.providers.emulators.anthropic.blocks import as_blocks
@@ -61,7 +62,7 @@ _MEDIA = {
 
 
 def sign_thought(thought: str) -> str:
-    """The server's signature of a thought: one that was touched is refused."""
+    """The server's signature of a thought; a thought that was changed is refused."""
     return sha256(f"thought\x1f{thought}".encode()).hexdigest()[:40]
 
 
@@ -255,7 +256,7 @@ def _check_picture(source: JSON, at: str) -> None:
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
-    """Every call has its result in the message right behind it, in front of what else that says."""
+    """Every call has its result at the beginning of the next message."""
     past_ids: set[str] = set()
     waiting: list[str] = []
     for index, message in enumerate(_merge_messages(messages)):
@@ -298,17 +299,10 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def _merge_messages(messages: Sequence[JSON]) -> Iterator[JSON]:
-    """Neighbours of one role as one message, as the API takes them."""
-    group: dict[str, Any] = {}
-    for message in messages:
-        if group and group["role"] == message["role"]:
-            group["content"] += list(as_blocks(message["content"]))
-            continue
-        if group:
-            yield group
-        group = {"role": message["role"], "content": list(as_blocks(message["content"]))}
-    if group:
-        yield group
+    """Neighbours with the same role as one message, as the API takes them."""
+    for role, group in groupby(messages, lambda message: message["role"]):
+        contents = (as_blocks(message["content"]) for message in group)
+        yield {"role": role, "content": list(chain.from_iterable(contents))}
 
 
 def _check_prefill(message: JSON) -> None:
@@ -356,8 +350,8 @@ def _check_markers(body: JSON) -> None:
 
 
 def _markers(body: JSON) -> Iterator[tuple[str, str]]:
-    """Where markers stand, in the order of the prefix, and their lifetimes; the automatic one is
-    the last."""
+    """Where the markers are, in the order of the prefix, and their lifetimes; the automatic one
+    comes last."""
 
     def mark(block: JSON, at: str) -> Iterator[tuple[str, str]]:
         if control := block.get("cache_control"):

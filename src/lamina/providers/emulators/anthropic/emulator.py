@@ -1,15 +1,18 @@
 """Anthropic's Messages API on the loopback, as strict as the real one.
 
-Laws: what it says of its cache comes from the bodies it got and from nothing else; a request that
-is refused or fails costs nothing and leaves nothing in the cache.
+Laws: what it reports of its cache follows from the bodies it received and nothing else; a request
+that is refused or fails costs nothing and leaves nothing in the cache.
 """
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
 from lamina.errors import UnknownTarget
 from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole
@@ -18,17 +21,11 @@ from lamina.providers.emulators.anthropic.cache import AnthropicCache, Anthropic
 from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.emulators.anthropic.message import AnthropicMessage, compose_message
 from lamina.providers.emulators.anthropic.refusals import FAULT_REFUSALS, AnthropicRefusal
-from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
-from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
+from lamina.providers.emulators.connection import hang_up
+from lamina.providers.emulators.emulator import Emulator, Handler
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.tokens import counter_for
 from lamina.values.settings import Target
-from lamina.values.usage import Usage
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
 
 JSON = dict[str, Any]
 _WAIT_FAULTS = ("429", "throttle", "529")
@@ -36,7 +33,7 @@ SLOW_S = 1.0
 
 
 class AnthropicEmulator(Emulator):
-    """`bodies` holds the requests in order, `abandoned` counts answers whose client went away."""
+    """`bodies` holds the requests in order."""
 
     vendor = "anthropic"
 
@@ -45,34 +42,40 @@ class AnthropicEmulator(Emulator):
         self.cache = AnthropicCache()
         self.bodies: list[JSON] = []
         self.cache_uses: list[AnthropicCacheUse] = []
-        self.abandoned = 0
         self._numbers = itertools.count(1)
 
-    def routes(self) -> "Sequence[Route]":
-        from starlette.routing import Route
-
+    def routes(self) -> Sequence[Route]:
         return [
-            Route("/v1/messages", self._messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
+            Route("/v1/messages", self._guard(self._messages), methods=["POST"]),
+            Route("/v1/messages/count_tokens", self._guard(self._count), methods=["POST"]),
             Route("/v1/models", self._models),
-            Route("/v1/models/{model}", self._model),
+            Route("/v1/models/{model}", self._guard(self._model)),
         ]
+
+    def _guard(self, handler: Handler) -> Handler:
+        """The handler, with its refusals in the API's own form."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except AnthropicRefusal as refusal:
+                return self._refuse(refusal)
+
+        return handle
 
     # -- messages --------------------------------------------------------------------------------
 
-    async def _messages(self, request: "Request") -> "Response":
-        from starlette.responses import StreamingResponse
-
+    async def _messages(self, request: Request) -> Response:
         now = self.clock.now()
         fault = self.faults.next()
-        try:
-            body, target = await self._read(request)
-            self.bodies.append(body)
-            if fault is not None and (failure := await self._fail(request, fault, target)):
-                return failure
-            cache_use = self._admit(body, target, now)
-        except AnthropicRefusal as refusal:
-            return self._refuse(refusal.status, refusal.kind, str(refusal))
+        body, target = await self._read(request)
+        self.bodies.append(body)
+        if (failure := await self._fail(request, fault, target)) is not None:
+            return failure
+        tokens = _input_tokens(body, target)
+        if tokens > target.window:
+            raise _too_long(tokens, target)
+        cache_use = self.cache.look_up(body, target, now)
         answer = await self.answers.answer(_read_request(body))
         message = compose_message(
             answer,
@@ -93,7 +96,7 @@ class AnthropicEmulator(Emulator):
             events, media_type="text/event-stream; charset=utf-8", headers=_headers(message.number)
         )
 
-    async def _read(self, request: "Request", *, counting: bool = False) -> tuple[JSON, Target]:
+    async def _read(self, request: Request, *, counting: bool = False) -> tuple[JSON, Target]:
         if not request.headers.get("x-api-key") and not request.headers.get("authorization"):
             raise AnthropicRefusal(
                 "x-api-key header is required", status=401, kind="authentication_error"
@@ -116,25 +119,18 @@ class AnthropicEmulator(Emulator):
         except UnknownTarget as error:
             raise AnthropicRefusal(f"model: {model}", status=404, kind="not_found_error") from error
 
-    def _admit(self, body: JSON, target: Target, now: float) -> AnthropicCacheUse:
-        """What the request amounts to, if it fits."""
-        tokens = _input_tokens(body, target)
-        if tokens > target.window:
-            raise AnthropicRefusal(_too_long(tokens, target))
-        return self.cache.look_up(body, target, now)
-
     async def _stream(
         self,
-        request: "Request",
+        request: Request,
         message: AnthropicMessage,
         cache_use: AnthropicCacheUse,
         target: Target,
         fault: FaultKind | None,
     ) -> AsyncIterator[bytes]:
-        """The events of an answer; from the first one on its request can be read from the cache."""
+        """The events of an answer. From the first one on its request can be read from the cache."""
         events = list(message.events())
         if fault in ("cut", "silent"):
-            # In the middle of the words: neither what ends them nor what ends the message comes.
+            # In the middle of the text: neither its end nor the message's is sent.
             events = events[: max(3, len(events) // 2 - 1)]
         has_ended = False
         self.cache.begin(cache_use)
@@ -150,7 +146,7 @@ class AnthropicEmulator(Emulator):
                 await anyio.sleep_forever()
             has_ended = True
         finally:
-            self.abandoned += not has_ended
+            self.abandoned_count += not has_ended
             self._note(cache_use, target, message.output if has_ended and fault is None else 1)
 
     def _note(self, cache_use: AnthropicCacheUse, target: Target, output: int) -> None:
@@ -159,73 +155,41 @@ class AnthropicEmulator(Emulator):
     # -- faults ----------------------------------------------------------------------------------
 
     async def _fail(
-        self, request: "Request", fault: FaultKind, target: Target
-    ) -> "Response | None":
-        """What is answered instead of an answer; None if the fault is of the stream."""
-        from starlette.responses import HTMLResponse, Response
-
+        self, request: Request, fault: FaultKind | None, target: Target
+    ) -> Response | None:
+        """What is sent in place of an answer; None if only its stream suffers."""
+        if fault == "overflow":
+            raise _too_long(target.window + 1_234, target)
         if fault in FAULT_REFUSALS:
             status, kind, words = FAULT_REFUSALS[fault]
             wait = {"retry-after": f"{self.faults.retry_after(fault):g}"}
-            return self._refuse(status, kind, words, wait if fault in _WAIT_FAULTS else {})
-        match fault:
-            case "overflow":
-                return self._refuse(
-                    400, "invalid_request_error", _too_long(target.window + 1_234, target)
-                )
-            case "html":
-                return HTMLResponse(BAD_GATEWAY_HTML)
-            case "empty":
-                return Response(b"")
-            case "hang":
-                await wait_for_disconnect(request)
-                self.abandoned += 1
-                return Response(b"")
-            case "reset":
-                await hang_up(request)
-                await wait_for_disconnect(request)
-                return Response(b"")
-            case _:
-                return None
+            headers = wait if fault in _WAIT_FAULTS else {}
+            raise AnthropicRefusal(words, status=status, kind=kind, headers=headers)
+        return await self.fail(fault, request)
 
-    def _refuse(
-        self, status: int, kind: str, words: str, headers: Mapping[str, str] | None = None
-    ) -> "Response":
+    def _refuse(self, refusal: AnthropicRefusal) -> Response:
         number = next(self._numbers)
-        self.report.add(self.clock.now(), self._any_target(), Usage(), status=status, missed=words)
+        model = self.bodies[-1].get("model") if self.bodies else None
+        target = self.book.find(f"anthropic:{model or 'claude'}")
+        self.note_refusal(target, refusal.status, str(refusal))
         body = {
             "type": "error",
-            "error": {"type": kind, "message": words},
+            "error": {"type": refusal.kind, "message": str(refusal)},
             "request_id": f"req_{number:024x}",
         }
-        return self._json(body, status, dict(headers or {}))
+        return self._json(body, refusal.status, refusal.headers)
 
-    def _any_target(self) -> Target:
-        model = self.bodies[-1].get("model") if self.bodies else None
-        return self.book.find(f"anthropic:{model or 'claude'}")
-
-    def _json(
-        self, body: Mapping[str, Any], status: int = 200, headers: dict[str, str] | None = None
-    ) -> "Response":
-        from starlette.responses import Response
-
-        return Response(
-            msgspec.json.encode(body),
-            status,
-            headers=_headers(next(self._numbers)) | (headers or {}),
-            media_type="application/json",
-        )
+    def _json(self, body: JSON, status: int = 200, headers: JSON | None = None) -> Response:
+        headers = _headers(next(self._numbers)) | (headers or {})
+        return Response(msgspec.json.encode(body), status, headers, "application/json")
 
     # -- the rest of the API ---------------------------------------------------------------------
 
-    async def _count(self, request: "Request") -> "Response":
-        try:
-            body, target = await self._read(request, counting=True)
-        except AnthropicRefusal as refusal:
-            return self._refuse(refusal.status, refusal.kind, str(refusal))
+    async def _count(self, request: Request) -> Response:
+        body, target = await self._read(request, counting=True)
         return self._json({"input_tokens": _input_tokens(body, target)})
 
-    async def _models(self, request: "Request") -> "Response":  # noqa: ARG002
+    async def _models(self, request: Request) -> Response:  # noqa: ARG002
         names: list[str] = getattr(self.book, "names", list)()
         models = [
             _describe_model(self._find(model.rstrip("*-")))
@@ -235,11 +199,8 @@ class AnthropicEmulator(Emulator):
         ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
         return self._json({"data": models, "has_more": False} | ends)
 
-    async def _model(self, request: "Request") -> "Response":
-        try:
-            return self._json(_describe_model(self._find(request.path_params["model"])))
-        except AnthropicRefusal as refusal:
-            return self._refuse(refusal.status, refusal.kind, str(refusal))
+    async def _model(self, request: Request) -> Response:
+        return self._json(_describe_model(self._find(request.path_params["model"])))
 
 
 def _describe_model(target: Target) -> JSON:
@@ -258,14 +219,11 @@ def _headers(number: int) -> dict[str, str]:
 
 
 def _input_tokens(body: Mapping[str, Any], target: Target) -> int:
-    until = 0
-    for block in read_blocks(body, target):
-        until = block.until
-    return until
+    return max((block.until for block in read_blocks(body, target)), default=0)
 
 
-def _too_long(tokens: int, target: Target) -> str:
-    return f"prompt is too long: {tokens} tokens > {target.window} maximum"
+def _too_long(tokens: int, target: Target) -> AnthropicRefusal:
+    return AnthropicRefusal(f"prompt is too long: {tokens} tokens > {target.window} maximum")
 
 
 def _read_request(body: Mapping[str, Any]) -> EmulatedRequest:

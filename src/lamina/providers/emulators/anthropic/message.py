@@ -1,4 +1,4 @@
-"""An answer in Anthropic's words: as a message, or as the events of a stream."""
+"""An answer in Anthropic's form: a message, or the events of a stream."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from lamina.providers.emulators.anthropic.cache import AnthropicCacheUse
 from lamina.providers.emulators.anthropic.checks import sign_thought
 
 JSON = dict[str, Any]
-# How much of a call's arguments comes at a time.
+# How much of a call's arguments is sent at a time.
 _JSON_PIECE = 16
 
 
 class AnthropicMessage(Struct, frozen=True, kw_only=True):
-    """An answer with its figures. `pieces` are the parts in which the text comes."""
+    """An answer with its figures. `pieces` are the parts in which the text is sent."""
 
     number: int
     model: str
@@ -95,7 +95,7 @@ def compose_message(
     diagnostics: Mapping[str, Any] | None,
     count: Callable[[str], int],
 ) -> AnthropicMessage:
-    """The message that says what `answer` does, as far as the request lets it."""
+    """The message for `answer`, as far as the request's limit allows."""
     content: list[JSON] = []
     stop = "tool_use" if answer.calls else "end_turn"
     tokens_left = int(body["max_tokens"]) - count(answer.thinking)

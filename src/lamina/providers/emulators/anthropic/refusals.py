@@ -1,17 +1,19 @@
-"""What Anthropic's API refuses with: a status, a type and a sentence."""
+"""How Anthropic's API refuses: with a status, a type and a sentence."""
 
 from lamina.providers.emulators.faults import FaultKind
 
 
 class AnthropicRefusal(Exception):
-    """What the API's refusal says."""
+    """A refusal of the API's."""
 
     def __init__(
-        self, message: str, *, status: int = 400, kind: str = "invalid_request_error"
-    ) -> None:
+        self, message: str, *, status: int = 400, kind: str = "invalid_request_error",
+        headers: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.status = status
         self.kind = kind
+        self.headers = headers
 
 
 def refuse_unless(condition: object, problem: str) -> None:
@@ -19,7 +21,7 @@ def refuse_unless(condition: object, problem: str) -> None:
         raise AnthropicRefusal(problem)
 
 
-# Status, type and words of what goes wrong before there is an answer.
+# Status, type and message of what goes wrong before there is an answer.
 FAULT_REFUSALS: dict[FaultKind, tuple[int, str, str]] = {
     "429": (429, "rate_limit_error", "This request would exceed the rate limit for your "
             "organization of 50 requests per minute."),

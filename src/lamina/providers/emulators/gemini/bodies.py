@@ -123,7 +123,7 @@ class CacheBody(_Wire):
 
 
 class CacheUpdateBody(_Wire):
-    """Of a cache that is there, only its end can be changed."""
+    """Only the expiry of an existing cache can be changed."""
 
     ttl: str | None = None
     expire_time: str | None = None
@@ -134,7 +134,7 @@ class CountBody(_Wire):
     generate_content_request: GenerateBody | None = None
 
 
-# What is the caller's own and keeps its keys.
+# The content of these is the caller's own and keeps its keys.
 _OPAQUE = {
     "args", "response", "parameters", "parametersJsonSchema", "responseSchema",
     "responseJsonSchema",
@@ -143,10 +143,10 @@ _UNKNOWN = re.compile(r"unknown field `(.+?)`(?: - at `\$\.?(.*)`)?")
 
 
 def read_body(raw: object, shape: type[T]) -> T:
-    """A JSON body in its shape; keys may be in snake case, too, as in every API of Google's.
+    """A JSON body in its shape; keys may also be in snake case, as in all of Google's APIs.
 
     Raises:
-        GeminiRefusal: it has a field that the API does not know, or a wrong type somewhere.
+        GeminiRefusal: it has an unknown field, or a wrong type somewhere.
     """
     try:
         return msgspec.convert(_camel(raw), shape)
@@ -174,12 +174,11 @@ def _camel_key(key: str) -> str:
 
 
 def texts_of(contents: Sequence[GeminiContent]) -> Iterator[tuple[str, str]]:
-    """Who said what."""
+    """The messages, with their roles."""
     for content in contents:
         results = [part.function_response for part in content.parts if part.function_response]
         if results:
-            result_text = "\n".join(str(result.response) for result in results)
-            yield "tool", result_text
+            yield "tool", "\n".join(str(result.response) for result in results)
         text = "".join(part.text or "" for part in content.parts if not part.thought)
         if text or not results:
             yield ("assistant" if content.role == "model" else "user"), text

@@ -1,8 +1,8 @@
-"""Gemini's caches, as the vendor accounts for them: from the bodies on the wire alone.
+"""Gemini's caches as the vendor accounts for them, from nothing but the bodies on the wire.
 
-Laws: implicit caching finds the longest prefix of an earlier request that is still alive, and
-nothing below the model's minimum. A cache made by hand is read whole by whoever names it; behind it
-nothing else is found, as no rule promises more. It is paid for while it lives.
+Laws: implicit caching finds the longest live prefix of an earlier request, and nothing below the
+model's minimum. An explicit cache is read whole by the requests that name it; nothing else is found
+behind it, as no rule promises more. It is paid for while it lives.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,18 +14,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.providers.emulators.gemini.bodies import CacheBody, GeminiPart, GenerateBody
+from lamina.providers.emulators.gemini.refusals import invalid_argument
 from lamina.values.settings import Target
 
 CountTokens = Callable[[str], int]
 # An image up to 384 pixels; of a larger one, each tile.
 IMAGE_TOKENS = 258
-# As many prompts of one key and model are remembered.
+# How many prompts of one key and model are remembered.
 _REMEMBERED = 64
 _HOUR = 3600.0
 
 
 class GeminiPromptPart(Struct, frozen=True, kw_only=True):
-    """A part of a prompt: where it stands, and what is in it."""
+    """A part of a prompt: its place and its content."""
 
     place: str
     text: str
@@ -33,8 +34,8 @@ class GeminiPromptPart(Struct, frozen=True, kw_only=True):
 
 
 class GeminiCacheUse(Struct, frozen=True, kw_only=True):
-    """What a request amounts to: its tokens, those read from a cache, and why there were no more.
-    `explicit` is what a cache made by hand gave."""
+    """The tokens of a request, those read from a cache, and why there were no more. `explicit`
+    counts those from an explicit cache."""
 
     owner: str
     target: Target
@@ -46,7 +47,7 @@ class GeminiCacheUse(Struct, frozen=True, kw_only=True):
 
 
 class CachedContent(Struct, frozen=True, kw_only=True):
-    """A cache made by hand."""
+    """An explicit cache."""
 
     name: str
     owner: str
@@ -64,18 +65,6 @@ class _PastPrompt(Struct):
     at: float
 
 
-class CacheTooSmall(Exception):
-    """A cache made by hand has a minimum, too."""
-
-    def __init__(self, tokens: int, minimum: int) -> None:
-        super().__init__(
-            f"Cached content is too small. total_token_count={tokens}, "
-            f"min_total_token_count={minimum}"
-        )
-        self.tokens = tokens
-        self.minimum = minimum
-
-
 class GeminiCache:
     """What the vendor keeps for all its callers."""
 
@@ -89,7 +78,7 @@ class GeminiCache:
     def use(
         self, body: GenerateBody, target: Target, owner: str, count: CountTokens, now: float
     ) -> GeminiCacheUse:
-        """What a request reads from the cache. A cache that it names must be there."""
+        """What a request reads from the cache. A cache that it names must exist."""
         own = tuple(split_body(body, count))
         content = self._contents[body.cached_content] if body.cached_content else None
         if content is not None:
@@ -110,13 +99,13 @@ class GeminiCache:
             return replace(use, missed=change or f"{tokens:,} tokens agree; {least}")
         return replace(
             use,
-            # The last token has to be read for there to be an answer.
+            # The model has to read the last token to answer.
             cached=min(tokens, use.input - 1),
             missed=_describe_change(past.parts, own),
         )
 
     def remember(self, use: GeminiCacheUse, now: float) -> None:
-        """Keeps a request that was answered; what it read lives on."""
+        """Keeps a request that was answered; this extends the life of what it read."""
         if use.explicit:
             return
         prompts = self._past_prompts.setdefault((use.owner, use.target.model), [])
@@ -131,7 +120,7 @@ class GeminiCache:
     def _longest(
         self, use: GeminiCacheUse, count: CountTokens, now: float
     ) -> tuple[int, _PastPrompt | None]:
-        """The entry that shares most, a live one if there is any with enough."""
+        """The prompt that shares most; a live one if one of them shares enough."""
         candidates = [
             (_is_alive(past, use.target, now), _count_shared(past.parts, use.parts, count), past)
             for past in self._past_prompts.get((use.owner, use.target.model), ())
@@ -142,37 +131,40 @@ class GeminiCache:
         _, tokens, past = max(candidates, key=lambda s: (s[0] and s[1] >= minimum, s[1], s[0]))
         return tokens, past
 
-    # -- made by hand ----------------------------------------------------------------------------
+    # -- explicit --------------------------------------------------------------------------------
 
     def create(
         self, body: CacheBody | GenerateBody, target: Target, owner: str, count: CountTokens,
         now: float, expires: float,
     ) -> CachedContent:  # fmt: skip
-        """Makes a cache.
+        """Creates an explicit cache.
 
         Raises:
-            CacheTooSmall: it would be below the model's minimum.
+            GeminiRefusal: it would be below the model's minimum.
         """
-        pieces = tuple(split_body(body, count))
-        tokens = _total(pieces)
+        parts = tuple(split_body(body, count))
+        tokens = _total(parts)
         if tokens < target.cache.minimum:
-            raise CacheTooSmall(tokens, target.cache.minimum)
-        content = CachedContent(
-            name=f"cachedContents/emulated{next(self._numbers):08d}",
+            raise invalid_argument(
+                f"Cached content is too small. total_token_count={tokens}, "
+                f"min_total_token_count={target.cache.minimum}"
+            )
+        name = f"cachedContents/emulated{next(self._numbers):08d}"
+        content = self._contents[name] = CachedContent(
+            name=name,
             owner=owner,
             target=target,
-            parts=pieces,
+            parts=parts,
             tokens=tokens,
             created=now,
             updated=now,
             expires=expires,
             display_name=(body.display_name or "") if isinstance(body, CacheBody) else "",
         )
-        self._contents[content.name] = content
         return content
 
     def find(self, name: str, owner: str, now: float) -> CachedContent | None:
-        """The cache of that name, if it is the caller's and lives."""
+        """The cache of that name, if it is alive and the caller's own."""
         content = self._contents.get(name)
         return content if content and content.owner == owner and now <= content.expires else None
 
@@ -184,17 +176,17 @@ class GeminiCache:
         return new_content
 
     def delete(self, content: CachedContent, now: float) -> CachedContent:
-        """The cache as it ended."""
+        """Deletes a cache; returns it as it was at its end."""
         del self._contents[content.name]
         return replace(content, expires=min(content.expires, now))
 
     def storage_fee(self, content: CachedContent, now: float) -> float:
-        """US dollars for having kept it until now."""
+        """US dollars for storing it until now."""
         hours = max(0.0, min(now, content.expires) - content.created) / _HOUR
         return content.tokens * hours * content.target.cache.storage_price / 1_000_000
 
 
-# -- prompts in pieces ---------------------------------------------------------------------------
+# -- the parts of prompts ------------------------------------------------------------------------
 
 
 def split_body(body: GenerateBody | CacheBody, count: CountTokens) -> Iterator[GeminiPromptPart]:
@@ -225,7 +217,7 @@ def _prompt_part(place: str, part: GeminiPart, count: CountTokens) -> GeminiProm
         tokens = count(_plain({"name": response.name, "response": response.response}))
     else:
         tokens = count(part.text or "")
-    # Marked, so that it begins like no text.
+    # Marked, as no text begins like this.
     return GeminiPromptPart(place=place, text=f"\0{text}", tokens=tokens)
 
 
@@ -233,8 +225,8 @@ def _plain(value: object) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _total(pieces: Sequence[GeminiPromptPart]) -> int:
-    return sum(piece.tokens for piece in pieces)
+def _total(parts: Sequence[GeminiPromptPart]) -> int:
+    return sum(part.tokens for part in parts)
 
 
 def _is_alive(past: _PastPrompt, target: Target, now: float) -> bool:
@@ -243,7 +235,7 @@ def _is_alive(past: _PastPrompt, target: Target, now: float) -> bool:
 
 
 def _agree(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> int:
-    """How many leading pieces are the same."""
+    """How many leading parts are the same."""
     pairs = zip(before, after, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -251,7 +243,7 @@ def _agree(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]
 def _count_shared(
     before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart], count: CountTokens
 ) -> int:
-    """Tokens of the common prefix; it may end inside a text."""
+    """The tokens of the common prefix, which may end inside a text."""
     agree = _agree(before, after)
     tokens = _total(after[:agree])
     if agree < min(len(before), len(after)):
@@ -277,7 +269,7 @@ def _shares(before: Sequence[GeminiPromptPart], use: GeminiCacheUse) -> bool:
 
 
 def _describe_change(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> str:
-    """Where a request differs from one before it, if it does not go on from it."""
+    """Where a request departs from an earlier one; empty if it continues it."""
     agree = _agree(before, after)
     if agree == len(before):
         return ""

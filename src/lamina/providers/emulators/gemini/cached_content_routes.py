@@ -1,33 +1,26 @@
-"""Caches made by hand: made, shown, renewed and deleted over the API, and paid for by the hour.
+"""Explicit caches: created, shown, renewed and deleted over the API, and paid for by the hour.
 
-Laws: a cache belongs to the key that made it; to every other it is as if it were not there. Its
-storage is one row of the report, whatever becomes of it.
+Laws: a cache belongs to the key that created it; for every other key it does not exist. Its storage
+is one row of the report, whatever happens to it.
 """
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-from lamina.providers.emulators.cost_report import CostReport, CostRow
+from lamina.providers.emulators.cost_report import CostReport
 from lamina.providers.emulators.gemini.bodies import CacheBody, CacheUpdateBody, read_body
-from lamina.providers.emulators.gemini.cache import (
-    CachedContent,
-    CacheTooSmall,
-    CountTokens,
-    GeminiCache,
-)
+from lamina.providers.emulators.gemini.cache import CachedContent, CountTokens, GeminiCache
 from lamina.providers.emulators.gemini.checks import check_contents, check_front
 from lamina.providers.emulators.gemini.http_request import owner_of, read_json_body
 from lamina.providers.emulators.gemini.refusals import GeminiRefusal, invalid_argument
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 CACHE_NOT_FOUND = "CachedContent not found (or permission denied)"
 _TTL_S = 3600.0
@@ -46,52 +39,35 @@ class CachedContentRoutes:
         self._report = report
         self._now = now
         self._count = count
-        # Where the storage of a cache stands in the report.
+        # The row of the report that holds a cache's storage.
         self._storage_rows: dict[str, tuple[int, CachedContent]] = {}
 
     def find(self, name: str, owner: str) -> CachedContent:
         """The cache of that name.
 
         Raises:
-            GeminiRefusal: it is not there for this caller.
+            GeminiRefusal: this caller has none of that name.
         """
         content = self._cache.find(name, owner, self._now())
         if content is None:
             raise GeminiRefusal(403, "PERMISSION_DENIED", CACHE_NOT_FOUND)
         return content
 
-    async def create(self, request: "Request", body: CacheBody, target: Target) -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def create(self, request: Request, body: CacheBody, target: Target) -> Response:
         check_front(body)
         if body.contents:
             check_contents(body.contents, target.model)
         now = self._now()
         expires = _expiry(body.ttl, body.expire_time, now) or now + _TTL_S
-        try:
-            owner, count = owner_of(request), self._count(target)
-            content = self._cache.create(body, target, owner, count, now, expires)
-        except CacheTooSmall as small:
-            raise invalid_argument(str(small)) from small
-        rows = self._report.rows
+        owner, count = owner_of(request), self._count(target)
+        content = self._cache.create(body, target, owner, count, now, expires)
         self._report.add(now, target, Usage(input=content.tokens), missed=f"made {content.name}")
-        self._storage_rows[content.name] = (len(rows), content)
-        rows.append(
-            CostRow(
-                number=len(rows) + 1,
-                at=now,
-                model=target.model,
-                usage=Usage(),
-                cost=0.0,
-                uncached_cost=0.0,
-                missed=f"storage of {content.name}: {content.tokens:,} tokens",
-            )
-        )
+        self._storage_rows[content.name] = (len(self._report.rows), content)
+        storage = f"storage of {content.name}: {content.tokens:,} tokens"
+        self._report.add(now, target, Usage(), missed=storage)
         return JSONResponse(_describe(content))
 
-    async def list(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def list(self, request: Request) -> Response:
         contents = self._cache.list_contents(owner_of(request), self._now())
         size = request.query_params.get("pageSize") or str(_PAGE)
         start = request.query_params.get("pageToken") or "0"
@@ -105,14 +81,10 @@ class CachedContentRoutes:
             page["nextPageToken"] = str(end)
         return JSONResponse(page)
 
-    async def get(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def get(self, request: Request) -> Response:
         return JSONResponse(_describe(self._find_named(request)))
 
-    async def update(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def update(self, request: Request) -> Response:
         content = self._find_named(request)
         body = read_body(await read_json_body(request), CacheUpdateBody)
         now = self._now()
@@ -125,9 +97,7 @@ class CachedContentRoutes:
         self._storage_rows[content.name] = (self._storage_rows[content.name][0], content)
         return JSONResponse(_describe(content))
 
-    async def delete(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def delete(self, request: Request) -> Response:
         content = self._cache.delete(self._find_named(request), self._now())
         self._storage_rows[content.name] = (self._storage_rows[content.name][0], content)
         self.settle()
@@ -139,12 +109,12 @@ class CachedContentRoutes:
         for index, content in self._storage_rows.values():
             rows[index] = replace(rows[index], cost=self._cache.storage_fee(content, self._now()))
 
-    def _find_named(self, request: "Request") -> CachedContent:
+    def _find_named(self, request: Request) -> CachedContent:
         return self.find(f"cachedContents/{request.path_params['id']}", owner_of(request))
 
 
 def _expiry(ttl: str | None, expire_time: str | None, now: float) -> float | None:
-    """When a cache ends, by what a request says of it."""
+    """When a cache expires, as a request asks for it."""
     if ttl is not None and expire_time is not None:
         raise invalid_argument("Only one of ttl and expire_time can be set.")
     if ttl is not None:

@@ -23,7 +23,7 @@ _LEVELS = ("minimal", "low", "medium", "high")
 _MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
 SIGNATURE_PREFIX = "bGFtaW5h"  # how every signature of the emulator begins
-# What the API takes for the signature of a call that another model made.
+# What the API accepts as the signature of a call that another model made.
 SKIPPED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 
@@ -49,7 +49,7 @@ def check_generate(body: GenerateBody, model: str) -> None:
 
 
 def check_front(body: GenerateBody | CacheBody) -> None:
-    """Refuses tools and a system instruction that cannot be."""
+    """Refuses invalid tools and system instructions."""
     past_names: set[str] = set()
     for tool in body.tools:
         for declaration in tool.function_declarations:
@@ -81,7 +81,7 @@ def _check_declaration(declaration: FunctionDeclaration, past_names: set[str]) -
 
 
 def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
-    """Refuses turns that do not alternate, parts that are none, and calls without results."""
+    """Refuses turns that do not alternate, invalid parts, and calls without results."""
     open_calls: list[tuple[str, str | None]] = []
     for index, content in enumerate(contents):
         role = content.role or "user"
@@ -153,7 +153,7 @@ def _check_part(role: str, part: GeminiPart, where: str) -> None:
 
 
 def _check_signed(contents: Sequence[GeminiContent]) -> None:
-    """The first call of every step of the turn under way carries a signature."""
+    """The first call of every step in the current turn has to be signed."""
     for index in range(len(contents) - 1, -1, -1):
         parts = contents[index].parts
         if contents[index].role == "user":
@@ -201,9 +201,9 @@ def _check_calling(calling: FunctionCallingConfig, tools: Sequence[GeminiTool]) 
             f"Invalid value at 'tool_config.function_calling_config.mode': {calling.mode}"
         )
     names = {declaration.name for tool in tools for declaration in tool.function_declarations}
-    unknown = [name for name in calling.allowed_function_names or () if name not in names]
-    if unknown:
-        raise invalid_argument(f"allowed_function_names: {unknown[0]} is not a declared function")
+    others = [name for name in calling.allowed_function_names or () if name not in names]
+    if others:
+        raise invalid_argument(f"allowed_function_names: {others[0]} is not a declared function")
 
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z")

@@ -1,21 +1,24 @@
 """Gemini's API on the loopback: generateContent, streamed and not, countTokens, models, caches.
 
-Law: a request is checked, counted and looked up in the cache before anything else happens to it;
-it is kept in the cache only once its answer begins.
+Law: a request is checked, counted and looked up in the cache before anything else happens to it,
+and is kept in the cache only once its answer begins.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count as numbers
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import msgspec
 from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from lamina.errors import LaminaError
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedRequest
-from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
-from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
+from lamina.providers.emulators.connection import hang_up
+from lamina.providers.emulators.emulator import Emulator, Handler
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.emulators.gemini.bodies import (
     CacheBody,
@@ -37,13 +40,6 @@ from lamina.providers.emulators.gemini.response_parts import closing_parts, resp
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    Handler = Callable[[Request], Awaitable[Response]]
-
 _METHODS = ("generateContent", "streamGenerateContent", "countTokens")
 
 
@@ -58,20 +54,16 @@ class _Exchange(Struct, kw_only=True):
 
 
 class GeminiEmulator(Emulator):
-    """`abandoned` counts the answers that nobody waited for."""
-
     vendor = "gemini"
+    empty_type = "application/json"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.cache = GeminiCache()
-        self.abandoned = 0
         self._numbers = numbers(1)
         self.caches = CachedContentRoutes(self.cache, self.report, self.clock.now, self._count)
 
-    def routes(self) -> "Sequence[Route]":
-        from starlette.routing import Route
-
+    def routes(self) -> Sequence[Route]:
         routes = [
             ("/models", ["GET"], self._list_models),
             ("/models/{model}", ["GET"], self._get_model),
@@ -88,11 +80,10 @@ class GeminiEmulator(Emulator):
             for path, methods, handler in routes
         ]
 
-    def _guard(self, handler: "Handler") -> "Handler":
-        """The handler for callers with a key; what it refuses is answered in the API's own form."""
-        from starlette.responses import JSONResponse
+    def _guard(self, handler: Handler) -> Handler:
+        """The handler for callers with a key, with its refusals in the API's own form."""
 
-        async def handle(request: "Request") -> "Response":
+        async def handle(request: Request) -> Response:
             self.settle()
             try:
                 if not key_of(request):
@@ -107,22 +98,18 @@ class GeminiEmulator(Emulator):
             except GeminiRefusal as refusal:
                 model = request.path_params.get("model", "")
                 target = self.book.find(f"gemini:{model or 'gemini'}")
-                self.report.add(self.clock.now(), target, Usage(), status=refusal.code)
+                self.note_refusal(target, refusal.code)
                 return JSONResponse(refusal.body(), refusal.code)
 
         return handle
 
     # -- models ----------------------------------------------------------------------------------
 
-    async def _list_models(self, request: "Request") -> "Response":  # noqa: ARG002
-        from starlette.responses import JSONResponse
-
+    async def _list_models(self, request: Request) -> Response:  # noqa: ARG002
         names = ("gemini-2.0-flash", "gemini-2.5-flash", "gemini-3.1-pro", "gemini-4-flash")
         return JSONResponse({"models": [self._model(self._target(name)) for name in names]})
 
-    async def _get_model(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def _get_model(self, request: Request) -> Response:
         return JSONResponse(self._model(self._target(request.path_params["model"])))
 
     def _model(self, target: Target) -> dict[str, Any]:
@@ -153,9 +140,7 @@ class GeminiEmulator(Emulator):
     def _count(self, target: Target) -> CountTokens:
         return self.book.counter(target).count
 
-    async def _call_model(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def _call_model(self, request: Request) -> Response:
         method = request.path_params["method"]
         if method not in _METHODS:
             raise GeminiRefusal(404, "NOT_FOUND", f"Unknown method {method!r}")
@@ -191,7 +176,7 @@ class GeminiEmulator(Emulator):
     # -- generating ------------------------------------------------------------------------------
 
     async def _exchange(
-        self, request: "Request", body: GenerateBody, target: Target, fault: FaultKind | None
+        self, request: Request, body: GenerateBody, target: Target, fault: FaultKind | None
     ) -> _Exchange:
         check_generate(body, target.model)
         now, owner = self.clock.now(), owner_of(request)
@@ -226,7 +211,7 @@ class GeminiEmulator(Emulator):
         )
 
     def _chunks(self, exchange: _Exchange) -> Iterator[dict[str, Any]]:
-        """The answer as it is streamed: parts, and last the reason why it ends."""
+        """The answer as it is streamed: its parts, and finally the reason why it ends."""
         use, answer = exchange.use, exchange.answer
         count = self._count(use.target)
         config = exchange.body.generation_config
@@ -282,9 +267,7 @@ class GeminiEmulator(Emulator):
         self._charge(exchange, whole)
         return whole
 
-    def _stream(self, exchange: _Exchange, request: "Request") -> "Response":
-        from starlette.responses import StreamingResponse
-
+    def _stream(self, exchange: _Exchange, request: Request) -> Response:
         async def events() -> AsyncIterator[bytes]:
             chunks = list(self._chunks(exchange))
             last_chunk = chunks[0]
@@ -301,7 +284,7 @@ class GeminiEmulator(Emulator):
                     yield b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n"
                     await anyio.lowlevel.checkpoint()
             except BaseException:
-                self.abandoned += 1
+                self.abandoned_count += 1
                 raise
             finally:
                 self._charge(exchange, last_chunk)
@@ -319,26 +302,16 @@ class GeminiEmulator(Emulator):
         )
 
     async def _fail(
-        self, fault: FaultKind | None, request: "Request", target: Target
-    ) -> "Response | None":
-        """What a fault makes of a request; None if it is only its stream that suffers."""
-        from starlette.responses import HTMLResponse, Response
-
+        self, fault: FaultKind | None, request: Request, target: Target
+    ) -> Response | None:
+        """What is sent in place of an answer; None if only its stream suffers."""
         if fault in (None, "cut", "silent", "slow"):
             return None
-        if fault == "html":
-            return HTMLResponse(BAD_GATEWAY_HTML)
-        if fault == "empty":
-            return Response(b"", media_type="application/json")
-        if fault == "reset":
-            await hang_up(request)
-        if fault in ("hang", "reset"):
-            await wait_for_disconnect(request)
-            self.abandoned += 1
-            return Response(status_code=499)
+        if (response := await self.fail(fault, request)) is not None:
+            return response
         raise refusal_for_fault(fault, self.faults.retry_after(fault), target)
 
-    async def _create_cache(self, request: "Request") -> "Response":
+    async def _create_cache(self, request: Request) -> Response:
         body = read_body(await read_json_body(request), CacheBody)
         target = self._target(body.model or "")
         failure = await self._fail(self.faults.next(), request, target)
@@ -348,6 +321,6 @@ class GeminiEmulator(Emulator):
         """Brings the storage fees in the report up to now."""
         self.caches.settle()
 
-    async def _report(self, request: "Request") -> "Response":
+    async def _report(self, request: Request) -> Response:
         self.settle()
         return await super()._report(request)

@@ -1,30 +1,28 @@
-"""What handlers need of a request: who calls, and what they say."""
+"""What handlers need of a request: the caller and the body."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
+from starlette.requests import Request
 
 from lamina.providers.emulators.gemini.refusals import invalid_argument
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
-
-def key_of(request: "Request") -> str:
+def key_of(request: Request) -> str:
     return request.headers.get("x-goog-api-key") or request.query_params.get("key") or ""
 
 
-def owner_of(request: "Request") -> str:
-    """Who calls, without their key."""
+def owner_of(request: Request) -> str:
+    """The caller, known by a digest of the key."""
     return sha256(key_of(request).encode()).hexdigest()
 
 
-async def read_json_body(request: "Request") -> object:
+async def read_json_body(request: Request) -> object:
     """The body of a request.
 
     Raises:
-        GeminiRefusal: it is no JSON.
+        GeminiRefusal: it is not JSON.
     """
     try:
         return cast(object, msgspec.json.decode(await request.body()))

@@ -1,4 +1,4 @@
-"""What Gemini refuses with: its statuses, its words, and where it says how long to wait."""
+"""How Gemini refuses: its statuses, its words, and where it says how long to wait."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ _QUOTA = (
     "You exceeded your current quota, please check your plan and billing details. "
     "* Quota exceeded for metric: generativelanguage.googleapis.com/"
 )
-# Gemini knows no 529; a key that is refused is an invalid argument there.
+# Gemini has no 529; a refused key is an invalid argument there.
 _FAULT_REFUSALS: dict[str, tuple[int, str, str]] = {
     "429": (429, "RESOURCE_EXHAUSTED", f"{_QUOTA}generate_requests_per_model, limit: 150"),
     "throttle": (
@@ -58,7 +58,7 @@ def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> G
     code, status, message = _FAULT_REFUSALS[fault]
     details: list[dict[str, Any]] = []
     if code == 429:
-        # Not in a header: Google's APIs say it here.
+        # Google's APIs give it here, not in a header.
         kind = "type.googleapis.com/google.rpc.RetryInfo"
         details.append({"@type": kind, "retryDelay": f"{retry_after:g}s"})
     if fault == "401":

@@ -1,6 +1,6 @@
-"""An answer as Gemini writes it: parts, signed where the model signs.
+"""An answer as Gemini writes it: parts, with signatures where the model signs.
 
-Law: what is signed is signed anew for every answer, and always so that the emulator knows it again.
+Law: every answer gets its own signatures, and the emulator recognises all of them.
 """
 
 from base64 import b64decode, b64encode
@@ -16,7 +16,7 @@ from lamina.providers.emulators.gemini.checks import SIGNATURE_PREFIX, signs_cal
 def response_parts(
     answer: EmulatedAnswer, body: GenerateBody, model: str, response: str
 ) -> Iterator[dict[str, Any]]:
-    """The parts of an answer as they are streamed: thoughts if they are asked for, words, calls."""
+    """The parts of an answer as they are streamed: thoughts if asked for, text, calls."""
     config = body.generation_config
     thinking = config.thinking_config if config else None
     if answer.thinking and thinking is not None and thinking.include_thoughts:
@@ -29,7 +29,7 @@ def response_parts(
         function_call: dict[str, Any] = {"name": call.name, "args": call.arguments}
         part: dict[str, Any] = {"functionCall": function_call}
         if signs_calls(model):
-            # Older models often send no ids. Of parallel calls the first is signed.
+            # Older models often send no ids. Of parallel calls only the first is signed.
             function_call["id"] = f"{response}-{index}"
             if index == 0:
                 part["thoughtSignature"] = _sign(response)
@@ -37,8 +37,7 @@ def response_parts(
 
 
 def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
-    """The parts that come with the end: an empty text, which signs the answer if it was thought
-    about."""
+    """The parts that come at the end: an empty text, with the signature if the model thought."""
     if answer.calls:
         return []
     if answer.thinking and signs_calls(model):

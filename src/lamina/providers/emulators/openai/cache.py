@@ -1,9 +1,9 @@
 """OpenAI's prompt cache, worked out from the bodies of requests alone.
 
-Laws: a prefix is one of the rendered prompt, token by token, of the same model, key and settings.
-Before GPT-5.6 every prefix is kept and found in steps of tokens; from then on just those that end
-at a breakpoint, and a request finds only what it marks again. Nothing below the minimum is kept.
-Use keeps an entry alive.
+Laws: a prefix belongs to the rendered prompt, token by token, with the same model, key and
+settings. Before GPT-5.6 every prefix is kept and found in steps of tokens; since then only those
+that end at a breakpoint are, and a request finds only what it marks again. Nothing below the
+minimum is kept. Use keeps an entry alive.
 """
 
 from collections import deque
@@ -22,6 +22,7 @@ from lamina.providers.emulators.openai.rendered_prompt import (
 )
 from lamina.values.settings import CacheRules, Target
 
+JSON = Mapping[str, Any]
 MAX_WRITES = 4
 # Breakpoints that a request can be found by, and endings of earlier messages in implicit mode.
 LOOKBACK_BREAKPOINTS = 80
@@ -29,7 +30,7 @@ LOOKBACK_ENDINGS = 20
 # How much of a prompt decides, with its key, which machine gets it.
 ROUTING_TOKENS = 256
 _REMEMBERED = 64
-# What is part of the prefix without being text, and what it is called when it has changed.
+# What belongs to the prefix without being text, and what a change of it is called.
 _SETTINGS = {
     "model": "model_changed",
     "prompt_cache_key": "prompt_cache_key_changed",
@@ -41,7 +42,7 @@ _SETTINGS = {
 
 
 class OpenAICacheUse(Struct, frozen=True, kw_only=True):
-    """What one request cost of input; `missed` says why it was not read from the cache."""
+    """The input of a request; `missed` says why it was not read from the cache."""
 
     tokens: int
     cached: int = 0
@@ -58,8 +59,8 @@ class _PastRequest(Struct, frozen=True, kw_only=True):
 
 
 class OpenAICache:
-    """Entries by the digest of the prefix, with the time of their last use. With `per_minute`, more
-    requests of one prefix and key than that go to a machine that knows nothing of the others."""
+    """Entries by the digest of the prefix, with the time of their last use. Requests of one prefix
+    and key beyond `per_minute` go to a machine that knows nothing of the others."""
 
     def __init__(self, *, per_minute: int | None = None) -> None:
         self._last_uses: dict[bytes, float] = {}
@@ -67,8 +68,8 @@ class OpenAICache:
         self._per_minute = per_minute
         self._recent_requests: dict[bytes, deque[float]] = {}
 
-    def use(self, body: Mapping[str, Any], target: Target, now: float) -> OpenAICacheUse:
-        """Accounts for a request, and keeps of it what is kept."""
+    def use(self, body: JSON, target: Target, now: float) -> OpenAICacheUse:
+        """Accounts for a request, and stores what the cache keeps of it."""
         prompt = render_prompt(body, target.encoding)
         settings = tuple(
             blake2b(msgspec.json.encode(body.get(name)), digest_size=16).digest()
@@ -102,14 +103,9 @@ class OpenAICache:
     # -- what is found and kept --------------------------------------------------------------------
 
     def _in_steps(
-        self,
-        _: Mapping[str, Any],
-        prompt: RenderedPrompt,
-        rules: CacheRules,
-        seed: bytes,
-        now: float,
+        self, _: JSON, prompt: RenderedPrompt, rules: CacheRules, seed: bytes, now: float
     ) -> tuple[int, int]:
-        # The last token is always read: the model goes on from it.
+        # The last token is always read: the model continues from it.
         ends = list(range(rules.step, len(prompt.ids), rules.step))
         digests = prompt.digests(seed, ends)
         cached_end = 0
@@ -122,12 +118,7 @@ class OpenAICache:
         return (cached_end if cached_end >= rules.minimum else 0), 0
 
     def _at_breakpoints(
-        self,
-        body: Mapping[str, Any],
-        prompt: RenderedPrompt,
-        rules: CacheRules,
-        seed: bytes,
-        now: float,
+        self, body: JSON, prompt: RenderedPrompt, rules: CacheRules, seed: bytes, now: float
     ) -> tuple[int, int]:
         marks, endings = prompt.marks, prompt.endings
         if is_explicit(body):
@@ -157,8 +148,8 @@ class OpenAICache:
     # -- why not more ------------------------------------------------------------------------------
 
     def _explain(self, request: _PastRequest, cached_tokens: int, rules: CacheRules) -> str:
-        """The reason in OpenAI's words, where it has one; nothing if all was found that an earlier
-        request had in common with this one."""
+        """The reason in OpenAI's words, where it has one; empty if everything was found that an
+        earlier request had in common with this one."""
         shared_count, before = max(
             ((_count_shared(past.parts, request.parts), past) for past in self._past),
             key=lambda match: (match[0], match[1].at),
@@ -187,13 +178,13 @@ class OpenAICache:
         return "no_breakpoint" if rules.explicit else "not_kept"
 
 
-def count_tokens(body: Mapping[str, Any], target: Target) -> int:
-    """How long a request is."""
+def count_tokens(body: JSON, target: Target) -> int:
+    """The length of a request."""
     return len(render_prompt(body, target.encoding).ids)
 
 
-def is_explicit(body: Mapping[str, Any]) -> bool:
-    """Whether a request is cached at its own breakpoints only."""
+def is_explicit(body: JSON) -> bool:
+    """Whether a request is cached only at its own breakpoints."""
     return (body.get("prompt_cache_options") or {}).get("mode") == "explicit"
 
 

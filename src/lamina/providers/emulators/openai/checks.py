@@ -1,6 +1,6 @@
-"""What OpenAI's chat completions refuse, and how they say it.
+"""What OpenAI's chat completions refuse, and in which words.
 
-Law: a body that passes can be rendered and answered. Servers that only speak the wire are laxer:
+Law: a body that passes can be rendered and answered. Servers that merely speak the wire are laxer:
 they ignore what they do not know, and need no key.
 """
 
@@ -27,10 +27,7 @@ _FIELDS = {
     "function_call",
 }  # fmt: skip
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_PARTS = {
-    "user": ("text", "image_url", "input_audio", "file"),
-    "assistant": ("text", "refusal"),
-}
+_PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
 _BREAKPOINT = "prompt_cache_breakpoint"
 
 
@@ -116,9 +113,9 @@ def _check_arguments(body: JSON, target: Target) -> None:
     _check_format(body.get("response_format"))
 
 
-def _require_explicit(supported: bool, name: str) -> None:
+def _require_explicit(is_supported: bool, name: str) -> None:
     refuse_unless(
-        supported, f"Unsupported parameter: '{name}' is not supported with this model.", name,
+        is_supported, f"Unsupported parameter: '{name}' is not supported with this model.", name,
         "unsupported_parameter",
     )  # fmt: skip
 
@@ -142,7 +139,7 @@ def _check_format(form: Any) -> None:
 
 
 def find_schema_problem(schema: Any, where: str = "()") -> str:
-    """What a schema has that strict output does not take; nothing if it has all it needs."""
+    """Why strict output does not accept a schema; empty if it does."""
     if isinstance(schema, list):
         return next(filter(None, (find_schema_problem(part, where) for part in schema)), "")
     if not isinstance(schema, dict):
@@ -332,7 +329,7 @@ def _check_content(message: JSON, role: str, place: str, *, explicit: bool) -> N
         if kind == "image_url":
             _check_picture((part.get("image_url") or {}).get("url"), where)
         if _BREAKPOINT in part:
-            # What an assistant said is not the start of anything that is asked.
+            # An assistant's message cannot carry one.
             _require_explicit(explicit and role != "assistant", _BREAKPOINT)
             refuse_unless(
                 part[_BREAKPOINT].get("mode") == "explicit", "Invalid value for 'mode'.", where,

@@ -1,4 +1,4 @@
-"""An answer in the form of chat completions: whole, or in chunks."""
+"""An answer as a chat completion, in one piece or in chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +11,13 @@ from lamina.providers.emulators.openai.cache import OpenAICacheUse
 from lamina.values.usage import Usage
 
 JSON = dict[str, Any]
-# How many characters of a call's arguments come at a time.
+# How many characters of a call's arguments are sent at a time.
 _SLICE = 12
 DONE_EVENT = b"data: [DONE]\n\n"
 
 
 class CompletionStyle(Struct, frozen=True, kw_only=True):
-    """How servers differ that speak the same wire. OpenAI tells nothing of what a model thinks."""
+    """How servers with the same wire differ. OpenAI does not show what a model thinks."""
 
     thinks_aloud: bool = False
     tells_usage: bool = True
@@ -27,7 +27,7 @@ class CompletionStyle(Struct, frozen=True, kw_only=True):
 
 
 class OpenAICompletion(Struct, frozen=True, kw_only=True):
-    """What is answered to one request. `pieces` are what fits its limit of the words."""
+    """The answer to one request. `pieces` is the part of the text within its limit."""
 
     number: int
     created: int
@@ -54,7 +54,7 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
         )
 
     def body(self, *, has_ended: bool = True) -> JSON:
-        """The whole answer as one body."""
+        """The answer in one piece."""
         message: JSON = {"role": "assistant", "content": "".join(self.pieces) or None}
         message |= {"refusal": None, "annotations": []}
         if self.style.thinks_aloud and self.answer.thinking:

@@ -1,21 +1,24 @@
-"""OpenAI's chat completions on the loopback, and the servers that speak as they do.
+"""OpenAI's chat completions on the loopback, and servers that speak the same wire.
 
-Laws: models with OpenAI's names are served as strictly as OpenAI does; any other name is one of a
-server that only speaks the wire: no key, no unknown argument refused, thoughts shown, every prefix
-kept. Names that begin with `vllm/` are cached in vLLM's blocks.
+Laws: models with OpenAI's names are served as strictly as OpenAI does. Any other name belongs to a
+server that merely speaks the wire: it needs no key, ignores unknown arguments, shows its thoughts
+and keeps every prefix. Names that begin with `vllm/` are cached in vLLM's blocks.
 """
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio
 import msgspec
 from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from lamina.providers.emulators.answers import EmulatedRequest
 from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
-from lamina.providers.emulators.emulator import BAD_GATEWAY_HTML, Emulator
+from lamina.providers.emulators.emulator import Emulator
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.emulators.openai.cache import OpenAICache, OpenAICacheUse, count_tokens
 from lamina.providers.emulators.openai.checks import allowed_tool_names, check_body
@@ -26,15 +29,9 @@ from lamina.providers.emulators.openai.completion import (
 )
 from lamina.providers.emulators.openai.refusals import FAULT_REFUSALS, OpenAIRefusal
 from lamina.values.settings import Target
-from lamina.values.usage import Usage
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
 
 JSON = Mapping[str, Any]
-# What some servers do not do, or do in their own way.
+# What some servers leave out or do differently.
 Quirk = Literal[
     "no_usage", "no_stream_options", "no_ids", "object_arguments", "ignores_stream"
 ]  # fmt: skip
@@ -45,11 +42,12 @@ _MODELS = ("gpt-4o", "gpt-4.1", "gpt-5", "gpt-5.6", "gpt-6", "vllm/any")
 
 
 class OpenAIEmulator(Emulator):
-    """`abandoned` counts clients that went away in the middle of an answer; `bodies` are the latest
-    requests, `headers` those of the last. `per_minute` is how many of one prefix and key a machine
-    takes: OpenAI speaks of 15, but programs have no pauses for thought."""
+    """`bodies` are the latest requests, `headers` those of the last one. `per_minute` is how many
+    requests with one prefix and key a machine takes: OpenAI says 15, but programs do not pause to
+    think."""
 
     vendor = "openai"
+    empty_type = "text/event-stream"
 
     def __init__(
         self, *, quirks: Iterable[Quirk] = (), per_minute: int | None = None, **options: Any
@@ -58,13 +56,10 @@ class OpenAIEmulator(Emulator):
         self.quirks = frozenset(quirks)
         self.cache = OpenAICache(per_minute=per_minute)
         self.request_count = 0
-        self.abandoned = 0
         self.bodies: list[dict[str, Any]] = []
         self.headers: Mapping[str, str] = {}
 
-    def routes(self) -> "Sequence[Route]":
-        from starlette.routing import Route
-
+    def routes(self) -> Sequence[Route]:
         return [
             Route("/v1/chat/completions", self._complete, methods=["POST"]),
             Route("/v1/models", self._models),
@@ -72,7 +67,7 @@ class OpenAIEmulator(Emulator):
         ]
 
     def target_of(self, model: str) -> Target:
-        """What is known of a model: OpenAI's by name, any other as one of a server of its own."""
+        """The target for a model: OpenAI's by its name, any other as one of a compatible server."""
         if _OWN.match(model):
             return self.book.find(f"openai:{model.removeprefix('ft:')}")
         target = self.book.find(f"compatible:{model or 'default'}")
@@ -82,7 +77,7 @@ class OpenAIEmulator(Emulator):
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def _complete(self, request: "Request") -> "Response":
+    async def _complete(self, request: Request) -> Response:
         self.request_count += 1
         self.headers = request.headers
         kind = self.faults.next()
@@ -95,19 +90,14 @@ class OpenAIEmulator(Emulator):
         key = request.headers.get("authorization", "").removeprefix("Bearer").strip()
         if kind is not None and (response := await self._fault_of(kind, request, model, key)):
             if response.status_code != 200:
-                self.report.add(
-                    self.clock.now(), target, Usage(), status=response.status_code, missed=kind
-                )
+                self.note_refusal(target, response.status_code, kind)
             return response
         try:
             self._check(body, target, key)
-            overflow = kind == "overflow"
-            cache_use = self._charge(body, target, overflow=overflow)
+            cache_use = self._charge(body, target, overflow=kind == "overflow")
         except OpenAIRefusal as refusal:
             status = 401 if refusal.code == "invalid_api_key" else 400
-            self.report.add(
-                self.clock.now(), target, Usage(), status=status, missed=refusal.message
-            )
+            self.note_refusal(target, status, refusal.message)
             return _error(status, refusal.message, param=refusal.param, code=refusal.code)
         answer = await self._answer(body, target, cache_use)
         self.report.add(self.clock.now(), target, answer.usage, missed=cache_use.missed)
@@ -129,7 +119,7 @@ class OpenAIEmulator(Emulator):
         self.bodies = [*self.bodies[-63:], body]
 
     def _charge(self, body: JSON, target: Target, *, overflow: bool) -> OpenAICacheUse:
-        # An overflow on demand is one of a model that is too small for anything.
+        # For an overflow on demand the model is too small for anything.
         window = 1 if overflow else target.window
         tokens = count_tokens(body, target)
         if tokens > window:
@@ -184,10 +174,8 @@ class OpenAIEmulator(Emulator):
     # -- answers -----------------------------------------------------------------------------------
 
     async def _respond(
-        self, request: "Request", body: JSON, answer: OpenAICompletion, kind: FaultKind | None
-    ) -> "Response":
-        from starlette.responses import JSONResponse, StreamingResponse
-
+        self, request: Request, body: JSON, answer: OpenAICompletion, kind: FaultKind | None
+    ) -> Response:
         if body.get("stream") and "ignores_stream" not in self.quirks:
             options = body.get("stream_options") or {}
             chunks = list(answer.chunks(with_usage=bool(options.get("include_usage"))))
@@ -202,10 +190,10 @@ class OpenAIEmulator(Emulator):
         return JSONResponse(answer.body(has_ended=kind != "silent"))
 
     async def _stream(
-        self, request: "Request", chunks: list[bytes], kind: FaultKind | None
+        self, request: Request, chunks: list[bytes], kind: FaultKind | None
     ) -> AsyncIterator[bytes]:
         has_ended = False
-        # Half of it, and more than the role with which it opens.
+        # Half of it, and more than the role that opens it.
         until = max(2, len(chunks) // 2) if kind in ("cut", "silent") else len(chunks)
         try:
             for chunk in chunks[:until]:
@@ -219,14 +207,12 @@ class OpenAIEmulator(Emulator):
                 yield DONE_EVENT
                 has_ended = True
         finally:
-            self.abandoned += not has_ended
+            self.abandoned_count += not has_ended
 
     async def _fault_of(
-        self, kind: FaultKind, request: "Request", model: str, key: str
-    ) -> "Response | None":
-        """What is answered in place of an answer, if anything."""
-        from starlette.responses import HTMLResponse, Response
-
+        self, kind: FaultKind, request: Request, model: str, key: str
+    ) -> Response | None:
+        """What is sent in place of an answer; None if the answer itself suffers."""
         after = self.faults.retry_after(kind)
         if kind in FAULT_REFUSALS:
             status, sentence, sort, code = FAULT_REFUSALS[kind]
@@ -234,27 +220,12 @@ class OpenAIEmulator(Emulator):
             wait_headers = {"retry-after": f"{after:g}", "retry-after-ms": f"{after * 1_000:g}"}
             headers = wait_headers if kind in ("429", "503") else {}
             return _error(status, message, sort=sort, code=code, headers=headers)
-        match kind:
-            case "html":
-                return HTMLResponse(BAD_GATEWAY_HTML)
-            case "empty":
-                return Response(b"", media_type="text/event-stream")
-            case "reset" | "hang":
-                if kind == "reset":
-                    await hang_up(request)
-                await wait_for_disconnect(request)
-                return Response(b"")
-            case _:
-                return None
+        return await self.fail(kind, request)
 
-    async def _models(self, request: "Request") -> "Response":  # noqa: ARG002
-        from starlette.responses import JSONResponse
-
+    async def _models(self, request: Request) -> Response:  # noqa: ARG002
         return JSONResponse({"object": "list", "data": [_describe_model(name) for name in _MODELS]})
 
-    async def _model(self, request: "Request") -> "Response":
-        from starlette.responses import JSONResponse
-
+    async def _model(self, request: Request) -> Response:
         return JSONResponse(_describe_model(request.path_params["model"]))
 
 
@@ -290,8 +261,6 @@ def _error(
     param: str | None = None,
     code: str | None = None,
     headers: Mapping[str, str] | None = None,
-) -> "Response":
-    from starlette.responses import JSONResponse
-
+) -> Response:
     error = {"message": message, "type": sort, "param": param, "code": code}
     return JSONResponse({"error": error}, status, headers=dict(headers or {}))

@@ -1,10 +1,10 @@
-"""What OpenAI's API refuses with: a status, a sentence, and codes."""
+"""How OpenAI's API refuses: with a status, a sentence and codes."""
 
 from lamina.providers.emulators.faults import FaultKind
 
 
 class OpenAIRefusal(Exception):
-    """A 400, as the vendor says it."""
+    """A 400 in the vendor's words."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""A chat completions body as the tokens that a model reads, in order.
+"""The body of a chat completion as the tokens that a model reads, in order.
 
-Law: two bodies have the same tokens as far as their rendered prompts agree. Where a marker stands,
-which tools may be called and how an answer is sampled is not rendered.
+Law: two bodies have the same tokens as far as their rendered prompts agree. Markers, which tools
+may be called and how the answer is sampled are not rendered.
 """
 
 from array import array
@@ -18,19 +18,19 @@ from msgspec import Struct
 
 from lamina.providers.tokens import token_ids
 
-# Behind every vocabulary: what frames messages, and what stands for bytes that are no text.
+# Beyond any vocabulary: what frames messages, and what stands for bytes that are not text.
 _START, _SEP, _END, _TOOL, _CALL = range(1 << 24, (1 << 24) + 5)
 _OPAQUE = 1 << 25
 _INSTRUCTIONS = ("system", "developer")
 _KNOWN_TEXTS = 2_000
 
-# What a picture costs: a base, and more for every tile of it.
+# What a picture costs: a base price, and more for every tile.
 _PICTURE, _TILE, _TILE_SIDE = 85, 170, 512
 _UNKNOWN_PICTURE = _PICTURE + 4 * _TILE
 
 
 class OpenAIPromptPart(Struct, frozen=True):
-    """The tools or one message: where it ends, and a digest of what it alone renders to."""
+    """The tools or a message: where it ends, and a digest of its own tokens."""
 
     name: str
     end: int
@@ -39,7 +39,7 @@ class OpenAIPromptPart(Struct, frozen=True):
 
 class RenderedPrompt(Struct, frozen=True, kw_only=True):
     """`marks` are the ends of content with a breakpoint, `endings` those of messages that may get
-    an implicit one: the user's, the last of a run of tool results, the first instructions."""
+    an implicit one: the user's, the last of a run of tool results, the opening instructions."""
 
     ids: "array[int]"
     parts: tuple[OpenAIPromptPart, ...]
@@ -47,7 +47,7 @@ class RenderedPrompt(Struct, frozen=True, kw_only=True):
     endings: tuple[int, ...]
 
     def digests(self, seed: bytes, ends: list[int]) -> list[bytes]:
-        """What everything up to each of `ends`, in order, amounts to."""
+        """The digests of everything up to each of `ends`, which are in order."""
         running = blake2b(seed, digest_size=16)
         digests, start = [], 0
         for end in ends:
@@ -58,7 +58,7 @@ class RenderedPrompt(Struct, frozen=True, kw_only=True):
 
 
 def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
-    """The prompt of a body, as one of OpenAI's models or a server like theirs reads it."""
+    """The prompt of a body, as a model of OpenAI's or of a compatible server reads it."""
     ids: array[int] = array("Q")
     parts: list[OpenAIPromptPart] = []
     marks: list[int] = []
@@ -96,7 +96,7 @@ def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
             endings.append(len(ids))
         ids.append(_END)
         close(f"message {index}, {role}", start)
-    # The model goes on from here.
+    # The model continues from here.
     ids.extend((_START, *_text(encoding, "assistant"), _SEP))
     return RenderedPrompt(ids=ids, parts=tuple(parts), marks=tuple(marks), endings=tuple(endings))
 
@@ -136,7 +136,7 @@ def _cached_text(encoding: str, text: str) -> tuple[int, ...]:
 
 
 def _text(encoding: str, text: str) -> list[int]:
-    # The same messages come with every request of a conversation.
+    # Every request of a conversation holds the same messages.
     return list(_cached_text(encoding, text))
 
 
@@ -145,7 +145,7 @@ def _opaque(data: str) -> int:
 
 
 def picture_tokens(url: str) -> int:
-    """What a picture costs, by its size if its head says it."""
+    """What a picture costs, by its size if its header tells that."""
     head, _, data = url.partition(";base64,")
     try:
         start = b64decode(data[:48] if head == "data:image/png" else "")
