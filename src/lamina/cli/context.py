@@ -5,8 +5,6 @@ Law: nothing is kept. The session is in memory, and searches are made on a copy 
 
 from pathlib import Path
 
-import msgspec
-
 from lamina.cli.context_view import (
     describe_plan_preview,
     describe_preview,
@@ -23,12 +21,13 @@ from lamina.cli.script import (
 )
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
+from lamina.faces.plain_text import format_json
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
-from lamina.sources.attachments import Attachable
 from lamina.stores.memory import MemoryStore
 from lamina.values.settings import Settings
 from lamina.wiring import open_session
+from lamina.wiring.agents import find_agent
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.runners import preview_question
 from lamina.workspace.folder import FolderWorkspace
@@ -60,17 +59,13 @@ async def show_context(
             if isinstance(preview, PlanPreview):
                 if not (wire or as_json):
                     return render_plan_preview(preview, full=full)
-                return _as_json(preview.body if wire else describe_plan_preview(preview))
+                return format_json(preview.body if wire else describe_plan_preview(preview))
             if not (wire or as_json):
                 return render_preview(session, preview, full=full)
-            return _as_json(preview.turn.request() if wire else describe_preview(preview))
+            return format_json(preview.turn.request() if wire else describe_preview(preview))
     finally:
         await index.aclose()
         await folder.aclose()
-
-
-def _as_json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 class _Stage:
@@ -107,7 +102,8 @@ class _Stage:
             system=request.system or self._script.system, target=request.target,
             workspace=self._edited or self._folder, index=index,
             settings=None if request.agent else Settings(**changes), clock=self._clock,
-            store=MemoryStore(), agent=_agent_place(request), project=request.project,
+            store=MemoryStore(), project=request.project,
+            agent=find_agent(request.agent, request.workspace) if request.agent else None,
         )  # fmt: skip
         if request.agent:
             # The agent's settings hold, except for those asked for here.
@@ -122,32 +118,17 @@ class _Stage:
             self._begin(scripted)
             turn = await session.prepare(scripted.ask, attach=scripted.attach)
             await turn.commit(scripted_reply(scripted.answer))
-        attach: list[Attachable] = [*self._prompt.attachments()]
-        if last is not None:
-            self._begin(last)
-            return await self._preview(session, last.ask, [*last.attach, *attach])
-        if self._question is None:
+        if last is None and self._question is None:
             raise UsageError("no question was given")
-        self._clock.time += 30.0
-        return await self._preview(session, self._question, attach)
+        last = last or ScriptTurn(ask=self._question or "")
+        self._begin(last)
+        request = self._request
+        return await preview_question(
+            session, last.ask, [*last.attach, *self._prompt.attachments()],
+            mode=request.mode, files=request.files, scope=request.scope,
+        )  # fmt: skip
 
     def _begin(self, turn: ScriptTurn) -> None:
         self._clock.time += turn.pause
         if self._edited is not None:
             self._edited.edit(turn.edit)
-
-    async def _preview(
-        self, session: Session, text: str, attach: list[Attachable]
-    ) -> Preview | PlanPreview:
-        request = self._request
-        return await preview_question(
-            session, text, attach, mode=request.mode, files=request.files, scope=request.scope
-        )
-
-
-def _agent_place(request: SessionOptions) -> Path | None:
-    if request.agent is None:
-        return None
-    from lamina.wiring.agents import find_agent
-
-    return find_agent(request.agent, request.workspace)

@@ -5,7 +5,7 @@ from difflib import unified_diff
 from itertools import groupby
 
 from lamina.audit.recorder import RebuiltRequest, SegmentChange
-from lamina.cli.render import first_line
+from lamina.cli.report_text import first_line
 from lamina.faces.recorder import LAYER_NAMES
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.prompt import Segment

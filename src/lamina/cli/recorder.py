@@ -1,7 +1,7 @@
 """`lamina log --requests`: every request of a session, a line each."""
 
 from lamina.audit.requests import ListedRequest, list_requests
-from lamina.cli.render import damage_lines, moment
+from lamina.cli.report_text import damage_lines, moment
 from lamina.faces.recorder import VERDICT_MEANINGS, list_marks
 from lamina.journal import Journal
 

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
@@ -114,6 +115,11 @@ def open_screen() -> Screen:
     return plain_screen()
 
 
+def open_page() -> Screen:
+    """Standard output for something that is drawn once."""
+    return Screen(Console(highlight=False, markup=False, emoji=False), live=False)
+
+
 def plain_screen() -> Screen:
     def plain(stderr: bool) -> Console:
         return Console(
@@ -151,12 +157,10 @@ def quiet_keys(screen: Screen) -> Iterator[None]:
             termios.tcsetattr(handle, termios.TCSANOW, before)
 
 
-def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
+def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Table:
+    """A table without lines. What must be compared stands at the right and is never folded."""
+    table = Table(**{"box": None, "pad_edge": False, **options})
     for name in columns:
-        # What must be copied or compared stays whole; the last column takes the rest.
-        made.add_column(
-            name, justify="right" if name in right else "left", overflow="fold",
-            no_wrap=name in right,
-        )  # fmt: skip
-    return made
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
+    return table

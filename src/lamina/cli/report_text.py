@@ -1,15 +1,18 @@
-"""Pieces of plain text: tables, moments, first lines and damage."""
+"""Pieces of reports in plain text: tables, rows of items, moments, first lines and damage."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from lamina.faces.journal_log import describe_inclusion, describe_priority
 from lamina.faces.plain_text import shorten
 from lamina.values.damage import Damage
+from lamina.values.request import ContextItem
 
 # The colours of how an item came to be in a session.
 BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 # The longest line of what is shortened.
 WIDTH = 100
+ITEM_COLUMNS = ("item", "stands in", "tokens", "priority", "included", "why")
 
 
 def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
@@ -37,6 +40,12 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
             )
             lines.append(f"|{'|'.join(rules)}|")
     return [*lines, ""]
+
+
+def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:
+    """An item of a request, as a row below ITEM_COLUMNS."""
+    worth, inclusion = describe_priority(item), describe_inclusion(item)
+    return item.label, placement, f"{item.tokens:,}", worth, inclusion, item.reason
 
 
 def damage_lines(damages: Sequence[Damage]) -> list[str]:
