@@ -1,6 +1,7 @@
 """`lamina agent`: what agents there are, what they hold, and what is odd about them."""
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,7 @@ from lamina.faces.plain_text import format_json
 from lamina.faces.settings import OWN_VALUES, write_value
 from lamina.values.agent import Agent, Problem
 from lamina.values.selection import SearchSettings
-from lamina.wiring.agents import (
-    FoundAgent,
-    agent_folders,
-    list_agents,
-    persona_parts,
-)
+from lamina.wiring.agents import FoundAgent, agent_folders, list_agents, persona_parts
 
 # From this width on agents are listed as a table.
 WIDE = 80
@@ -128,14 +124,12 @@ def print_agent(which: str, workspace: Path, as_json: bool) -> None:
 
 
 def _draw_line(console: Console, label: str, text: str) -> None:
-    console.print(Styled.assemble((f"{label:<12}", "bold"), visible(text)), soft_wrap=True)
+    if text:
+        console.print(Styled.assemble((f"{label:<12}", "bold"), visible(text)), soft_wrap=True)
 
 
 def _draw_head(console: Console, agent: Agent, workspace: Path) -> None:
-    def line(label: str, text: str) -> None:
-        if text:
-            _draw_line(console, label, text)
-
+    line = partial(_draw_line, console)
     title = f"{agent.name} {agent.version}".strip()
     console.print(Styled(visible(title), style="bold"), soft_wrap=True)
     line("for", agent.description)

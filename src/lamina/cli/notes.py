@@ -38,7 +38,7 @@ async def search_notes(
     if as_json:
         return format_json(result.hits)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    return "\n".join(list_hits(result, width))
+    return list_hits(result, width)
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> str:

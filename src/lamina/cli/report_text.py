@@ -1,6 +1,6 @@
 """Pieces of reports in plain text: tables, rows of items, moments, first lines and damage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
 from lamina.faces.journal_log import describe_inclusion, describe_priority
@@ -24,22 +24,27 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
     cells = [tuple(cell.replace("|", r"\|") for cell in row) for row in (head, *rows)]
     if len(cells) == 1:
         return []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     numbers = {place for place, cell in enumerate(cells[1]) if cell.replace(",", "").isdigit()}
+    first, *others = pad_cells(cells, numbers)
+    rules = [
+        f"{'-' * (len(cell) + 1)}{':' if place in numbers else '-'}"
+        for place, cell in enumerate(first)
+    ]
     lines = [f"## {title}", ""] if title else []
-    for row in cells:
-        padded = (
-            cell.rjust(width) if place in numbers else cell.ljust(width)
+    lines += [f"| {' | '.join(first)} |", f"|{'|'.join(rules)}|"]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in others), ""]
+
+
+def pad_cells(rows: Sequence[tuple[str, ...]], right: Container[int]) -> list[list[str]]:
+    """The cells of each column at one width; those of the columns at `right` end together."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            cell.rjust(width) if place in right else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(f"| {' | '.join(padded)} |")
-        if row is cells[0]:
-            rules = (
-                f"{'-' * (width + 1)}{':' if place in numbers else '-'}"
-                for place, width in enumerate(widths)
-            )
-            lines.append(f"|{'|'.join(rules)}|")
-    return [*lines, ""]
+        ]
+        for row in rows
+    ]
 
 
 def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ asked for and standard error what is said about it. Everything is escaped on its
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -83,8 +83,7 @@ class Screen:
 
     def stream(self, text: str) -> None:
         """Goes on with a text where nothing can be redrawn."""
-        self.out.file.write(visible(text))
-        self.out.file.flush()
+        self.write(visible(text))
 
     def draw(self, what: ConsoleRenderable) -> list[ScreenLine]:
         """The lines that `what` would be, without blank ones around them."""
@@ -155,6 +154,16 @@ def quiet_keys(screen: Screen) -> Iterator[None]:
         with suppress(OSError, termios.error):
             screen.write(SHOW)
             termios.tcsetattr(handle, termios.TCSANOW, before)
+
+
+def table_below(
+    columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], right: Sequence[str] = ()
+) -> list[ConsoleRenderable]:
+    """A blank line and a table; nothing without rows."""
+    table = make_table(*columns, right=right)
+    for row in rows:
+        table.add_row(*row)
+    return [Text(), table] if rows else []
 
 
 def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Table:

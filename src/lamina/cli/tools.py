@@ -5,9 +5,9 @@ from difflib import unified_diff
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text as Styled
 
+from lamina.cli.screen import make_table
 from lamina.cli.terminal_text import visible
 from lamina.faces.plain_text import format_json, shorten
 from lamina.faces.tools import approve_tools, open_approvals
@@ -23,9 +23,7 @@ def show_tools(toolset: Toolset, as_json: bool) -> None:
         typer.echo(format_json(toolset))
         return
     console = Console()
-    table = Table(box=None)
-    for heading in ("name", "permission", "what it does"):
-        table.add_column(heading, overflow="fold")
+    table = make_table("name", "permission", "what it does", pad_edge=True)
     for tool in toolset.tools:
         first = (tool.definition.description.strip().splitlines() or [""])[0]
         about = Styled(visible(shorten(first, SHOWN)))

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
-from lamina.cli.screen import make_table, open_page
+from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import dict_rows
 from lamina.faces.plain_text import format_json
@@ -59,11 +59,8 @@ def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
         *(Text(f"! {visible(problem)}", style="yellow") for problem in why.problems),
         Text(),
     ]
-    columns = [
-        _column("Rules", why.rules),
-        _column("References", why.references),
-        _column("Tools", why.tools),
-    ]
+    titles = {"Rules": why.rules, "References": why.references, "Tools": why.tools}
+    columns = [_column(title, rows) for title, rows in titles.items()]
     if width >= WIDE:
         side = Table.grid(padding=(0, 2, 0, 0), expand=True)
         for _ in columns:
@@ -105,23 +102,17 @@ def _about(row: Reason) -> list[str]:
 
 
 def _others(items: Sequence[ContextItem]) -> list[ConsoleRenderable]:
-    if not items:
-        return []
-    table = make_table(*ITEM_COLUMNS, right=("tokens",))
-    for item in items:
-        cells = item_cells(item, PLACEMENT_NAMES[item.placement])
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    return [Text(), table]
+    cells = [item_cells(item, PLACEMENT_NAMES[item.placement]) for item in items]
+    rows = [[Text(one_line(cell)) for cell in row] for row in cells]
+    return table_below(ITEM_COLUMNS, rows, right=("tokens",))
 
 
 def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
-    if not left_out:
-        return []
-    table = make_table("left out", "reason", "detail")
+    rows = []
     for omission in left_out:
         reason = Text(omission.reason.replace("_", " "), style="red" * (omission.reason in ASTRAY))
-        table.add_row(Text(one_line(omission.what)), reason, Text(one_line(omission.detail)))
-    return [Text(), table]
+        rows.append((Text(one_line(omission.what)), reason, Text(one_line(omission.detail))))
+    return table_below(("left out", "reason", "detail"), rows)
 
 
 def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:

@@ -167,7 +167,7 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
 
 def _describe_change(change: SegmentChange) -> dict[str, Any]:
     segment = change.segment
-    described = {
+    row = {
         "status": change.status,
         "stays": change.stays,
         "index": change.index,
@@ -175,12 +175,12 @@ def _describe_change(change: SegmentChange) -> dict[str, Any]:
         "text": segment.text,
     }
     if not isinstance(segment.content, Text):
-        described["content"] = segment.content
+        row["content"] = segment.content
     older = change.instead_of or change.supersedes
     if older is not None:
         key = "instead_of" if change.instead_of else "supersedes"
-        described[key] = {"source": older.source, "digest": older.digest}
-    return described
+        row[key] = {"source": older.source, "digest": older.digest}
+    return row
 
 
 def list_marks(listed: ListedRequest) -> list[str]:

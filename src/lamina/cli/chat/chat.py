@@ -185,12 +185,8 @@ class Chat(Conversation):
                 f"{names}: this session has no rules and references to add; sent as text"
             )
         attach = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
-        attach += [
-            AttachmentSpec(what=path, essential=vital) for path, vital in self.attached.items()
-        ]
-        attach += [
-            AttachmentSpec(what=path) for path in mentions.paths if path not in self.attached
-        ]
+        paths = self.attached | {path: self.attached.get(path, False) for path in mentions.paths}
+        attach += [AttachmentSpec(what=path, essential=vital) for path, vital in paths.items()]
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
     async def go_on(self) -> None:

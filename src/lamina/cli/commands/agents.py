@@ -10,15 +10,14 @@ import typer
 from lamina.cli.options import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.cli.outcome import print_outcome
 
-app = typer.Typer()
-agent = typer.Typer(
+app = typer.Typer(
+    name="agent",
     help="Agents on disk: create, list, show and check them, and see how they are used.",
     no_args_is_help=True,
 )
-app.add_typer(agent, name="agent")
 
 
-@agent.command("new")
+@app.command("new")
 def new_agent(
     name: Annotated[str, typer.Argument(help="The agent's name, and its folder's.")],
     parent: Annotated[
@@ -35,7 +34,7 @@ def new_agent(
     typer.echo(write_new_agent(name, parent, workspace))
 
 
-@agent.command("list")
+@app.command("list")
 def list_agents(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> None:
     """List the workspace's agents and your own, and what the workspace's folder holds."""
     from lamina.cli.agents import show_agents
@@ -43,7 +42,7 @@ def list_agents(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> 
     show_agents(workspace, as_json)
 
 
-@agent.command("show")
+@app.command("show")
 def show_agent(
     which: Annotated[
         str,
@@ -58,7 +57,7 @@ def show_agent(
     print_agent(which, workspace, as_json)
 
 
-@agent.command("check")
+@app.command("check")
 def check_agents(
     paths: Annotated[
         list[str] | None,
@@ -76,7 +75,7 @@ def check_agents(
     print_outcome(*print_problems(paths or [], workspace, strict, as_json))
 
 
-@agent.command()
+@app.command()
 def usage(
     agent: Annotated[
         str | None, typer.Argument(help="An agent's name; by default every agent.")

@@ -7,15 +7,14 @@ import typer
 
 from lamina.cli.terminal_text import visible
 
-app = typer.Typer()
-memory = typer.Typer(
+app = typer.Typer(
+    name="memory",
     help="What every chat is told about you: a file that becomes a part of the system prompt.",
     invoke_without_command=True,
 )
-app.add_typer(memory, name="memory")
 
 
-@memory.callback()
+@app.callback()
 def show(context: typer.Context) -> None:
     """Show what every chat is told about you, and add to it.
 
@@ -36,7 +35,7 @@ def show(context: typer.Context) -> None:
         typer.echo(f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}")
 
 
-@memory.command()
+@app.command()
 def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) -> None:
     """Remember one more thing."""
     from lamina.wiring.workspaces import memory_file
@@ -45,7 +44,7 @@ def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) ->
     typer.echo("remembered" if is_new else "it is remembered already")
 
 
-@memory.command()
+@app.command()
 def forget(
     number: Annotated[int, typer.Argument(help="Its number, as `lamina memory` shows it.")],
 ) -> None:
@@ -55,7 +54,7 @@ def forget(
     typer.echo(f"forgotten: {visible(anyio.run(memory_file().forget, number))}")
 
 
-@memory.command()
+@app.command()
 def path() -> None:
     """Print where the file is."""
     from lamina.wiring.workspaces import memory_file

@@ -10,12 +10,11 @@ import typer
 from lamina.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
 from lamina.cli.outcome import error_console, print_outcome, read_argument
 
-app = typer.Typer()
-notes = typer.Typer(
+app = typer.Typer(
+    name="notes",
     help="The notes of a workspace: search them, query their properties, find what is wrong.",
     no_args_is_help=True,
 )
-app.add_typer(notes, name="notes")
 
 NoteFolder = Annotated[
     Path,
@@ -23,7 +22,7 @@ NoteFolder = Annotated[
 ]
 
 
-@notes.command()
+@app.command()
 def search(
     query: Annotated[str, typer.Argument(help="What to look for; '-' reads it from a pipe.")],
     workspace: NoteFolder = Path(),
@@ -49,7 +48,7 @@ def search(
     typer.echo(anyio.run(search_notes, workspace, options, as_json, error_console()))
 
 
-@notes.command()
+@app.command()
 def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     """Index all notes now, with a progress bar; only what changed is indexed again.
 
@@ -60,7 +59,7 @@ def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     typer.echo(anyio.run(index_notes, workspace, lexical, error_console()))
 
 
-@notes.command()
+@app.command()
 def query(
     text: Annotated[
         str, typer.Argument(help="Such as 'LIST FROM #draft'; '-' reads it from a pipe.")
@@ -76,7 +75,7 @@ def query(
     typer.echo(anyio.run(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
 
-@notes.command()
+@app.command()
 def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     """List the tags, and how many notes have each."""
     from lamina.cli.notes import list_tags
@@ -84,7 +83,7 @@ def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     typer.echo(anyio.run(list_tags, workspace, as_json))
 
 
-@notes.command()
+@app.command()
 def undo(
     change: Annotated[
         str | None, typer.Argument(help="The undo id of a change; the last one by default.")
@@ -102,7 +101,7 @@ def undo(
     typer.echo(visible(anyio.run(undo_change, workspace, change)))
 
 
-@notes.command()
+@app.command()
 def check(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     """Report what is wrong: links that lead nowhere or to several notes, unreadable frontmatter,
     faulty queries, files that cannot be opened.

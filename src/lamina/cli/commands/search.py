@@ -71,15 +71,12 @@ def select(
     from lamina.cli.search_results import select_from, show_chosen
     from lamina.faces.search import SelectOptions
 
-    for is_wrong, problem in (
-        (top and preset, "--top and --preset do not go together: both say how much is taken"),
-        (
-            top and expand is not None,
-            "--top and --expand do not go together: --top takes nothing besides the N best",
-        ),
-        (graph and not expand, "--graph goes with --expand N: it says how that is done"),
-    ):
-        refuse_if(is_wrong, problem)
+    refuse_if(top and preset, "--top and --preset do not go together: both say how much is taken")
+    refuse_if(
+        top and expand is not None,
+        "--top and --expand do not go together: --top takes nothing besides the N best",
+    )
+    refuse_if(graph and not expand, "--graph goes with --expand N: it says how that is done")
     sources = _sources(tools, agent, workspace)
     how = SelectOptions(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
     text = read_argument(question, "question")
@@ -146,16 +143,13 @@ def index(
     from lamina.faces.search_candidates import CandidateSources, sources_from_paths
 
     is_named = bool(paths or tools or agent)
-    for is_wrong, problem in (
-        (
-            (stats and clear) or ((stats or clear) and is_named),
-            "--stats and --clear go alone: they are about the whole index",
-        ),
-        (graph and (stats or clear), "--graph goes with what is to be indexed"),
-        (graph and lexical, "--graph and --lexical do not go together: words make no graph"),
-        (as_json and not stats, "--json goes with --stats"),
-    ):
-        refuse_if(is_wrong, problem)
+    refuse_if(
+        (stats and clear) or ((stats or clear) and is_named),
+        "--stats and --clear go alone: they are about the whole index",
+    )
+    refuse_if(graph and (stats or clear), "--graph goes with what is to be indexed")
+    refuse_if(graph and lexical, "--graph and --lexical do not go together: words make no graph")
+    refuse_if(as_json and not stats, "--json goes with --stats")
     if stats:
         typer.echo(show_stats(as_json))
         return

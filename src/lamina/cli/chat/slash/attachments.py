@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
-from lamina.cli.note_hits import show_hits
+from lamina.cli.note_hits import list_hits
 from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
 from lamina.faces.mentions import workspace_path
@@ -72,7 +72,7 @@ async def search(chat: Conversation, rest: str) -> None:
     if not rest or searcher is None:
         raise UsageError(usage_of("search"))
     hits = await searcher.search(rest)
-    chat.screen.show(show_hits(hits, chat.screen.width))
+    chat.screen.show(list_hits(hits, chat.screen.width))
     _warn(chat, hits.warnings)
 
 

@@ -11,7 +11,7 @@ from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.notices import ConsoleNotices
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.desk import ensure_target
-from lamina.faces.settings import NONE, is_option, parse_setting, settings_change, write_value
+from lamina.faces.settings import NONE, OPTION_TYPES, parse_setting, settings_change, write_value
 from lamina.values.patch import OptionsSet
 
 
@@ -45,7 +45,7 @@ async def change_setting(chat: Conversation, rest: str) -> None:
     if name == "target":
         await choose_model(chat, text.strip())
         return
-    if is_option(name):
+    if name in OPTION_TYPES:
         await _set_option(chat, name, value)
     else:
         await session.change(**settings_change(name, value, session.settings))
