@@ -51,7 +51,7 @@ async def test_it_stops_when_the_message_is_there_and_says_how_far_it_came(
     meanwhile = BackgroundIndexer(search)
     async with meanwhile.working():
         await embedder.waiting.wait()
-        assert meanwhile.told == "8 passages to embed (96%)"
+        assert meanwhile.progress == "8 passages to embed (96%)"
     kept = len(embedder.texts)
     assert kept > 0
     assert not drawn
@@ -76,10 +76,10 @@ async def test_what_goes_wrong_meanwhile_is_left_to_the_search(tmp_path: Path) -
     search = searching(tmp_path, FakeEmbedder())
     search._source.fails = OSError("the disk is gone")  # type: ignore[attr-defined]
     meanwhile = BackgroundIndexer(search)
-    meanwhile.told = "7 passages to embed (30%)"
+    meanwhile.progress = "7 passages to embed (30%)"
     with anyio.fail_after(20):
         async with meanwhile.working():
             # It says that there is nothing to wait for any more.
             await anyio.wait_all_tasks_blocked()
-            assert meanwhile.told == ""
+            assert meanwhile.progress == ""
     assert "the disk is gone" in (await search.search("boat7")).warnings[0]

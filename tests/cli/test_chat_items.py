@@ -1,6 +1,7 @@
 """Rules, references and tools in a chat: what is in, adding, taking out, and why."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -16,6 +17,7 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.assembly.inclusion import find_mentions as find_guides
 from lamina.cli.chat.completer import ChatCompleter
+from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.errors import LaminaError
 from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
 from lamina.faces.paths import Paths
@@ -255,7 +257,7 @@ def test_a_guide_that_is_being_typed_is_found(text: str, found: tuple[str, int] 
 
 
 def completions(talked: Talk, notes: Path, text: str) -> list[str]:
-    completer = ChatCompleter(Paths(notes), talked.chat.commands.arguments)
+    completer = ChatCompleter(Paths(notes), partial(list_arguments, talked.chat))
     found = completer.get_completions(Document(text), CompleteEvent())
     return [text[: len(text) + each.start_position] + each.text for each in found]
 

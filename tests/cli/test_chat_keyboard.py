@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -17,6 +18,7 @@ from lamina.cli.chat.approver import ANSWERS
 from lamina.cli.chat.completer import ChatCompleter
 from lamina.cli.chat.keyboard import Keyboard
 from lamina.cli.chat.message_source import InputInterrupt, LineSource
+from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.faces.paths import Paths
 
 
@@ -33,7 +35,7 @@ def fill(folder: Path, *names: str) -> None:
 def complete(notes: Path) -> Callable[[str], list[str]]:
     fill(notes, "a b.md", "docs/spec.md")
     talked = talk(notes, "One?", "/attach plan.md", "/pin plan.md", replies=[answer("1")])
-    completer = ChatCompleter(Paths(notes), talked.chat.commands.arguments)
+    completer = ChatCompleter(Paths(notes), partial(list_arguments, talked.chat))
 
     def texts(text: str) -> list[str]:
         """The lines that completion would make of `text`."""
@@ -198,7 +200,7 @@ def decide(notes: Path, *presses: str) -> str | None:
             try:
                 decision = await keyboard.choose("allow? ", ANSWERS)
             except InputInterrupt:
-                decision = "Interrupted"
+                decision = "interrupted"
             assert person.presses == ["next\r"]
             assert ("type o, s or d, then Enter" in person.seen) is (len(presses) > 1)
             assert await keyboard.read() == "next"
@@ -230,7 +232,7 @@ def test_what_stands_behind_a_line_neither_decides_nor_is_sent(notes: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "decision"), [("\x03", "InputInterrupt"), ("s\x03", "Interrupted"), ("\x04", None)]
+    ("keys", "decision"), [("\x03", "interrupted"), ("s\x03", "interrupted"), ("\x04", None)]
 )
 def test_a_decision_can_be_left(notes: Path, keys: str, decision: str | None) -> None:
     assert decide(notes, keys) == decision

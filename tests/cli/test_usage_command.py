@@ -51,9 +51,7 @@ def keep(notes: Path, session: str, answers: Sequence[str], agent: str = "pilot"
 
 
 def usage(notes: Path, *arguments: str) -> str:
-    done = CliRunner().invoke(
-        app, ["agent", "usage", *arguments, "-w", str(notes)], catch_exceptions=False
-    )
+    done = CliRunner().invoke(app, ["usage", *arguments, "-w", str(notes)], catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout
 

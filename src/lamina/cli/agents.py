@@ -1,19 +1,19 @@
 """`lamina agent`: what agents there are, what they hold, and what is odd about them."""
 
-import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import typer
 from rich.console import Console, ConsoleRenderable, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.agents.agent_reader import read_agent
 from lamina.agents.skeleton import write_skeleton
-from lamina.cli.render import BADGES
+from lamina.cli.report_text import BADGES
 from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import UsageError
 from lamina.faces.agents import (
@@ -31,26 +31,19 @@ from lamina.faces.plain_text import format_json
 from lamina.faces.settings import OWN_VALUES, write_value
 from lamina.values.agent import Agent, Problem
 from lamina.values.selection import SearchSettings
-from lamina.wiring.agents import (
-    FoundAgent,
-    agent_folders,
-    check_agent,
-    find_agent,
-    list_agents,
-    persona_parts,
-)
+from lamina.wiring.agents import FoundAgent, agent_folders, list_agents, persona_parts
 
 # From this width on agents are listed as a table.
 WIDE = 80
-# What is counted of an agent, and what one of each is called.
-_HELD = {"rules": "rule", "references": "reference", "skills": "skill", "servers": "server"}
+# What is counted of an agent, with the singular.
+_PARTS = {"rules": "rule", "references": "reference", "skills": "skill", "servers": "server"}
 
 
 def write_new_agent(name: str, parent: Path | None, workspace: Path) -> str:
-    """Writes an agent to begin with, and says where it is.
+    """Writes an agent to start from, and says where it is.
 
     Raises:
-        UsageError: there is one already, or the name will not do.
+        UsageError: there is one already, or the name is not allowed.
     """
     folder = write_skeleton(name, parent or dict(agent_folders(workspace))["workspace"])
     # Those of the workspace are known by name.
@@ -62,51 +55,47 @@ def write_new_agent(name: str, parent: Path | None, workspace: Path) -> str:
     )
 
 
-def show_agents(workspace: Path, as_json: bool) -> str:
-    """The agents for machines; or drawn, and nothing to print."""
-    found = list_agents(workspace)
+def show_agents(workspace: Path, as_json: bool) -> None:
+    agents = list_agents(workspace)
+    console = Console(highlight=False)
     if as_json:
-        return format_json([describe_found_agent(agent) for agent in found])
-    console = Console()
-    if not found:
+        typer.echo(format_json([describe_found_agent(agent) for agent in agents]))
+    elif agents:
+        console.print(_table(agents) if console.width >= WIDE else _blocks(agents))
+    else:
         console.print(
             f"No agents in {workspace / '.lamina' / 'agents'} or among your own, and nothing like "
             f"AGENTS.md here. `lamina agent new NAME` writes one.",
-            highlight=False,
             soft_wrap=True,
         )
-        return ""
-    console.print(_table(found) if console.width >= WIDE else _blocks(found), highlight=False)
-    return ""
 
 
-def _table(found: tuple[FoundAgent, ...]) -> Table:
+def _table(agents: tuple[FoundAgent, ...]) -> Table:
     table = Table(box=None)
     for heading in ("name", "where", "rules", "refs", "skills", "servers", "problems", "what for"):
         numeric = heading in ("rules", "refs", "skills", "servers")
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for agent in found:
+    for agent in agents:
         row = describe_found_agent(agent)
-        problems = _render_counts(row["errors"], row["warnings"]) or "-"
         table.add_row(
             Styled(visible(agent.name)),
             agent.where,
-            *(str(row[name]) for name in ("rules", "references", "skills", "servers")),
-            problems,
+            *(str(row[name]) for name in _PARTS),
+            _render_counts(row["errors"], row["warnings"]) or "-",
             Styled(one_line(agent.problem or row["description"], 60)),
         )
     return table
 
 
-def _blocks(found: tuple[FoundAgent, ...]) -> Group:
-    """A few lines an agent, where a table would be all folds."""
+def _blocks(agents: tuple[FoundAgent, ...]) -> Group:
+    """A few lines per agent, where a table would be all folds."""
     parts: list[ConsoleRenderable] = []
-    for agent in found:
+    for agent in agents:
         row = describe_found_agent(agent)
-        counts = [_count(row[many], single) for many, single in _HELD.items() if row[many]]
-        held = ", ".join((*counts, _render_counts(row["errors"], row["warnings"])))
+        counts = [_count(row[many], single) for many, single in _PARTS.items() if row[many]]
+        summary = ", ".join((*counts, _render_counts(row["errors"], row["warnings"])))
         name = Styled.assemble((visible(agent.name), "bold"), f" ({agent.where})")
-        lines = (held.strip(", "), one_line(agent.problem or row["description"], 200))
+        lines = (summary.strip(", "), one_line(agent.problem or row["description"], 200))
         parts += [name, *(Padding(Styled(line), (0, 0, 0, 2)) for line in lines if line)]
     return Group(*parts)
 
@@ -115,15 +104,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def print_agent(which: str, workspace: Path, as_json: bool) -> str:
-    """An agent for machines; or drawn, and nothing to print.
-
+def print_agent(which: str, workspace: Path, as_json: bool) -> None:
+    """
     Raises:
         UsageError: there is no such agent.
     """
-    agent = check_agent(read_agent(find_agent(which, workspace)), os.environ)
+    [agent] = read_agents([which], workspace)
     if as_json:
-        return format_json(describe_agent(agent, workspace))
+        typer.echo(format_json(describe_agent(agent, workspace)))
+        return
     console = Console()
     _draw_head(console, agent, workspace)
     _draw_guides(console, agent)
@@ -132,14 +121,15 @@ def print_agent(which: str, workspace: Path, as_json: bool) -> str:
         style = "red" if problem.level == "error" else "yellow"
         line = Styled.assemble((f"{problem.level}: ", style), visible(str(problem)))
         console.print(line, soft_wrap=True)
-    return ""
+
+
+def _draw_line(console: Console, label: str, text: str) -> None:
+    if text:
+        console.print(Styled.assemble((f"{label:<12}", "bold"), visible(text)), soft_wrap=True)
 
 
 def _draw_head(console: Console, agent: Agent, workspace: Path) -> None:
-    def line(label: str, text: str) -> None:
-        if text:
-            console.print(Styled.assemble((f"{label:<12}", "bold"), visible(text)), soft_wrap=True)
-
+    line = partial(_draw_line, console)
     title = f"{agent.name} {agent.version}".strip()
     console.print(Styled(visible(title), style="bold"), soft_wrap=True)
     line("for", agent.description)
@@ -159,7 +149,7 @@ def _render_value(value: Any) -> str:
 
 
 def _render_setting(name: str, value: Any) -> str:
-    """A setting; of a search, the preset that it is, or what is not as everybody has it."""
+    """A setting; of search settings, the preset, or only what differs from the defaults."""
     if name.endswith("_search"):
         usual = msgspec.structs.asdict(SearchSettings())
         own = {key: part for key, part in value.items() if usual[key] != part}
@@ -201,23 +191,20 @@ def _draw_rest(console: Console, agent: Agent) -> None:
         reached = terms.get("url") or terms.get("command") or "?"
         text = f"{name}: {reached} ({terms['permission']}, {terms['include']})"
         off = " disabled" if terms.get("disabled") else ""
-        line = Styled.assemble(("server      ", "bold"), visible(f"{text}{off}"))
-        console.print(line, soft_wrap=True)
+        _draw_line(console, "server", f"{text}{off}")
         for tool, own in terms.get("tools", {}).items():
             words = ", ".join(f"{key} {_render_value(value)}" for key, value in own.items()) or "-"
             console.print(Styled(visible(f"              {tool}: {words}")), soft_wrap=True)
     for skill in agent.skills:
-        text = f"{skill.name}: {one_line(skill.description, 100)}"
-        console.print(Styled.assemble(("skill       ", "bold"), visible(text)), soft_wrap=True)
+        _draw_line(console, "skill", f"{skill.name}: {one_line(skill.description, 100)}")
     for source, others in agent.relations.items():
-        text = f"{source} brings {', '.join(others)}"
-        console.print(Styled.assemble(("relation    ", "bold"), visible(text)), soft_wrap=True)
+        _draw_line(console, "relation", f"{source} brings {', '.join(others)}")
 
 
 def print_problems(
     paths: list[str], workspace: Path, strict: bool, as_json: bool
 ) -> tuple[str, bool]:
-    """Every problem of some agents, or of all there are, and whether they may pass.
+    """Every problem of the agents, by default of all agents, and whether they pass.
 
     Raises:
         UsageError: a path leads to no agent, or there is nothing to check.
@@ -231,15 +218,13 @@ def print_problems(
     if as_json:
         return format_json([describe_problem(problem) for problem in problems]), is_fine
     lines = [visible(_render_problem(problem)) for problem in problems]
-    counted = _render_counts(errors, warnings) or "no problems"
-    whole = f"{_count(len(agents), 'agent')}: {counted}."
-    return "\n".join((*lines, whole)), is_fine
+    counts = _render_counts(errors, warnings) or "no problems"
+    return "\n".join((*lines, f"{_count(len(agents), 'agent')}: {counts}.")), is_fine
 
 
 def _render_problem(problem: Problem) -> str:
-    place = f"{problem.path}:{problem.line or 1}"
     word = "warning: " if problem.level == "warning" else ""
-    return f"{place}: {word}{problem.problem}"
+    return f"{problem.path}:{problem.line or 1}: {word}{problem.problem}"
 
 
 def _render_counts(errors: int, warnings: int) -> str:

@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli.commands import (
-    agents,
-    chat,
-    context,
-    memory,
-    models,
-    notes,
-    search,
-    sessions,
-)
+from lamina.cli.commands import agents, chat, context, memory, models, notes, search, sessions
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -27,16 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of `lamina --help`.
-for group in (
-    chat,
-    notes,
-    agents,
-    search,
-    context,
-    memory,
-    sessions,
-    models,
-):
+for group in (chat, notes, agents, search, context, memory, sessions, models):
     app.add_typer(group.app)
 
 
@@ -73,8 +55,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Lamina decides what a model sees, keeps those bytes still, and shows you."""

@@ -1,9 +1,9 @@
 """`lamina ask`: one question, its answer on standard output and nothing else there.
 
-Laws: standard output holds the answer, or one JSON object; all else is said on standard error. What
-came of an answer is kept, whatever stops it. Nobody is asked anything: a tool that would need a
-person's word is denied, or allowed by `--allow-tools` for each call once, which leaves the
-session's own settings as they are.
+Laws: standard output holds the answer, or one JSON object; all else goes to standard error. What
+has arrived of an answer is kept, whatever stops it. Nobody is asked anything: a tool that needs
+permission is denied, or allowed by `--allow-tools` for each call once, which leaves the session's
+own settings as they are.
 """
 
 import sys
@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from lamina.cli.ask_output import AskOutput
-from lamina.cli.hits import render_footnotes
+from lamina.cli.note_hits import render_footnotes
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
 from lamina.codec import require_text
@@ -22,10 +22,11 @@ from lamina.faces.answer import CUT_OFF, describe_answer
 from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
 from lamina.faces.citations import hold_until_final
 from lamina.faces.desk import open_runner, require_fetchable, require_readable
+from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
+from lamina.faces.plain_text import format_json
 from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
-from lamina.wiring.workspaces import open_workspace
 
 STDIN = "-"
 
@@ -101,11 +102,8 @@ async def ask(
 
 async def _require_attachable(prompt: PromptOptions, options: SessionOptions) -> None:
     require_fetchable(prompt.references, options)
-    workspace = open_workspace(options.workspace)
-    try:
+    async with open_notes(options.workspace) as workspace:
         await require_readable(prompt.references, workspace)
-    finally:
-        await workspace.aclose()
 
 
 async def put_question(
@@ -139,7 +137,7 @@ def report_answer(
     session = runner.session
     if as_json:
         report = describe_answer(answer, session, output.warnings)
-        output.print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        output.print(format_json(report))
     else:
         output.compare(answer)
     output.end_line()

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.status import Status
 
 from lamina.cli.terminal_text import visible
+from lamina.faces.plain_text import shorten
 from lamina.runners.runner import Answer
 from lamina.values.event import (
     BlockDelta,
@@ -200,5 +201,4 @@ class AskOutput:
 
 
 def _shortened(line: str) -> str:
-    line = visible(" ".join(line.split()))
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+    return shorten(visible(" ".join(line.split())), WIDTH)

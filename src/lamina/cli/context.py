@@ -3,9 +3,8 @@
 Law: nothing is kept. The session is in memory, and searches are made on a copy of the index.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
 
 from lamina.cli.context_view import (
     describe_plan_preview,
@@ -23,12 +22,13 @@ from lamina.cli.script import (
 )
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
+from lamina.faces.plain_text import format_json
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
-from lamina.sources.attachments import Attachable
 from lamina.stores.memory import MemoryStore
 from lamina.values.settings import Settings
 from lamina.wiring import open_session
+from lamina.wiring.agents import find_agent
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.runners import preview_question
 from lamina.workspace.folder import FolderWorkspace
@@ -52,102 +52,71 @@ async def show_context(
     """
     refuse_ignored(options)
     played = read_script(script) if script else Script(turns=())
+    turns = [*played.turns, *([] if question is None else [ScriptTurn(ask=question)])]
+    if not turns:
+        raise UsageError("no question was given")
     folder, index = FolderWorkspace(options.workspace, watch=False), LazyIndex(keep=False)
-    stage = _Stage(question, options, prompt, played, folder)
+    stage = _Stage(options, folder, turns)
     try:
-        async with await stage.open(index) as session:
-            preview = await stage.play(session)
+        async with await stage.open(index, played.system) as session:
+            preview = await stage.play(session, prompt)
             if isinstance(preview, PlanPreview):
                 if not (wire or as_json):
                     return render_plan_preview(preview, full=full)
-                return _as_json(preview.body if wire else describe_plan_preview(preview))
+                return format_json(preview.body if wire else describe_plan_preview(preview))
             if not (wire or as_json):
                 return render_preview(session, preview, full=full)
-            return _as_json(preview.turn.request() if wire else describe_preview(preview))
+            return format_json(preview.turn.request() if wire else describe_preview(preview))
     finally:
         await index.aclose()
         await folder.aclose()
 
 
-def _as_json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
 class _Stage:
-    """Where a script is played, and then the question put."""
+    """Where turns are played up to the last one, which is only prepared."""
 
     def __init__(
-        self,
-        question: str | None,
-        request: SessionOptions,
-        prompt: PromptOptions,
-        script: Script,
-        folder: FolderWorkspace,
+        self, options: SessionOptions, folder: FolderWorkspace, turns: Sequence[ScriptTurn]
     ) -> None:
-        self._question = question
-        self._request = request
-        self._prompt = prompt
-        self._script = script
+        self._options, self._folder, self._turns = options, folder, turns
         self._clock = ScriptClock()
-        self._folder = folder
         # Searches and tools see the folder itself, so there is nothing in between without need.
-        self._edited: EditedWorkspace | None = None
-        if any(turn.edit for turn in self._script.turns):
-            if request.mode != "agent" or request.files:
+        self._edits: EditedWorkspace | None = None
+        if any(turn.edit for turn in turns):
+            if options.mode != "agent" or options.files:
                 raise UsageError(
                     "the script edits notes, which searches and tools would not see: leave out "
                     "its edits, or --mode and --files"
                 )
-            self._edited = EditedWorkspace(folder)
+            self._edits = EditedWorkspace(folder)
 
-    async def open(self, index: LazyIndex) -> Session:
-        request = self._request
-        changes = request.changes.as_settings()
+    async def open(self, index: LazyIndex, system: str) -> Session:
+        options, changes = self._options, self._options.changes.as_settings()
         session = await open_session(
-            system=request.system or self._script.system, target=request.target,
-            workspace=self._edited or self._folder, index=index,
-            settings=None if request.agent else Settings(**changes), clock=self._clock,
-            store=MemoryStore(), agent=_agent_place(request), project=request.project,
+            system=options.system or system, target=options.target, index=index,
+            workspace=self._edits or self._folder, clock=self._clock, store=MemoryStore(),
+            settings=None if options.agent else Settings(**changes), project=options.project,
+            agent=find_agent(options.agent, options.workspace) if options.agent else None,
         )  # fmt: skip
-        if request.agent:
+        if options.agent:
             # The agent's settings hold, except for those asked for here.
             await session.change(**changes)
         return session
 
-    async def play(self, session: Session) -> Preview | PlanPreview:
-        """Plays the script, and prepares the question, or else the script's last one."""
-        turns = list(self._script.turns)
-        last = turns.pop() if self._question is None and turns else None
-        for scripted in turns:
+    async def play(self, session: Session, prompt: PromptOptions) -> Preview | PlanPreview:
+        *earlier, last = self._turns
+        for scripted in earlier:
             self._begin(scripted)
             turn = await session.prepare(scripted.ask, attach=scripted.attach)
             await turn.commit(scripted_reply(scripted.answer))
-        attach: list[Attachable] = [*self._prompt.attachments()]
-        if last is not None:
-            self._begin(last)
-            return await self._preview(session, last.ask, [*last.attach, *attach])
-        if self._question is None:
-            raise UsageError("no question was given")
-        self._clock.time += 30.0
-        return await self._preview(session, self._question, attach)
+        self._begin(last)
+        options = self._options
+        return await preview_question(
+            session, last.ask, [*last.attach, *prompt.attachments()],
+            mode=options.mode, files=options.files, scope=options.scope,
+        )  # fmt: skip
 
     def _begin(self, turn: ScriptTurn) -> None:
         self._clock.time += turn.pause
-        if self._edited is not None:
-            self._edited.edit(turn.edit)
-
-    async def _preview(
-        self, session: Session, text: str, attach: list[Attachable]
-    ) -> Preview | PlanPreview:
-        request = self._request
-        return await preview_question(
-            session, text, attach, mode=request.mode, files=request.files, scope=request.scope
-        )
-
-
-def _agent_place(request: SessionOptions) -> Path | None:
-    if request.agent is None:
-        return None
-    from lamina.wiring.agents import find_agent
-
-    return find_agent(request.agent, request.workspace)
+        if self._edits is not None:
+            self._edits.edit(turn.edit)

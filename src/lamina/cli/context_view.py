@@ -1,13 +1,15 @@
 """A prepared turn on a screen: Markdown for people, plain data for machines."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
 
+from lamina.cli.report_text import ITEM_COLUMNS, item_cells
 from lamina.faces.answer import describe_hits
-from lamina.faces.journal_log import describe_inclusion, describe_priority
+from lamina.faces.journal_log import describe_inclusion
 from lamina.layers import measure_layers
 from lamina.runners.citations import list_sources
 from lamina.runners.preview import PlanPreview, Preview
@@ -18,7 +20,7 @@ from lamina.values.item import key_of
 from lamina.values.message import ToolDefinition
 from lamina.values.note import NoteSearchResult
 from lamina.values.prompt import Prompt, Segment
-from lamina.values.request import ContextItem, LeftOut
+from lamina.values.request import LeftOut
 
 SHOWN = 600
 ONLY_PLAN = (
@@ -30,7 +32,7 @@ ONLY_PLAN = (
 def describe_preview(preview: Preview) -> dict[str, Any]:
     """The turn as plain data, with what a search found for it."""
     turn = preview.turn
-    described = {
+    report = {
         "target": turn.context.target,
         "layers": [asdict(size) for size in turn.layers],
         "context": msgspec.to_builtins(turn.context),
@@ -38,8 +40,8 @@ def describe_preview(preview: Preview) -> dict[str, Any]:
         "warnings": list(preview.warnings),
     }
     if preview.found is not None:
-        described["found"] = describe_hits(preview.found.hits)
-    return described
+        report["found"] = describe_hits(preview.found.hits)
+    return report
 
 
 def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
@@ -56,16 +58,10 @@ def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
 
 
 def _plain(prompt: Prompt) -> list[dict[str, Any]]:
+    names = ("layer", "role", "source", "tokens", "cached", "digest")
     return [
-        {
-            "layer": segment.layer,
-            "role": segment.role,
-            "source": segment.source,
-            "tokens": segment.tokens,
-            "cached": segment.cached,
-            "digest": segment.digest,
-            "content": msgspec.to_builtins(segment.content),
-        }
+        {name: getattr(segment, name) for name in names}
+        | {"content": msgspec.to_builtins(segment.content)}
         for segment in prompt
     ]
 
@@ -83,19 +79,13 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
         *_layers(turn.prompt),
         *_agreement(turn),
     ]
-    lines += _table(
-        "Items",
-        ("item", "stands in", "tokens", "priority", "included", "why"),
-        [_item_row(item) for item in context.items],
-    )
-    lines += _table(
-        "Tools",
-        ("tool", "tokens", "included"),
-        [
-            (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_inclusion(tool))
-            for tool in context.tools
-        ],
-    )
+    items = [item_cells(item, item.placement) for item in context.items]
+    lines += _table("Items", ITEM_COLUMNS, items)
+    tools = [
+        (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_inclusion(tool))
+        for tool in context.tools
+    ]
+    lines += _table("Tools", ("tool", "tokens", "included"), tools)
     lines += _found(preview.found)
     lines += _left_out(context.left_out)
     lines += _warnings((*context.warnings, *preview.warnings))
@@ -164,17 +154,6 @@ def _envelope(prompt: Prompt, full: bool) -> list[str]:
     return ["## Envelope", "", *(line for segment in prompt for line in _segment(segment, full))]
 
 
-def _item_row(item: ContextItem) -> tuple[str, ...]:
-    return (
-        item.label,
-        item.placement,
-        f"{item.tokens:,}",
-        describe_priority(item),
-        describe_inclusion(item),
-        item.reason,
-    )
-
-
 def _agreement(turn: Turn) -> list[str]:
     agreement = turn.context.agreement
     lines = [f"Boundary: {boundary.reason}." for boundary in turn.context.boundaries]
@@ -198,46 +177,30 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> li
 
 
 def _patches(session: Session) -> list[str]:
-    shown = []
+    paragraphs = []
     for entry in session.entries:
-        if isinstance(entry, TransformEntry) and entry.patch.display:
-            display = entry.patch.display
-            shown += [
-                f"### {display.title}",
-                "",
-                f"by `{entry.transformer}` at entry {entry.id}",
-                "",
-            ]
-            if display.summary:
-                shown += [display.summary, ""]
-            if display.markdown:
-                shown += [display.markdown, ""]
-    return ["## Patches", "", *shown] if shown else []
+        if isinstance(entry, TransformEntry) and (display := entry.patch.display):
+            paragraphs += [f"### {display.title}", f"by `{entry.transformer}` at entry {entry.id}"]
+            paragraphs += filter(None, (display.summary, display.markdown))
+    lines = [line for paragraph in paragraphs for line in (paragraph, "")]
+    return ["## Patches", "", *lines] if lines else []
 
 
 def _segment(segment: Segment, full: bool) -> list[str]:
-    kept = "" if segment.cached else ", uncached"
+    uncached = "" if segment.cached else ", uncached"
     text = segment.text or msgspec.json.encode(segment.content).decode()
     if not full and len(text) > SHOWN:
         gap = f"\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n"
         text = text[: SHOWN // 2] + gap + text[-SHOWN // 2 :]
     # A fence longer than any in the text cannot be closed by it.
-    fence = "`" * max(3, _longest_run(text) + 1)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     return [
         f"### {segment.layer} · {segment.role} · {segment.source}",
         "",
-        f"{segment.tokens:,} tokens{kept}",
+        f"{segment.tokens:,} tokens{uncached}",
         "",
         fence,
         text.strip("\n"),
         fence,
         "",
     ]
-
-
-def _longest_run(text: str) -> int:
-    longest = run = 0
-    for char in text:
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
-    return longest

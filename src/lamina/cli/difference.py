@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import groupby
+from operator import attrgetter
 
 from lamina.audit.recorder import RebuiltRequest, SegmentChange
-from lamina.cli.render import first_line
+from lamina.cli.report_text import first_line
 from lamina.faces.recorder import LAYER_NAMES
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.prompt import Segment
@@ -25,12 +26,12 @@ def render_difference(recorded: RebuiltRequest, full: bool) -> list[str]:
     base = recorded.base
     if base and base.request.target != recorded.listed.request.target:
         lines += [f"That went to {base.request.target}, whose cache is not this one's.", ""]
-    shown = [change for change in recorded.changes if full or change.status != "kept"]
-    width = min(SOURCE_WIDTH, max((len(change.segment.source) for change in shown), default=0))
+    visible_changes = [change for change in recorded.changes if full or change.status != "kept"]
+    width = min(
+        SOURCE_WIDTH, max((len(change.segment.source) for change in visible_changes), default=0)
+    )
     has_moved = False
-    for (status, stays), run in groupby(
-        recorded.changes, lambda change: (change.status, change.stays)
-    ):
+    for (status, stays), run in groupby(recorded.changes, attrgetter("status", "stays")):
         changes = list(run)
         if not stays and not has_moved:
             has_moved = True
@@ -72,10 +73,10 @@ def _folded(changes: Sequence[SegmentChange]) -> str:
     first, last = (LAYER_NAMES[changes[place].segment.layer] for place in (0, -1))
     where = first if first == last else f"{first} … {last}"
     tokens = sum(change.segment.tokens for change in changes)
-    counted = f"= {len(changes):,} segment{'s' * (len(changes) > 1)}, {tokens:,} tokens"
+    summary = f"= {len(changes):,} segment{'s' * (len(changes) > 1)}, {tokens:,} tokens"
     if changes[0].stays:
-        return f"{counted} stay: {where}"
-    return f"{counted} are the same behind what changed, and processed again: {where}"
+        return f"{summary} stay: {where}"
+    return f"{summary} are the same behind what changed, and processed again: {where}"
 
 
 def _change(change: SegmentChange, width: int, full: bool) -> list[str]:
@@ -101,8 +102,8 @@ def _lines_changed(before: str, after: str, full: bool) -> list[str]:
     around = len(old) + len(new) if full else 2
     lines = list(unified_diff(old, new, lineterm="", n=around))[2:]
     shown = lines if full else lines[:DIFF_LINES]
-    left = len(lines) - len(shown)
-    rest = [f"… {left:,} more line{'s' * (left > 1)}; --full shows all"] if left else []
+    more = len(lines) - len(shown)
+    rest = [f"… {more:,} more line{'s' * (more > 1)}; --full shows all"] if more else []
     return [f"    {line}".rstrip() for line in (*shown, *rest)]
 
 

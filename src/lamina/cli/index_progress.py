@@ -8,14 +8,19 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.errors import LiveError
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 
-from lamina.sources.note_search import WorkspaceSearch
-
-# Chunks from which on it is worth a bar; some tenths of a second.
+# How many chunks are worth a bar: some tenths of a second.
 LONG = 64
-# Where nothing can be redrawn, a line at each of these shares, and only if it takes seconds.
+# Where nothing can be redrawn, a line is written at each of these shares.
 SHARES = (0.25, 0.5, 0.75)
 
 
@@ -29,16 +34,23 @@ def track(steps: Sequence[Step], description: str, many: int) -> Iterator[Step]:
         yield from progress.track(steps, description=description)
 
 
+def make_bar(console: Console, *figures: ProgressColumn) -> Bar:
+    """A bar with what it is about, figures of its own, and the time that is left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), *figures, TimeRemainingColumn())
+    return Bar(*columns, console=console, transient=True)
+
+
 class IndexProgress:
-    """Told how many chunks are done, of how many; as often as something is indexed. `doing` and
-    `what` say it of other work."""
+    """Called with how many chunks are done, of how many, whenever something is indexed. `doing`
+    and `what` name other work."""
 
     def __init__(self, console: Console, doing: str = "indexing", what: str = "chunks") -> None:
         self._console = console
         self._doing, self._what = doing, what
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        self._said = -1.0
+        # The share that was written last.
+        self._share = -1.0
 
     def __call__(self, done: int, total: int) -> None:
         if done >= total:
@@ -53,17 +65,11 @@ class IndexProgress:
         if self._bar is not None:
             self._bar.stop()
         self._bar = self._task = None
-        self._said = -1.0
+        self._share = -1.0
 
     def _draw(self, done: int, total: int) -> None:
         if self._bar is None or self._task is None:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._bar = make_bar(self._console, MofNCompleteColumn())
             self._task = self._bar.add_task(self._doing, total=total)
             # Where something else is drawn already, that has to do.
             with suppress(LiveError):
@@ -71,15 +77,9 @@ class IndexProgress:
         self._bar.update(self._task, completed=done, total=total)
 
     def _say(self, done: int, total: int) -> None:
-        reached = max((share for share in SHARES if done >= share * total), default=0.0)
-        if reached <= self._said:
+        share = max((share for share in SHARES if done >= share * total), default=0.0)
+        if share <= self._share:
             return
-        line = f"{reached:.0%}" if reached else f"{self._doing} {total:,} {self._what}"
-        self._said = reached
+        line = f"{share:.0%}" if share else f"{self._doing} {total:,} {self._what}"
+        self._share = share
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def attach_progress(search: WorkspaceSearch, console: Console) -> None:
-    """Lets a search say how far it is."""
-    search.reading = IndexProgress(console, "reading", "notes")
-    search.indexing = IndexProgress(console, "indexing", "passages")

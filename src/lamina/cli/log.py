@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.audit.requests import waiting_request
-from lamina.cli.render import WIDTH, damage_lines, first_line, moment
+from lamina.cli.report_text import WIDTH, damage_lines, first_line, moment
 from lamina.faces.journal_log import describe_entry, render_message
 from lamina.faces.plain_text import shorten
 from lamina.journal import Journal, path_to

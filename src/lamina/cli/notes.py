@@ -1,6 +1,6 @@
 """`lamina notes`: what a workspace's notes hold, and what is wrong with them.
 
-Law: what is found here is found as a session finds it. Nothing of a note can steer the terminal.
+Law: notes are found here as a session finds them. Nothing in a note can steer the terminal.
 """
 
 import shutil
@@ -13,35 +13,36 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from lamina.cli.hits import list_hits
-from lamina.cli.index_progress import attach_progress
-from lamina.cli.models import ensure_model
+from lamina.cli.note_hits import list_hits
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible
-from lamina.errors import ModelMissing
+from lamina.faces.desk import ensure_search, show_progress
 from lamina.faces.notes import NoteSearchOptions, count_tags, find_problems, open_notes
 from lamina.faces.plain_text import format_json
 from lamina.notes.query.cache import render_query
 from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.note import NoteSearchResult
-from lamina.wiring.index import EMBEDDING_MODEL, can_embed, open_index
+from lamina.wiring.index import open_index
 
 WIDTH = 160
 
 
 async def search_notes(
-    folder: Path, wanted: NoteSearchOptions, as_json: bool, console: Console
+    folder: Path, options: NoteSearchOptions, as_json: bool, console: Console
 ) -> str:
-    async with _searching(folder, wanted.lexical, console) as search:
-        found = await search.search(wanted.query, scope=wanted.scope, top=wanted.top)
-    for warning in found.warnings:
-        # Whoever asks for words alone need not be told.
-        if not (wanted.lexical and "by their words alone" in warning):
+    async with _open_search(folder, options.lexical, console) as search:
+        result = await search.search(options.query, scope=options.scope, top=options.top)
+    for warning in result.warnings:
+        # With --lexical that is what was asked for.
+        if not (options.lexical and "by their words alone" in warning):
             console.print(f"warning: {visible(warning)}", markup=False)
-    return format_json(found.hits) if as_json else _show(found)
+    if as_json:
+        return format_json(result.hits)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    return list_hits(result, width)
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
-    async with _searching(folder, lexical, console) as search:
+    async with _open_search(folder, lexical, console) as search:
         ready = await search.prepare()
     for warning in ready.warnings:
         console.print(f"warning: {visible(warning)}", markup=False)
@@ -84,24 +85,17 @@ async def check_notes(folder: Path, as_json: bool) -> tuple[str, bool]:
 
 
 @asynccontextmanager
-async def _searching(
+async def _open_search(
     folder: Path, lexical: bool, console: Console
 ) -> AsyncIterator[WorkspaceSearch]:
-    if not lexical and can_embed():
-        try:
-            await ensure_model(EMBEDDING_MODEL, console)
-        except ModelMissing as error:
-            console.print(f"search goes by words alone: {error}", markup=False)
+    notices = ConsoleNotices(console)
+    if not lexical:
+        await ensure_search(notices)
     index = open_index(lexical=lexical)
     try:
         async with open_notes(folder) as workspace:
             search = WorkspaceSearch(workspace, index)
-            attach_progress(search, console)
+            show_progress(search, notices)
             yield search
     finally:
         index.close()
-
-
-def _show(found: NoteSearchResult) -> str:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    return "\n".join(list_hits(found, width))

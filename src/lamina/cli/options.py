@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from lamina.cli.outcome import refuse_if
 from lamina.faces.options import Mode, PromptOptions, SessionOptions, SettingChanges
 from lamina.values.note import Scope
 from lamina.values.web import WebAccess
@@ -22,6 +23,20 @@ _note_flag = partial(typer.Option, rich_help_panel="Notes to search")
 _web_flag = partial(typer.Option, rich_help_panel="Web pages")
 _date_flag = partial(_note_flag, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Lexical = Annotated[bool, typer.Option("--lexical", help="By words alone, without embeddings.")]
+AgentWorkspace = Annotated[
+    Path, typer.Option("--workspace", "-w", help="The folder to look for agents in.")
+]
+SessionWorkspace = Annotated[
+    Path,
+    typer.Option(
+        "--workspace", "-w", exists=True, file_okay=False, help="The folder the sessions belong to."
+    ),
+]
+SessionName = Annotated[
+    str, typer.Argument(help="A session's id, the beginning of one, or its .jsonl file.")
+]
 AllowTools = Annotated[
     bool,
     _tool_flag("--allow-tools", help="Run every tool call without asking, just for this command."),
@@ -29,11 +44,10 @@ AllowTools = Annotated[
 Within = Annotated[
     list[str] | None,
     _note_flag(
-        "--in",
-        metavar="FOLDER|#TAG",
-        help="Only in any of these folders, with any of these tags. Repeatable.",
+        "--in", metavar="FOLDER|#TAG",
+        help="Only notes in one of these folders, or with one of these tags. Repeatable.",
     ),
-]
+]  # fmt: skip
 Since = Annotated[
     datetime | None,
     _date_flag(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
@@ -43,7 +57,7 @@ Until = Annotated[datetime | None, _date_flag(help="Only notes changed before th
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewFlags:
-    """Whom a question would be put to, and how: for a session that is not kept."""
+    """Who would be asked, and how: for a session that is not stored."""
 
     workspace: Annotated[
         Path,
@@ -68,8 +82,7 @@ class PreviewFlags:
         ),
     ] = None  # fmt: skip
     project: Annotated[
-        str | None,
-        session_flag(metavar="NAME", help="A project of the agent."),
+        str | None, session_flag(metavar="NAME", help="One of the agent's projects.")
     ] = None
     mode: Annotated[
         Mode,
@@ -108,8 +121,10 @@ class PreviewFlags:
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
         """The record; `changes` are settings with flags of their own."""
-        if self.mode == "qa" and self.files:
-            raise typer.BadParameter("--files goes with --mode agent or plan; qa calls no tools")
+        refuse_if(
+            self.mode == "qa" and self.files,
+            "--files goes with --mode agent or plan; qa calls no tools",
+        )
         return SessionOptions(
             workspace=self.workspace,
             target=self.model,
@@ -121,7 +136,7 @@ class PreviewFlags:
             scope=read_scope(self.within, self.since, self.until),
             changes=replace(
                 changes or SettingChanges(),
-                # A host alone means that listed ones may be fetched from.
+                # --allow-host alone means that listed hosts may be fetched from.
                 web=self.web or ("listed" if self.allow_host else None),
                 allow_hosts=tuple(self.allow_host or ()),
             ),
@@ -149,18 +164,18 @@ class SessionFlags(PreviewFlags):
     max_tokens: Annotated[
         int | None,
         session_flag(
-            min=1,
-            metavar="TOKENS",
+            min=1, metavar="TOKENS",
             help="Limit answers to this many tokens. The session remembers it.",
         ),
-    ] = None
+    ] = None  # fmt: skip
     no_memory: Annotated[
-        bool,
-        session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds."),
+        bool, session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds.")
     ] = False
     mcp: Annotated[
         Path | None,
-        _tool_flag(help="A JSON file with mcpServers: tools to use.", exists=True, dir_okay=False),
+        _tool_flag(
+            help="A JSON file with `mcpServers` whose tools to use.", exists=True, dir_okay=False
+        ),
     ] = None
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
@@ -221,11 +236,10 @@ def text_or_file(value: str) -> str:
 
 
 def read_scope(within: list[str] | None, since: datetime | None, until: datetime | None) -> Scope:
-    """Where to search, as the flags have it."""
+    """Where to search, from the flags."""
     places = within or ()
     for place in places:
-        if not place.strip("# "):
-            raise typer.BadParameter(f"--in {place!r} names no folder and no tag")
+        refuse_if(not place.strip("# "), f"--in {place!r} names no folder and no tag")
     return Scope(
         folders=tuple(place.rstrip("/") or "/" for place in places if not place.startswith("#")),
         tags=tuple(place[1:] for place in places if place.startswith("#")),

@@ -1,7 +1,7 @@
 """`lamina log --requests`: every request of a session, a line each."""
 
 from lamina.audit.requests import ListedRequest, list_requests
-from lamina.cli.render import damage_lines, moment
+from lamina.cli.report_text import damage_lines, moment, pad_cells
 from lamina.faces.recorder import VERDICT_MEANINGS, list_marks
 from lamina.journal import Journal
 
@@ -14,14 +14,7 @@ def render_requests(journal: Journal) -> str:
     lines = []
     if requests.listed:
         rows = [HEAD, *map(_row, requests.listed)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [
-            "  ".join(
-                cell.rjust(width) if place in NUMERIC else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        lines += ["  ".join(row).rstrip() for row in pad_cells(rows, NUMERIC)]
     else:
         lines.append("No request was made in this session.")
     lines += [f"request {request} is lost; a reply to it is there" for request in requests.lost]

@@ -3,8 +3,15 @@
 from lamina.audit.recorder import RebuiltRequest
 from lamina.audit.requests import ListedRequest, RequestList
 from lamina.cli.difference import render_difference
-from lamina.cli.render import damage_lines, first_line, markdown_table, moment
-from lamina.faces.journal_log import describe_inclusion, describe_priority
+from lamina.cli.report_text import (
+    ITEM_COLUMNS,
+    damage_lines,
+    first_line,
+    item_cells,
+    markdown_table,
+    moment,
+)
+from lamina.faces.journal_log import describe_inclusion
 from lamina.faces.recorder import (
     LAYER_NAMES,
     PLACEMENT_NAMES,
@@ -13,7 +20,7 @@ from lamina.faces.recorder import (
     measure_changes,
 )
 from lamina.values.item import key_of
-from lamina.values.request import CacheVerdict, ContextItem, ContextTool
+from lamina.values.request import CacheVerdict, ContextTool
 
 
 def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: bool) -> str:
@@ -26,17 +33,11 @@ def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: boo
     lines += _layers(recorded)
     if context.boundaries:
         lines += [*(f"Boundary: {boundary.reason}." for boundary in context.boundaries), ""]
-    lines += markdown_table(
-        "Items",
-        ("item", "stands in", "tokens", "priority", "included", "why"),
-        map(_item, context.items),
-    )
+    items = (item_cells(item, PLACEMENT_NAMES[item.placement]) for item in context.items)
+    lines += markdown_table("Items", ITEM_COLUMNS, items)
     lines += markdown_table("Tools", ("tool", "tokens", "included"), map(_tool, context.tools))
-    lines += markdown_table(
-        "Left out",
-        ("what", "reason", "detail"),
-        ((omission.what, omission.reason, omission.detail) for omission in context.left_out),
-    )
+    omissions = ((left.what, left.reason, left.detail) for left in context.left_out)
+    lines += markdown_table("Left out", ("what", "reason", "detail"), omissions)
     warnings = (*context.warnings, *(listed.reply.warnings if listed.reply else ()))
     if warnings:
         lines += ["## Warnings", "", *(f"- {warning}" for warning in warnings), ""]
@@ -96,28 +97,14 @@ def _layers(recorded: RebuiltRequest) -> list[str]:
     sizes = measure_changes(recorded)
     if not sizes:
         return []
+    keys = ("segments", "tokens", "stay", "new")
     rows = [
-        (
-            LAYER_NAMES[size["layer"]],
-            *(f"{size[key]:,}" for key in ("segments", "tokens", "stay", "new")),
-        )
+        (LAYER_NAMES[size["layer"]], *(f"{size[key]:,}" for key in keys))
         for size in sizes
         if size["segments"]
     ]
-    totals = [sum(size[key] for size in sizes) for key in ("segments", "tokens", "stay", "new")]
-    rows.append(("all", *(f"{total:,}" for total in totals)))
-    return markdown_table("", ("layer", "segments", "tokens", "stay", "new"), rows)
-
-
-def _item(item: ContextItem) -> tuple[str, ...]:
-    return (
-        item.label,
-        PLACEMENT_NAMES[item.placement],
-        f"{item.tokens:,}",
-        describe_priority(item),
-        describe_inclusion(item),
-        item.reason,
-    )
+    rows.append(("all", *(f"{sum(size[key] for size in sizes):,}" for key in keys)))
+    return markdown_table("", ("layer", *keys), rows)
 
 
 def _tool(tool: ContextTool) -> tuple[str, ...]:

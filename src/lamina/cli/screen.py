@@ -6,11 +6,12 @@ asked for and standard error what is said about it. Everything is escaped on its
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any, Literal
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -82,8 +83,7 @@ class Screen:
 
     def stream(self, text: str) -> None:
         """Goes on with a text where nothing can be redrawn."""
-        self.out.file.write(visible(text))
-        self.out.file.flush()
+        self.write(visible(text))
 
     def draw(self, what: ConsoleRenderable) -> list[ScreenLine]:
         """The lines that `what` would be, without blank ones around them."""
@@ -112,6 +112,11 @@ def open_screen() -> Screen:
     if sys.stdin.isatty() and out.is_terminal and not out.is_dumb_terminal:
         return Screen(out, live=True)
     return plain_screen()
+
+
+def open_page() -> Screen:
+    """Standard output for something that is drawn once."""
+    return Screen(Console(highlight=False, markup=False, emoji=False), live=False)
 
 
 def plain_screen() -> Screen:
@@ -151,12 +156,20 @@ def quiet_keys(screen: Screen) -> Iterator[None]:
             termios.tcsetattr(handle, termios.TCSANOW, before)
 
 
-def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
+def table_below(
+    columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], right: Sequence[str] = ()
+) -> list[ConsoleRenderable]:
+    """A blank line and a table; nothing without rows."""
+    table = make_table(*columns, right=right)
+    for row in rows:
+        table.add_row(*row)
+    return [Text(), table] if rows else []
+
+
+def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Table:
+    """A table without lines. What must be compared stands at the right and is never folded."""
+    table = Table(**{"box": None, "pad_edge": False, **options})
     for name in columns:
-        # What must be copied or compared stays whole; the last column takes the rest.
-        made.add_column(
-            name, justify="right" if name in right else "left", overflow="fold",
-            no_wrap=name in right,
-        )  # fmt: skip
-    return made
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
+    return table

@@ -22,10 +22,10 @@ async def select_from(
 ) -> tuple[SearchResult, ...]:
     candidates = gather_candidates(sources)
     async with open_search(how.lexical, console) as search:
-        chosen = await select_candidates(question, candidates, how, search)
-    if not chosen:
+        results = await select_candidates(question, candidates, how, search)
+    if not results:
         print_line(console, "nothing fits the question; `lamina search` shows how everything ranks")
-    return chosen
+    return results
 
 
 async def rank_from(
@@ -41,11 +41,10 @@ def show_chosen(results: Sequence[SearchResult], as_json: bool) -> str:
     if as_json:
         return to_json([_row(result, ("rank", "lexical_rank")) for result in results])
     width = _width()
-    lines: list[str] = []
-    for result in results:
-        lines.append(f"{_score(result)}  {_label(result)}{_mark(result)}")
-        lines.append(f"      {one_line(result.why, width - 6)}")
-    return "\n".join(lines)
+    return "\n".join(
+        f"{_score(result)}  {_label(result)}\n      {one_line(result.why, width - 6)}"
+        for result in results
+    )
 
 
 def show_ranked(results: Sequence[SearchResult], as_json: bool) -> str:
@@ -56,9 +55,7 @@ def show_ranked(results: Sequence[SearchResult], as_json: bool) -> str:
     lines: list[str] = []
     for result in results:
         words = "no words" if result.lexical_rank is None else f"by words {result.lexical_rank}"
-        lines.append(
-            f"{result.rank:>3}  {_score(result)}  {_label(result)}{_mark(result)}, {words}"
-        )
+        lines.append(f"{result.rank:>3}  {_score(result)}  {_label(result)}, {words}")
         lines.append(f"           {one_line(result.chunk, width - 11)}")
     return "\n".join(lines)
 
@@ -72,14 +69,9 @@ def _score(result: SearchResult) -> str:
 
 
 def _label(result: SearchResult) -> str:
-    return one_line(f"{result.server} · {result.name}" if result.server else result.name)
-
-
-def _mark(result: SearchResult) -> str:
-    return f" ({result.kind}, {result.include})" if result.include else ""
+    name = one_line(f"{result.server} · {result.name}" if result.server else result.name)
+    return f"{name} ({result.kind}, {result.include})" if result.include else name
 
 
 def _width() -> int:
-    if not sys.stdout.isatty():
-        return WIDTH
-    return max(40, shutil.get_terminal_size().columns)
+    return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH

@@ -50,16 +50,16 @@ def own_descriptors() -> Iterator[tuple[int, int]]:
     """Descriptors for standard input and output that nobody else has. Until the block is left, 0 is
     empty and 1 is standard error; the caller closes what it got."""
     _flush()
-    taken = os.dup(0), os.dup(1)
-    kept = os.dup(0), os.dup(1)
+    descriptors = os.dup(0), os.dup(1)
+    copies = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(nothing, 0)
         os.dup2(2, 1)
-        yield taken
+        yield descriptors
     finally:
         _flush()
-        for number, copy in enumerate(kept):
+        for number, copy in enumerate(copies):
             os.dup2(copy, number)
             os.close(copy)
         os.close(nothing)
@@ -188,13 +188,13 @@ class Stop:
 async def stop_on_signals() -> AsyncIterator[Stop]:
     """Signals stop what the block does, instead of tearing it down in the middle of a write."""
     stop = Stop()
-    wanted = [signal.SIGINT, signal.SIGTERM]
+    numbers = [signal.SIGINT, signal.SIGTERM]
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         # No signals are to be had; Ctrl-C is then an exception like any other.
-        wanted = []
+        numbers = []
 
     async def watch() -> None:
-        with anyio.open_signal_receiver(*wanted) as signals:
+        with anyio.open_signal_receiver(*numbers) as signals:
             ready.set()
             async for number in signals:
                 stop(number)
@@ -202,7 +202,7 @@ async def stop_on_signals() -> AsyncIterator[Stop]:
     ready = anyio.Event()
     with single_errors():
         async with anyio.create_task_group() as group:
-            if wanted:
+            if numbers:
                 group.start_soon(watch)
                 await ready.wait()
             with stop.scope:

@@ -1,4 +1,4 @@
-"""`lamina targets`: what is known of providers and models."""
+"""`lamina targets`: the providers and models Lamina knows."""
 
 from rich.console import Console
 from rich.table import Table

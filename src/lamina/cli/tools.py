@@ -1,12 +1,13 @@
-"""`lamina tools`: what the servers of a file offer, and agreeing to what changed."""
+"""`lamina tools`: what the servers of a file offer, and approving what changed."""
 
 from difflib import unified_diff
 
 import msgspec
+import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text as Styled
 
+from lamina.cli.screen import make_table
 from lamina.cli.terminal_text import visible
 from lamina.faces.plain_text import format_json, shorten
 from lamina.faces.tools import approve_tools, open_approvals
@@ -17,14 +18,12 @@ SHOWN = 60
 UNCHANGED = "No tool changed since it was approved."
 
 
-def show_tools(toolset: Toolset, as_json: bool) -> str:
-    """The tools for machines; or drawn, and nothing to print."""
+def show_tools(toolset: Toolset, as_json: bool) -> None:
     if as_json:
-        return format_json(toolset)
+        typer.echo(format_json(toolset))
+        return
     console = Console()
-    table = Table(box=None)
-    for heading in ("name", "permission", "what it does"):
-        table.add_column(heading, overflow="fold")
+    table = make_table("name", "permission", "what it does", pad_edge=True)
     for tool in toolset.tools:
         first = (tool.definition.description.strip().splitlines() or [""])[0]
         about = Styled(visible(shorten(first, SHOWN)))
@@ -36,16 +35,16 @@ def show_tools(toolset: Toolset, as_json: bool) -> str:
         console.print(Styled.assemble(("not offered:", "yellow"), detail))
     if not toolset.tools and not toolset.withheld:
         console.print("The file names no servers.")
-    return ""
 
 
 async def show_changes() -> str:
-    """What changed of tools since they were agreed to, as a diff of their descriptions."""
+    """What changed in tools since they were approved, as a diff of their descriptions."""
     changes = await open_approvals().changes()
     if not changes:
         return UNCHANGED
-    shown = "\n\n".join(map(_describe, changes))
-    return f"{shown}\n\nAgree with `lamina tools approve NAME`, or with --all."
+    return "\n\n".join(
+        [*map(_describe, changes), "Agree with `lamina tools approve NAME`, or with --all."]
+    )
 
 
 def _describe(change: ToolChange) -> str:
@@ -67,7 +66,7 @@ def _schema(parameters: object) -> str:
 
 
 async def approve(names: list[str], everything: bool) -> str:
-    """Agrees to what tools say of themselves now, and says to which.
+    """Approves how tools describe themselves now, and says which.
 
     Raises:
         UsageError: a name is not known, or nothing was named.

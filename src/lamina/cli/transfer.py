@@ -31,12 +31,24 @@ async def export_session(stored: StoredSession, form: ExportForm, out: str | Non
     try:
         if await _is_folder(out):
             place /= name
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error}") from error
+    write_output(place, data)
+    return f"{place}: {len(data):,} bytes"
+
+
+def write_output(place: Path, data: bytes) -> None:
+    """Writes a new file.
+
+    Raises:
+        UsageError: the file exists already, or cannot be written.
+    """
+    try:
         write_new_file(place, data)
     except FileExistsError:
         raise UsageError(f"{place} is there already; nothing was written") from None
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error}") from error
-    return f"{place}: {len(data):,} bytes"
 
 
 async def _is_folder(out: str) -> bool:
@@ -52,7 +64,7 @@ async def _is_folder(out: str) -> bool:
 async def import_files(
     files: Sequence[Path], workspace: Path, session: str | None, target: str | None, as_json: bool
 ) -> tuple[str, bool]:
-    """What the command prints, and whether a file could not be imreport."""
+    """What the command prints, and whether a file could not be imported."""
     imported, failed = await import_all(track(files, "importing", 2), workspace, session, target)
     if as_json:
         failures = [{"file": path, "problem": problem} for path, problem in failed]
@@ -70,6 +82,5 @@ def _report(report: ImportReport) -> list[str]:
         place = f"line {problem.line}: " if problem.line else ""
         lines.append(f"  {place}{problem.what}: {problem.detail}")
     if len(report.problems) > SHOWN:
-        rest = len(report.problems) - SHOWN
-        lines.append(f"  and {rest:,} more; --json lists all of them")
+        lines.append(f"  and {len(report.problems) - SHOWN:,} more; --json lists all of them")
     return lines

@@ -7,15 +7,16 @@ left out is shown as that, and never among what was used.
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console, ConsoleRenderable, Group
+import typer
+from rich.console import ConsoleRenderable, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lamina.cli.render import BADGES
-from lamina.cli.screen import Screen, make_table
+from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
+from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
-from lamina.faces.journal_log import describe_inclusion, describe_priority, dict_rows
+from lamina.faces.journal_log import dict_rows
 from lamina.faces.plain_text import format_json
 from lamina.faces.recorder import PLACEMENT_NAMES
 from lamina.faces.stored_session import StoredSession
@@ -29,28 +30,22 @@ WIDE = 100
 # The longest description that is shown, in columns.
 ABOUT = 120
 NO_LEVEL = "---"
-# What is said of a row stands behind its priority.
+# How far the lines below a name are set in: behind its priority.
 INDENT = (0, 0, 0, 4)
 
 
-async def show_why(found: StoredSession, number: int | None, *, as_json: bool) -> str:
-    """The JSON of the command; or drawn, and nothing to print.
+async def show_why(stored: StoredSession, number: int | None, *, as_json: bool) -> None:
+    """What the command prints.
 
     Raises:
         UnknownSession: there is no such question, or nothing was sent for it.
     """
-    why = explain_question(await found.read(), number, load_book())
+    why = explain_question(await stored.read(), number, load_book())
     if as_json:
-        return format_json(describe_why(why))
-    screen = Screen(Console(highlight=False, markup=False, emoji=False), live=False)
-    screen.show(draw_why(why, screen.width))
-    return ""
-
-
-# -- finding out --------------------------------------------------------------------------------
-
-
-# -- showing ------------------------------------------------------------------------------------
+        typer.echo(format_json(describe_why(why)))
+    else:
+        screen = open_page()
+        screen.show(draw_why(why, screen.width))
 
 
 def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
@@ -64,11 +59,8 @@ def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
         *(Text(f"! {visible(problem)}", style="yellow") for problem in why.problems),
         Text(),
     ]
-    columns = [
-        _column("Rules", why.rules),
-        _column("References", why.references),
-        _column("Tools", why.tools),
-    ]
+    titles = {"Rules": why.rules, "References": why.references, "Tools": why.tools}
+    columns = [_column(title, rows) for title, rows in titles.items()]
     if width >= WIDE:
         side = Table.grid(padding=(0, 2, 0, 0), expand=True)
         for _ in columns:
@@ -104,33 +96,23 @@ def _name(row: Reason) -> Text:
 
 
 def _about(row: Reason) -> list[str]:
-    found = f"{row.origin}{f' from {one_line(row.source)}' if row.source else ''}"
-    said = (one_line(row.about, ABOUT), found if row.origin else "", *row.notes)
-    return [line for line in said if line]
+    origin = f"{row.origin}{f' from {one_line(row.source)}' if row.source else ''}"
+    lines = (one_line(row.about, ABOUT), origin if row.origin else "", *row.notes)
+    return list(filter(None, lines))
 
 
 def _others(items: Sequence[ContextItem]) -> list[ConsoleRenderable]:
-    if not items:
-        return []
-    columns = ("item", "stands in", "tokens", "priority", "included", "why")
-    made = make_table(*columns, right=("tokens",))
-    for item in items:
-        made.add_row(
-            Text(one_line(item.label)), PLACEMENT_NAMES[item.placement], f"{item.tokens:,}",
-            describe_priority(item), Text(one_line(describe_inclusion(item))),
-            Text(one_line(item.reason)),
-        )  # fmt: skip
-    return [Text(), made]
+    cells = [item_cells(item, PLACEMENT_NAMES[item.placement]) for item in items]
+    rows = [[Text(one_line(cell)) for cell in row] for row in cells]
+    return table_below(ITEM_COLUMNS, rows, right=("tokens",))
 
 
 def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
-    if not left_out:
-        return []
-    made = make_table("left out", "reason", "detail")
+    rows = []
     for omission in left_out:
         reason = Text(omission.reason.replace("_", " "), style="red" * (omission.reason in ASTRAY))
-        made.add_row(Text(one_line(omission.what)), reason, Text(one_line(omission.detail)))
-    return [Text(), made]
+        rows.append((Text(one_line(omission.what)), reason, Text(one_line(omission.detail))))
+    return table_below(("left out", "reason", "detail"), rows)
 
 
 def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
@@ -145,18 +127,18 @@ def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
         fit = f"{score:.2f}" if isinstance(score, int | float) else "words"
         place = f"{hit.get('path', '?')}#L{hit.get('start', '?')}-L{hit.get('end', '?')}"
         lines.append(Text(f"{fit:>5} [^{hit.get('source', '?')}] {one_line(place)}"))
-    if left := len(dict_rows(record.get("without_room"))):
-        lines.append(Text(f"{left} more had no room", style="dim"))
+    if others := dict_rows(record.get("without_room")):
+        lines.append(Text(f"{len(others)} more had no room", style="dim"))
     return list(lines)
 
 
 def draw_planned(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
-    """The calls of a plan, and what came of them."""
+    """The calls of a plan, with their outcomes."""
     if record is None:
         return []
     calls = dict_rows(record.get("calls"))
     lines = [Text(), Text(f"Planned calls ({len(calls)})", style="bold underline")]
     for call in calls:
-        said = f"{call.get('name', '?')} {call.get('arguments', '')}"
-        lines.append(Text(f"{call.get('outcome', '?')!s:>8} {one_line(said, 160)}"))
+        text = f"{call.get('name', '?')} {call.get('arguments', '')}"
+        lines.append(Text(f"{call.get('outcome', '?')!s:>8} {one_line(text, 160)}"))
     return list(lines)

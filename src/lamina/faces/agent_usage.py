@@ -48,34 +48,33 @@ async def collect_usage(store: JournalStore, agent: str | None, track: Track = i
     Raises:
         UsageError: sessions there are, and none names the agent.
     """
-    known = await store.sessions()
+    sessions = await store.sessions()
     turns: dict[str, list[TurnUse]] = {}
     unread: list[UnreadSession] = []
-    for session in track(known):
+    for session in track(sessions):
         try:
             journal = await store.read(session)
         except (LaminaError, OSError) as error:
             unread.append(UnreadSession(session=session, problem=str(error), counted=False))
             continue
         name = agent_of(journal)
-        wanted = agent is None or name == agent
+        is_counted = agent is None or name == agent
         # Where its beginning is lost, nobody can tell whose session it is.
-        if journal.damage and (wanted or not name):
+        if journal.damage and (is_counted or not name):
             problem = "; ".join(map(str, journal.damage))
-            unread.append(UnreadSession(session=session, problem=problem, counted=wanted))
-        if not wanted:
+            unread.append(UnreadSession(session=session, problem=problem, counted=is_counted))
+        if not is_counted:
             turns.setdefault(name, [])
             continue
         turns.setdefault(name, []).extend(
-            read_turns(journal, inherited=_origin(journal) not in known)
+            read_turns(journal, inherited=_origin(journal) not in sessions)
         )
     if agent is not None and agent not in turns:
         raise _nobody(agent, sorted(turns), unread)
     names = sorted(turns) if agent is None else [agent]
-    summed = (sum_use(name, turns[name]) for name in names)
+    uses = (sum_use(name, turns[name]) for name in names)
     return UsageReport(
-        agents=tuple(use for use in summed if use.turns or agent is not None),
-        unread=tuple(unread),
+        agents=tuple(use for use in uses if use.turns or agent is not None), unread=tuple(unread)
     )
 
 
@@ -86,11 +85,11 @@ def _origin(journal: Journal) -> str:
 
 
 def _nobody(agent: str, others: Sequence[str], unread: Sequence[UnreadSession]) -> UsageError:
-    named = ", ".join(repr(other) for other in others if other) or "none"
-    lost = f"; {len(unread)} could not be read" if unread else ""
+    names = ", ".join(repr(other) for other in others if other) or "none"
+    gap = f"; {len(unread)} could not be read" if unread else ""
     return UsageError(
         f"no session of this workspace was opened with the agent {agent!r}; "
-        f"agents that were: {named}{lost}. -w DIR looks in another workspace"
+        f"agents that were: {names}{gap}. -w DIR looks in another workspace"
     )
 
 

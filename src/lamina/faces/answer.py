@@ -12,7 +12,6 @@ from lamina.faces.request_context import (
     describe_usage,
     leading_cached,
 )
-from lamina.runners.caller import WaitingCall
 from lamina.runners.runner import Answer
 from lamina.session.session import Session
 from lamina.values.event import UsageReported
@@ -58,10 +57,7 @@ def _describe_sources(answer: Answer) -> dict[str, Any]:
     if answer.found is None and not answer.sources:
         return {}
     hits = answer.found.hits if answer.found else ()
-    return {
-        "sources": msgspec.to_builtins(answer.sources),
-        "found": describe_hits(hits),
-    }
+    return {"sources": msgspec.to_builtins(answer.sources), "found": describe_hits(hits)}
 
 
 def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
@@ -79,18 +75,11 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
         "usage": describe_usage(answer.usage),
         "session": session.id,
         "request": answer.turn.id if answer.turn else None,
-        "waiting": describe_waiting(answer.waiting),
+        "waiting": [
+            {"call": msgspec.to_builtins(call.call), "tool": msgspec.to_builtins(call.tool)}
+            for call in answer.waiting
+        ],
     } | _describe_sources(answer)
-
-
-def describe_waiting(waiting: Sequence[WaitingCall]) -> list[dict[str, Any]]:
-    return [
-        {"call": msgspec.to_builtins(call.call), "tool": msgspec.to_builtins(call.tool)}
-        for call in waiting
-    ]
-
-
-# -- the session --------------------------------------------------------------------------------
 
 
 # Nothing that a person has to be told, or not twice.

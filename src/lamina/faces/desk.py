@@ -20,6 +20,7 @@ from lamina.providers.local.models import is_model_path
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import ChatRunner
 from lamina.session.session import Session
+from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
@@ -47,11 +48,11 @@ class Notices(Protocol):
         """Fetches a model that is not on this machine, and shows how far it is.
 
         Raises:
-            ModelMissing: it cannot be had.
+            ModelMissing: it cannot be fetched.
         """
 
     def index_progress(self, action: str, things: str) -> Callable[[int, int], None]:
-        """Shows how far indexing is: `action` is what is done to so many `things`."""
+        """Shows how far indexing is: `action` is done to a number of `things`."""
 
 
 async def open_runner(
@@ -69,7 +70,7 @@ async def open_runner(
         KeyMissing: there is no key, and it is needed.
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
-        ModelMissing: the model cannot be had.
+        ModelMissing: the model cannot be fetched.
         UsageError: there is no such agent or project, or an option would have no effect.
     """
     refuse_ignored(options)
@@ -86,14 +87,16 @@ async def open_runner(
     if options.target is not None:
         load_book().find(options.target)
     if _is_searched(options, agent):
-        await _ensure_search(notices)
+        await ensure_search(notices)
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
     runner = await _open(session, options, _persona(options, agent), approver, clients)
     runner.closing.append(clients.aclose)
     try:
-        _show_progress(runner.session, notices)
+        runner.session.turns.selector.progress = notices.index_progress("indexing", "chunks")
+        if runner.session.searcher is not None:
+            show_progress(runner.session.searcher, notices)
         changes = options.changes.as_settings()
         window = changes.pop("window", None)
         await _change(runner.session, changes)
@@ -164,7 +167,7 @@ def _persona(
     return parts if len(parts) > 1 else SYSTEM
 
 
-async def _ensure_search(notices: Notices) -> None:
+async def ensure_search(notices: Notices) -> None:
     """Fetches the model that search needs. Without it things are found by their words, which the
     first answer says."""
     from lamina.wiring.index import EMBEDDING_MODEL, can_embed
@@ -198,11 +201,10 @@ def _is_searched(options: SessionOptions, agent: "AgentDefaults | None") -> bool
     )
 
 
-def _show_progress(session: Session, notices: Notices) -> None:
-    session.turns.selector.progress = notices.index_progress("indexing", "chunks")
-    if session.searcher is not None:
-        session.searcher.reading = notices.index_progress("reading", "notes")
-        session.searcher.indexing = notices.index_progress("indexing", "passages")
+def show_progress(search: WorkspaceSearch, notices: Notices) -> None:
+    """Lets a search say how far it is."""
+    search.reading = notices.index_progress("reading", "notes")
+    search.indexing = notices.index_progress("indexing", "passages")
 
 
 async def _change(session: Session, changes: dict[str, Any]) -> None:
@@ -232,7 +234,7 @@ async def ensure_target(target: Target, notices: Notices) -> None:
     """Fetches the model of a target, if it is one that can be fetched and is not here.
 
     Raises:
-        ModelMissing: it cannot be had.
+        ModelMissing: it cannot be fetched.
     """
     if target.provider == "local" and not is_model_path(target.model):
         await notices.fetch_model(target.model)

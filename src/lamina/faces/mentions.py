@@ -41,20 +41,20 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
     all the same: the request then says why it is left out."""
     paths: list[str] = []
     unknown: list[str] = []
-    for found in _MENTION.finditer(text):
-        quoted, link, bare = found.groups()
+    for match in _MENTION.finditer(text):
+        quoted, link, bare = match.groups()
         quoted = quoted or link
         if bare and _GUIDE.match(bare):
             continue
-        said = quoted or bare
-        spellings = [said] if quoted else _spellings(said)
+        word = quoted or bare
+        spellings = [word] if quoted else _spellings(word)
         for spelling in spellings:
             path = workspace_path(spelling, root)
             if not isinstance(await workspace.read(path, "attached"), LeftOut):
                 break
         else:
             path = workspace_path(spellings[-1], root)
-            if wants_composer(found[0]):
+            if wants_composer(match[0]):
                 continue
             if not (quoted or "/" in path or PurePath(path).suffix):
                 unknown.append(spellings[-1])
@@ -65,21 +65,21 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
     return Mentions(paths=tuple(paths), unknown=tuple(unknown), guides=guides)
 
 
-def _spellings(said: str) -> list[str]:
+def _spellings(word: str) -> list[str]:
     """A bare mention as it stands, and without what ends the sentence around it."""
-    shorter = said.rstrip(_TRAILING)
-    return [said, shorter] if shorter and shorter != said else [said]
+    shorter = word.rstrip(_TRAILING)
+    return [word, shorter] if shorter and shorter != word else [word]
 
 
 def unfinished_mention(text: str) -> tuple[str, int] | None:
     """The mention that is being typed at the end of `text`: what it says so far, and how many
     characters it takes with its mark."""
-    if found := _UNFINISHED_GUIDE.search(text):
-        return f"{found[1]}{found[2]}", len(found[0])
-    found = _UNFINISHED.search(text)
-    if found is None:
+    if match := _UNFINISHED_GUIDE.search(text):
+        return f"{match[1]}{match[2]}", len(match[0])
+    match = _UNFINISHED.search(text)
+    if match is None:
         return None
-    return found[1] or found[2] or "", len(found[0])
+    return match[1] or match[2] or "", len(match[0])
 
 
 def mention(path: str) -> str:
@@ -97,9 +97,9 @@ def mention_guide(item: ItemId) -> str:
 
 def workspace_path(path: str, root: Path) -> str:
     """A path as the workspace names it, also if it was given from the root of the machine."""
-    given = Path(path).expanduser() if path.startswith("~/") else Path(path)
-    if given.is_absolute():
+    place = Path(path).expanduser() if path.startswith("~/") else Path(path)
+    if place.is_absolute():
         for base in (root.absolute(), root.resolve()):
-            if given.is_relative_to(base):
-                return given.relative_to(base).as_posix()
+            if place.is_relative_to(base):
+                return place.relative_to(base).as_posix()
     return path

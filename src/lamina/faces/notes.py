@@ -111,8 +111,8 @@ def place_of(hit: Hit) -> str:
 def count_tags(catalogue: Catalogue) -> list[tuple[str, int]]:
     """Tags and how many notes have them, the most frequent first."""
     counts: Counter[str] = Counter()
-    spelled: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for tag in (tag for note in catalogue.notes for tag in note.tags):
         # `Draft` and `draft` are one tag, as it is spelled first.
-        counts[spelled.setdefault(tag.casefold(), tag)] += 1
+        counts[spellings.setdefault(tag.casefold(), tag)] += 1
     return sorted(counts.items(), key=lambda count: (-count[1], count[0]))

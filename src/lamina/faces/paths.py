@@ -17,10 +17,10 @@ FRESH_S = 3.0
 def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
     """Files below `root` by their paths, folder by folder from the top; hidden ones and links are
     left out, and so is what cannot be looked at in time."""
-    found: list[str] = []
+    paths: list[str] = []
     waiting = deque([""])
     end = time.monotonic() + seconds
-    seen = 0
+    count = 0
     while waiting:
         folder = waiting.popleft()
         try:
@@ -31,33 +31,33 @@ def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
         files: list[str] = []
         with entries:
             for entry in entries:
-                seen += 1
-                if seen > most or time.monotonic() > end:
+                count += 1
+                if count > most or time.monotonic() > end:
                     waiting.clear()
                     break
                 if entry.name.startswith(".") or entry.name in SKIPPED or entry.is_symlink():
                     continue
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 (inner if entry.is_dir(follow_symlinks=False) else files).append(path)
-        found += sorted(files)
-        if waiting or seen <= most:
+        paths += sorted(files)
+        if waiting or count <= most:
             waiting += sorted(inner)
-    return found
+    return paths
 
 
 def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
     """The paths that hold `wanted` in any case: first those whose name begins with it, then those
     whose name holds it."""
-    sought = wanted.casefold()
-    ranked: list[tuple[int, int, str]] = []
+    needle = wanted.casefold()
+    ranking: list[tuple[int, int, str]] = []
     for path in paths:
         whole = path.casefold()
         name = whole.rpartition("/")[2]
-        if sought not in whole:
+        if needle not in whole:
             continue
-        rank = 0 if name.startswith(sought) else 1 if sought in name else 2
-        ranked.append((rank, path.count("/"), path))
-    return [path for *_, path in sorted(ranked)[:most]]
+        rank = 0 if name.startswith(needle) else 1 if needle in name else 2
+        ranking.append((rank, path.count("/"), path))
+    return [path for *_, path in sorted(ranking)[:most]]
 
 
 class Paths:
@@ -65,11 +65,11 @@ class Paths:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._found: list[str] = []
+        self._paths: list[str] = []
         self._at = float("-inf")
 
     def match(self, wanted: str) -> list[str]:
         if time.monotonic() - self._at > FRESH_S:
-            self._found = scan(self._root)
+            self._paths = scan(self._root)
             self._at = time.monotonic()
-        return match(self._found, wanted)
+        return match(self._paths, wanted)

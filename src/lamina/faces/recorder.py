@@ -62,10 +62,15 @@ async def rebuild_stored(stored: StoredSession, wanted: str) -> tuple[RebuiltReq
     return rebuild_request(journal, requests, listed, load_book()), requests
 
 
+def journal_of(session: Session) -> Journal:
+    """The journal of a session that is open."""
+    entries = {entry.id: entry for entry in session.entries}
+    return Journal(entries=entries, leaf=session.state.leaf)
+
+
 def last_request(session: Session, book: TargetBook | None = None) -> RebuiltRequest | None:
     """The last request on the active path, rebuilt from the journal; also while it is under way."""
-    entries = {entry.id: entry for entry in session.entries}
-    journal = Journal(entries=entries, leaf=session.state.leaf)
+    journal = journal_of(session)
     requests = list_requests(journal)
     last = next((request for request in reversed(requests.listed) if request.active), None)
     return rebuild_request(journal, requests, last, book or load_book()) if last else None
@@ -162,7 +167,7 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
 
 def _describe_change(change: SegmentChange) -> dict[str, Any]:
     segment = change.segment
-    described = {
+    row = {
         "status": change.status,
         "stays": change.stays,
         "index": change.index,
@@ -170,12 +175,12 @@ def _describe_change(change: SegmentChange) -> dict[str, Any]:
         "text": segment.text,
     }
     if not isinstance(segment.content, Text):
-        described["content"] = segment.content
+        row["content"] = segment.content
     older = change.instead_of or change.supersedes
     if older is not None:
         key = "instead_of" if change.instead_of else "supersedes"
-        described[key] = {"source": older.source, "digest": older.digest}
-    return described
+        row[key] = {"source": older.source, "digest": older.digest}
+    return row
 
 
 def list_marks(listed: ListedRequest) -> list[str]:

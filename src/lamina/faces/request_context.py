@@ -66,9 +66,9 @@ def _row(item: str, label: str, placement: str, tokens: int, reason: str) -> dic
 
 def _provenance(item: ContextItem | ContextTool) -> dict[str, Any]:
     """How something came to be in a request, as far as there is anything to say."""
-    known = {"score": item.score, "origin": item.origin or None, "source": item.source or None}
-    known = {name: value for name, value in known.items() if value is not None}
-    return {"include": item.include} | known
+    provenance = {"score": item.score, "origin": item.origin or None, "source": item.source or None}
+    provenance = {name: value for name, value in provenance.items() if value is not None}
+    return {"include": item.include} | provenance
 
 
 def label_left_out(omission: LeftOut) -> str:
@@ -88,7 +88,7 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
     usage = reply.usage if reply else None
     cached = leading_cached(prompt.tokens, agreement, usage)
     plain = msgspec.to_builtins(request.context) if request else {}
-    described = {
+    report = {
         "request": request.id if request else None,
         "target": request.context.target if request else None,
         "layers": describe_layers(prompt, cached, agreement.tokens),
@@ -100,11 +100,11 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
         "problems": list(recorded.problems) if recorded else [],
     }
     if full:
-        described["segments"] = [
+        report["segments"] = [
             describe_segment(segment) | {"content": msgspec.to_builtins(segment.content)}
             for segment in prompt
         ]
-    return described
+    return report
 
 
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:

@@ -97,10 +97,10 @@ class IndexSearch:
         """A question put to what there is."""
         query = split_question(question)
         corpus = await self.load(candidates)
-        known = len(corpus.failed)
+        failures = len(corpus.failed)
         scores = await corpus.score([part.text for part in query.parts])
         self.warn_of(describe_lexical(corpus))
-        self.warn_of(corpus.failed[known:])
+        self.warn_of(corpus.failed[failures:])
         return ScoredQuestion(candidates=candidates, corpus=corpus, query=query, scores=scores)
 
 
@@ -116,15 +116,15 @@ async def select_candidates(
     answer = await search.score(question, candidates)
     documents = candidates.documents
     if how.top is not None:
-        chosen = rank_documents(documents, answer.scores, answer.query, most=how.top)
+        selection = rank_documents(documents, answer.scores, answer.query, most=how.top)
     else:
         settings = how.settings(candidates.settings)
-        chosen = choose_items(documents, answer.scores, answer.query, settings)
-        chosen += await expand_chosen(answer.corpus, chosen, settings)
+        selection = choose_items(documents, answer.scores, answer.query, settings)
+        selection += await expand_chosen(answer.corpus, selection, settings)
         ids = [document.id for document in documents]
-        chosen += find_related(chosen, candidates.relations, ids, set())
+        selection += find_related(selection, candidates.relations, ids, set())
     search.warn_of(search.index.notes())
-    return _describe(answer, chosen)
+    return _describe(answer, selection)
 
 
 async def rank_candidates(
@@ -132,23 +132,20 @@ async def rank_candidates(
 ) -> tuple[SearchResult, ...]:
     """The `top` best of all candidates, whatever their scores."""
     answer = await search.score(question, candidates)
-    ranked = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
+    ranking = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
     search.warn_of(search.index.notes())
-    return _describe(answer, ranked)
+    return _describe(answer, ranking)
 
 
-def _describe(answer: ScoredQuestion, chosen: Sequence[SelectedItem]) -> tuple[SearchResult, ...]:
+def _describe(answer: ScoredQuestion, items: Sequence[SelectedItem]) -> tuple[SearchResult, ...]:
     by_id = answer.candidates.by_id()
     ranks = _lexical_ranks(answer)
     columns = _columns(answer.candidates.documents)
-    return tuple(
-        replace(
-            _result(item, by_id[item.item], _best_part(answer, columns[item.item])),
-            rank=number,
-            lexical_rank=ranks.get(item.item),
-        )
-        for number, item in enumerate(chosen, 1)
-    )
+    results = []
+    for rank, item in enumerate(items, 1):
+        result = _result(item, by_id[item.item], _best_part(answer, columns[item.item]))
+        results.append(replace(result, rank=rank, lexical_rank=ranks.get(item.item)))
+    return tuple(results)
 
 
 def _result(item: SelectedItem, candidate: Candidate, part: str) -> SearchResult:

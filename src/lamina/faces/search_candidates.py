@@ -109,10 +109,10 @@ def gather_candidates(sources: CandidateSources) -> Candidates:
 
 
 def _nothing_in(workspace: Path) -> UsageError:
-    known = ", ".join(agent.name for agent in list_agents(workspace)) or "none known by name"
+    names = ", ".join(agent.name for agent in list_agents(workspace)) or "none known by name"
     return UsageError(
         f"there is nothing to search in {str(workspace.absolute())!r} itself: give --tools FILE, "
-        f"or --agent PATH|NAME for the rules and references of an agent ({known}); notes are "
+        f"or --agent PATH|NAME for the rules and references of an agent ({names}); notes are "
         f"searched with `lamina notes search`"
     )
 
@@ -133,8 +133,5 @@ def _tool_candidate(tool: ListedTool) -> Candidate:
 def _guide_candidate(guide: Guide) -> Candidate:
     chunks = chunk_item(guide.name, guide.description, guide.text)
     return Candidate(
-        document=Document(guide.id, chunks),
-        name=guide.name,
-        kind=guide.kind,
-        include=guide.include,
+        document=Document(guide.id, chunks), name=guide.name, kind=guide.kind, include=guide.include
     )

@@ -63,10 +63,7 @@ async def _describe(store: JsonlStore, session: str) -> SessionRow:
     path = store.path_of(session)
     status = path.stat()
     row = SessionRow(
-        session=session,
-        workspace=store.folder.name,
-        bytes=status.st_size,
-        written=status.st_mtime,
+        session=session, workspace=store.folder.name, bytes=status.st_size, written=status.st_mtime
     )
     try:
         journal = await store.read(session)

@@ -39,14 +39,10 @@ def _types_of(holder: type[Struct]) -> dict[str, Any]:
     return types
 
 
-_OPTIONS = _types_of(Options)
-SETTING_TYPES: dict[str, Any] = _types_of(Settings) | _OPTIONS
+# What goes with a request and is not a setting of the session.
+OPTION_TYPES = _types_of(Options)
+SETTING_TYPES: dict[str, Any] = _types_of(Settings) | OPTION_TYPES
 NONE = "none"
-
-
-def is_option(name: str) -> bool:
-    """Whether it goes with a request, and is no setting of the session."""
-    return name in _OPTIONS
 
 
 def parse_setting(name: str, text: str) -> Any:
@@ -104,14 +100,10 @@ def write_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, SearchSettings):
-        return _preset_of(value)
+        from lamina.selection.presets import preset
+
+        return next((name for name in get_args(Preset) if preset(name) == value), OWN_VALUES)
     return NONE if value is None else str(value)
-
-
-def _preset_of(value: SearchSettings) -> str:
-    from lamina.selection.presets import preset
-
-    return next((name for name in get_args(Preset) if preset(name) == value), OWN_VALUES)
 
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
@@ -150,17 +142,17 @@ def read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
     """
     for name in params:
         if name not in Settings.__struct_fields__:
-            known = ", ".join(Settings.__struct_fields__)
-            raise UsageError(f"no setting `{name}`; there are {known}")
+            names = ", ".join(Settings.__struct_fields__)
+            raise UsageError(f"no setting `{name}`; there are {names}")
     now = describe_settings(standing)
     changes = {name: _whole(value, now[name]) for name, value in params.items()}
     for name, value in changes.items():
         _require_parts(name, value, now[name])
     try:
-        changed = msgspec.convert(now | changes, Settings)
+        new_settings = msgspec.convert(now | changes, Settings)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from error
-    return {name: getattr(changed, name) for name in params}
+    return {name: getattr(new_settings, name) for name in params}
 
 
 def _whole(value: Any, now: Any) -> Any:

@@ -32,15 +32,15 @@ async def find_session(name: str, workspace: Path) -> StoredSession:
     store = default_store(workspace)
     if await store.has(name):
         return StoredSession(name, store.path_of(name), store)
-    known = await store.sessions()
-    if name in known:
+    sessions = await store.sessions()
+    if name in sessions:
         return StoredSession(name, store.path_of(name), store)
-    near = [each for each in known if each.startswith(name)]
+    near = [session for session in sessions if session.startswith(name)]
     if len(near) == 1:
         return StoredSession(near[0], store.path_of(near[0]), store)
     if near:
         raise UnknownSession(f"{name!r} may be any of {', '.join(sorted(near))}")
-    hint = "`lamina sessions` lists them" if known else "there are none yet in this workspace"
+    hint = "`lamina sessions` lists them" if sessions else "there are none yet in this workspace"
     raise UnknownSession(
         f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. "
         f"-w DIR looks in another workspace, and a path to a {SUFFIX} file works as well"

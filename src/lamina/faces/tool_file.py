@@ -46,39 +46,39 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
         UsageError: it cannot be read, is not JSON, has no tools, or names one twice.
     """
     try:
-        found = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         problem = f"the tools in {str(path)!r} cannot be read: {error.strerror or error}"
         raise UsageError(f"{problem}; check the path") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{str(path)!r} is not JSON: {error}") from error
-    entries = list(_entries(found))
+    entries = list(_entries(content))
     if not entries:
         raise UsageError(f"there are no tools in {str(path)!r}; what can be read: {FORMS}")
     tools = tuple(_tool(entry, f"tool {number} of {str(path)!r}") for number, entry in entries)
-    seen: dict[ItemId, int] = {}
+    numbers: dict[ItemId, int] = {}
     for number, tool in enumerate(tools, 1):
-        if tool.id in seen:
+        if tool.id in numbers:
             of = f" of the server {brief(tool.server)!r}" if tool.server else ""
             raise UsageError(
                 f"{str(path)!r} names the tool {brief(tool.name)!r}{of} twice, as number "
-                f"{seen[tool.id]} and {number}; give each a name or a `server` of its own"
+                f"{numbers[tool.id]} and {number}; give each a name or a `server` of its own"
             )
-        seen[tool.id] = number
+        numbers[tool.id] = number
     return tools
 
 
-def _entries(found: Any) -> Iterator[tuple[int, Any]]:
+def _entries(content: Any) -> Iterator[tuple[int, Any]]:
     """What stands for a tool each, with its number."""
-    if isinstance(found, Mapping) and isinstance(found.get("result"), Mapping):
+    if isinstance(content, Mapping) and isinstance(content.get("result"), Mapping):
         # The whole answer of a server.
-        found = found["result"]
-    if isinstance(found, Mapping):
-        found = found.get("tools", found)
-    if isinstance(found, Mapping):
-        found = [found] if any(key in found for key in DECLARATIONS) else []
-    if isinstance(found, list):
-        yield from enumerate(_unfolded(found), 1)
+        content = content["result"]
+    if isinstance(content, Mapping):
+        content = content.get("tools", content)
+    if isinstance(content, Mapping):
+        content = [content] if any(key in content for key in DECLARATIONS) else []
+    if isinstance(content, list):
+        yield from enumerate(_unfolded(content), 1)
 
 
 def _unfolded(entries: Iterable[Any]) -> Iterator[Any]:
@@ -117,13 +117,16 @@ def _text(value: Any, place: str) -> str:
 
 def _parameters(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a tool's arguments, from a list of them or from their schema."""
-    named = entry.get("params")
-    if named is None:
+    arguments = entry.get("params")
+    if arguments is None:
         schema = next((entry[key] for key in SCHEMAS if _has(entry, key, Mapping)), None)
-        named = schema.get("properties") if schema else None
-    if not isinstance(named, list | Mapping):
+        arguments = schema.get("properties") if schema else None
+    if not isinstance(arguments, list | Mapping):
         return ()
-    names = (mapping.get("name") if isinstance(mapping, Mapping) else mapping for mapping in named)
+    names = (
+        argument.get("name") if isinstance(argument, Mapping) else argument
+        for argument in arguments
+    )
     return tuple(name for name in names if isinstance(name, str))
 
 

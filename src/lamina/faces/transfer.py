@@ -38,15 +38,11 @@ async def import_all(
     failed: list[tuple[str, str]] = []
     for path in files:
         try:
-            imported.append(
-                await import_data(
-                    path.read_bytes(),
-                    name=path.name,
-                    session=session,
-                    workspace=workspace,
-                    target=target,
-                )
+            data, name = path.read_bytes(), path.name
+            report = await import_data(
+                data, name=name, session=session, workspace=workspace, target=target
             )
+            imported.append(report)
         except LaminaError as error:
             failed.append((str(path), str(error)))
         except OSError as error:

@@ -75,14 +75,14 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
     Raises:
         UnknownSession: there is no such question, or nothing was sent for it.
     """
-    asked = _questions(journal)
-    if not asked:
+    questions = _questions(journal)
+    if not questions:
         raise UnknownSession("nothing was asked yet on this path: there is no context to explain")
-    place = len(asked) if number is None else number
-    if not 1 <= place <= len(asked):
-        has = f"{len(asked):,} question{'s' * (len(asked) > 1)}"
+    place = len(questions) if number is None else number
+    if not 1 <= place <= len(questions):
+        has = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
         raise UnknownSession(f"no question {place}: the path has {has}, and 1 is the first")
-    message, request = asked[place - 1]
+    message, request = questions[place - 1]
     requests = list_requests(journal)
     listed = requests.by_id(request.id) if request else None
     if listed is None:
@@ -91,7 +91,7 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
             f"lost. `lamina log SESSION --requests` lists what was sent"
         )
     recorded = rebuild_request(journal, requests, listed, book)
-    why = _explain(recorded, message, place, len(asked))
+    why = _explain(recorded, message, place, len(questions))
     return replace(
         why,
         found=_find_record(journal, SEARCHED, why.request),
@@ -101,13 +101,13 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
 
 def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None]]:
     """The questions of the active path, each with the first request that was made for it."""
-    found: list[tuple[MessageEntry, RequestEntry | None]] = []
+    questions: list[tuple[MessageEntry, RequestEntry | None]] = []
     for entry in path_to(journal.leaf, journal.entries):
         if isinstance(entry, MessageEntry) and entry.message.role == "user":
-            found.append((entry, None))
-        elif isinstance(entry, RequestEntry) and found and found[-1][1] is None:
-            found[-1] = (found[-1][0], entry)
-    return found
+            questions.append((entry, None))
+        elif isinstance(entry, RequestEntry) and questions and questions[-1][1] is None:
+            questions[-1] = (questions[-1][0], entry)
+    return questions
 
 
 def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: int) -> Explanation:
@@ -153,11 +153,10 @@ def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
 
 
 def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
-    return tuple(sorted(guides, key=lambda guide: (_order(guide), guide.name)))
-
-
-def _order(guide: Reason) -> float:
-    return guide.level if guide.level is not None else float("inf")
+    """Those without a level last."""
+    return tuple(
+        sorted(guides, key=lambda guide: (guide.level is None, guide.level or 0, guide.name))
+    )
 
 
 def _guide(item: ContextItem, state: State) -> Reason:
@@ -205,7 +204,7 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
     """The tools of the list, in its own words as they were then."""
     known = {tool.name: tool for tool in context.tools}
     allowed = context.allowed_tools
-    found = []
+    reasons = []
     for definition in state.envelope.tools:
         tool = known.get(definition.name)
         notes = []
@@ -215,8 +214,8 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
             notes.append("still in the list, and not there to be called")
         if allowed is not None and definition.name not in allowed:
             notes.append("in the list, and not to be called now")
-        found.append(_tool(tool, definition.name, definition.description, tuple(notes)))
-    return found
+        reasons.append(_tool(tool, definition.name, definition.description, tuple(notes)))
+    return reasons
 
 
 def _tool(tool: ContextTool | None, name: str, about: str, notes: tuple[str, ...]) -> Reason:

@@ -6,25 +6,25 @@ the chat, the session is kept and closed.
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import anyio
 
 from lamina.cli.chat.approver import KeyboardApprover
+from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.indexer import BackgroundIndexer
 from lamina.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
-from lamina.cli.chat.slash.commands import SlashCommands
+from lamina.cli.chat.slash.commands import run_command
 from lamina.cli.chat.status_line import cache_line, status_line
 from lamina.cli.chat.turn_view import TurnView
 from lamina.cli.chat.welcome import greet
-from lamina.cli.hits import render_footnotes
+from lamina.cli.note_hits import render_footnotes
 from lamina.cli.screen import Screen, quiet_keys
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
 from lamina.faces.answer import CUT_OFF, TurnCost, sum_reports
 from lamina.faces.citations import hold_until_final
-from lamina.faces.items import ItemOverview
 from lamina.faces.mentions import find_mentions
 from lamina.faces.session_tree import questions_of
 from lamina.ports import WorkspaceSource
@@ -35,7 +35,8 @@ from lamina.values.entry import ReplyEntry
 from lamina.values.item import AttachmentSpec
 
 HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
-# Why an answer ended, where a person should know.
+KEPT = "the question is kept: /resume sends it again, or ask something else"
+# Why an answer ended early.
 STOPS = {
     **dict.fromkeys(
         CUT_OFF, "(cut off: the answer reached its limit; /settings max_tokens changes it)"
@@ -47,35 +48,15 @@ INTERRUPTED = 130
 LEAVE_WORDS = ("exit", "quit")
 
 
-class Chat:
-    """One session in a conversation with one person. `attached` stays attached until it is taken
-    away: paths, and whether they are essential."""
-
+class Chat(Conversation):
     def __init__(
-        self,
-        runner: ChatRunner,
-        screen: Screen,
-        approver: KeyboardApprover,
-        *,
-        workspace: WorkspaceSource,
-        root: Path,
-        attached: dict[str, bool] | None = None,
-        active: str | None = None,
-    ) -> None:
-        self.runner = runner
-        self.session = runner.session
-        self.screen = screen
-        self.workspace = workspace
-        self.root = root
-        self.attached = attached if attached is not None else {}
-        # The note that is open in front of the person: its pictures go along.
-        self.active = active
-        self.members = ItemOverview(runner)
-        self.commands = SlashCommands(self)
-        # What stands in the next line already, to be edited.
-        self.offered = ""
-        self.leaving = False
-        self._code = 0
+        self, runner: ChatRunner, screen: Screen, approver: KeyboardApprover, *,
+        workspace: WorkspaceSource, root: Path,
+        attached: dict[str, bool] | None = None, active: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            runner, screen, workspace=workspace, root=root, attached=attached, active=active
+        )
         self._shown_warnings: set[str] = set()
         self._asked_targets: set[str] = set()
         self._whole_scope = anyio.CancelScope()
@@ -98,20 +79,16 @@ class Chat:
     async def talk(self) -> int:
         """Talks until somebody leaves; the exit code."""
         try:
-            return await self._talk()
+            with self._whole_scope:
+                self._shown_warnings.update(f"journal: {damage}" for damage in self.session.damage)
+                await greet(self.session, self.screen)
+                await self._converse()
+                self._say_goodbye()
         except OSError:
             # Nobody is there any more.
-            if self._code:
-                return self._code
-            raise
-
-    async def _talk(self) -> int:
-        with self._whole_scope:
-            self._shown_warnings.update(f"journal: {damage}" for damage in self.session.damage)
-            await greet(self.session, self.screen)
-            await self._converse()
-            self._say_goodbye()
-        return self._code
+            if not self.exit_code:
+                raise
+        return self.exit_code
 
     def interrupt(self) -> None:
         """Ctrl-C: stops what runs; where nothing can be redrawn, all of it."""
@@ -126,25 +103,20 @@ class Chat:
             self._source.interrupt()
 
     def end(self, code: int) -> None:
-        """Ends the chat from outside; what came of an answer is kept."""
-        self._code = code
+        """Ends the chat from outside; what has arrived of an answer is kept."""
+        self.exit_code = code
         self._whole_scope.cancel()
 
-    def fail(self, problem: str) -> None:
-        """Says what went wrong; where nobody watches, the exit code says so as well."""
-        self.screen.fail(problem)
-        if not self.screen.live:
-            self._code = 1
-
     def toolbar(self) -> str:
-        """What stands below the line that is typed."""
-        progress = self._indexer.told if self._indexer else ""
+        """The line below the one that is typed."""
+        progress = self._indexer.progress if self._indexer else ""
         return f"{self._toolbar} · {progress}" if progress else self._toolbar
 
     def _describe(self) -> str:
         session = self.session
         used = session.state.last_sent.tokens if session.state.last_sent else 0
-        parts = [session.settings.target, f"{used:,} of {self._window():,} tokens"]
+        window = session.settings.window or session.target().window
+        parts = [session.settings.target, f"{used:,} of {window:,} tokens"]
         if self.attached:
             parts.append(f"{len(self.attached)} attached")
         if session.state.pinned:
@@ -179,9 +151,7 @@ class Chat:
                 await self.take(line)
 
     async def _read(self, offered: str) -> str:
-        if self._indexer is None:
-            return await self._source.read(offered)
-        async with self._indexer.working():
+        async with self._indexer.working() if self._indexer else nullcontext():
             return await self._source.read(offered)
 
     async def take(self, line: str) -> None:
@@ -191,7 +161,7 @@ class Chat:
                 if line.strip() in LEAVE_WORDS:
                     self.screen.tell(f"/quit leaves; //{line.strip()} sends it as a message")
                 elif line.startswith("/") and not line.startswith("//"):
-                    await self.commands.run(line)
+                    await run_command(self, line)
                 else:
                     await self.ask(_unescape(line))
         except LaminaError as error:
@@ -215,16 +185,11 @@ class Chat:
                 f"{names}: this session has no rules and references to add; sent as text"
             )
         attach = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
-        attach += [
-            AttachmentSpec(what=path, essential=vital) for path, vital in self.attached.items()
-        ]
-        attach += [
-            AttachmentSpec(what=path) for path in mentions.paths if path not in self.attached
-        ]
+        paths = self.attached | {path: self.attached.get(path, False) for path in mentions.paths}
+        attach += [AttachmentSpec(what=path, essential=vital) for path, vital in paths.items()]
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
     async def go_on(self) -> None:
-        """Goes on with a turn that was left in the middle."""
         await self._turn(lambda listen: self.runner.go_on(on_event=listen))
 
     # -- a turn ----------------------------------------------------------------------------------
@@ -241,7 +206,8 @@ class Chat:
                 except LaminaError as error:
                     view.finish()
                     self.fail(str(error))
-                    self._say_what_is_left()
+                    if self.session.interrupted or self.session.waiting:
+                        self.screen.tell(KEPT)
                 finally:
                     group.cancel_scope.cancel()
                     view.finish()
@@ -254,10 +220,8 @@ class Chat:
         tell = self.screen.tell
         cost = sum_reports(view.reports) if view.reports else None
         if answer.ending == "aborted":
-            if self.session.interrupted:
-                tell("(stopped before the first word; /resume sends the question again)")
-            else:
-                tell("(stopped)")
+            hint = " before the first word; /resume sends the question again"
+            tell(f"(stopped{hint if self.session.interrupted else ''})")
             cost = cost or self._cost_of(answer)
         elif answer.ending == "answered":
             if not answer.text.strip():
@@ -275,10 +239,6 @@ class Chat:
         is_local = self.session.target().provider == "local"
         if line := cache_line(verdict, loaded_anew=is_local and is_first):
             tell(f"cache: {line}")
-
-    def _say_what_is_left(self) -> None:
-        if self.session.interrupted or self.session.waiting:
-            self.screen.tell("the question is kept: /resume sends it again, or ask something else")
 
     def _cost_of(self, answer: Answer) -> TurnCost | None:
         """What is known of the cost of an answer that was stopped."""
@@ -300,9 +260,6 @@ class Chat:
                 was_stopped, self._scope = self._scope.cancel_called, None
         if was_stopped:
             self.screen.tell("(stopped)")
-
-    def _window(self) -> int:
-        return self.session.settings.window or self.session.target().window
 
     def _say_goodbye(self) -> None:
         if self.screen.live and questions_of(self.session):

@@ -31,21 +31,21 @@ class ChatCompleter(Completer):
         text = document.text_before_cursor
         if is_command(document.text):
             yield from self._of_command(text)
-        elif (mentioned := unfinished_mention(text)) is not None:
-            said, length = mentioned
-            for value, meaning in self._guides(said):
+        elif (unfinished := unfinished_mention(text)) is not None:
+            prefix, length = unfinished
+            for value, meaning in self._guides(prefix):
                 yield Completion(
                     value, start_position=-length, display_meta=one_line(meaning, MEANING)
                 )
-            for path in self._paths.match(said):
+            for path in self._paths.match(prefix):
                 yield Completion(mention(path), start_position=-length, display=path)
 
-    def _guides(self, said: str) -> Iterable[tuple[str, str]]:
+    def _guides(self, prefix: str) -> Iterable[tuple[str, str]]:
         """Rules and references, once something of them is typed: paths are meant more often."""
-        kind, colon, name = said.casefold().partition(":")
+        kind, colon, name = prefix.casefold().partition(":")
         if not kind:
             return
-        for value, meaning in self._arguments(MENTION, [said]):
+        for value, meaning in self._arguments(MENTION, [prefix]):
             of, _, key = value.casefold().removeprefix("@").partition(":")
             if (colon and of.startswith(kind[:3]) and name in key) or (
                 not colon and of.startswith(kind)
@@ -64,17 +64,17 @@ class ChatCompleter(Completer):
                         display_meta=command.about,
                     )
             return
-        command_found = COMMANDS.get(name)
-        words = [rest] if command_found and command_found.takes_name else rest.split(" ")
+        slash_command = COMMANDS.get(name)
+        words = [rest] if slash_command and slash_command.takes_name else rest.split(" ")
         last = words[-1]
-        if command_found and command_found.takes_paths and not last.startswith("-"):
+        if slash_command and slash_command.takes_paths and not last.startswith("-"):
             opening = rest.rfind('"') if rest.count('"') % 2 else -1
-            said, length = (last, len(last))
+            prefix, length = (last, len(last))
             if opening >= 0:
-                said, length = rest[opening + 1 :], len(rest) - opening
-            for path in self._paths.match(said):
-                quoted = f'"{path}"' if any(c in path for c in " '\"\\") else path
-                yield Completion(quoted, start_position=-length, display=path)
+                prefix, length = rest[opening + 1 :], len(rest) - opening
+            for path in self._paths.match(prefix):
+                argument = f'"{path}"' if any(c in path for c in " '\"\\") else path
+                yield Completion(argument, start_position=-length, display=path)
             return
         for value, meaning in self._arguments(name, words):
             if last.casefold() in value.casefold():

@@ -14,18 +14,18 @@ from lamina.task_groups import single_errors
 
 
 class BackgroundIndexer:
-    """Embeds what is new in the notes while a message is typed; `told` is how far it is."""
+    """Embeds what is new in the notes while a message is typed; `progress` says how far it is."""
 
     def __init__(self, search: WorkspaceSearch) -> None:
         self._search = search
-        self.told = ""
+        self.progress = ""
         # What was to be done when it began, over all rounds.
         self._most = 0
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         search = self._search
-        drawn = search.reading, search.indexing
+        listeners = search.reading, search.indexing
         # A bar would be drawn across the line that is typed.
         search.reading, search.indexing = None, self._tell
         try:
@@ -35,15 +35,15 @@ class BackgroundIndexer:
                     yield
                     group.cancel_scope.cancel()
         finally:
-            search.reading, search.indexing = drawn
+            search.reading, search.indexing = listeners
 
     async def _prepare(self) -> None:
         try:
             await self._search.prepare()
         except Exception:  # noqa: BLE001
-            self.told = ""
+            self.progress = ""
 
     def _tell(self, done: int, total: int) -> None:
         self._most = max(self._most, total)
-        left = total - done
-        self.told = f"{left:,} passages to embed ({1 - left / self._most:.0%})" if left else ""
+        rest = total - done
+        self.progress = f"{rest:,} passages to embed ({1 - rest / self._most:.0%})" if rest else ""

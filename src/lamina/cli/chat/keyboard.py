@@ -89,16 +89,16 @@ class Keyboard:
         )
 
     async def choose(self, question: str, answers: Mapping[str, str]) -> str | None:
-        asked = question
+        prompt = question
         while True:
             try:
-                line = await self._read_alone(asked)
+                line = await self._read_alone(prompt)
             except EOFError:
                 return None
             answer = match_answer(line, answers)
             if answer is not None:
                 return answer
-            asked = f"{_how_to_answer(answers)}\n{question}"
+            prompt = f"{_how_to_answer(answers)}\n{question}"
 
     async def _read_alone(self, question: str) -> str:
         """A line out of keys that are pressed while the question stands there, and no others."""
@@ -153,8 +153,8 @@ def _bindings() -> KeyBindings:
     @bindings.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        chosen = buffer.complete_state and buffer.complete_state.current_completion
-        if chosen and not is_command(buffer.text):
+        completion = buffer.complete_state and buffer.complete_state.current_completion
+        if completion and not is_command(buffer.text):
             # A path was chosen in the middle of a message: the message goes on.
             buffer.complete_state = None
             return

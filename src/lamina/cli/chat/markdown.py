@@ -75,15 +75,15 @@ def split_blocks(text: str) -> list[str]:
 def split_finished(text: str) -> tuple[str, str]:
     """What of a text that still grows will not change any more, and the rest."""
     complete = text[: text.rfind("\n") + 1]
-    *finished, _ = split_blocks(complete) or [""]
-    done = "".join(finished)
-    return done, text[len(done) :]
+    *blocks, _ = split_blocks(complete) or [""]
+    head = "".join(blocks)
+    return head, text[len(head) :]
 
 
 def draw_markdown(screen: Screen, text: str) -> list[ScreenLine]:
     """The lines of a text, with one blank line between blocks."""
     lines: list[ScreenLine] = []
     for block in split_blocks(visible(text)):
-        drawn = screen.draw(_Document(block)) or screen.draw(Text(block))
-        lines += [ScreenLine(""), *drawn] if lines and drawn else drawn
+        block_lines = screen.draw(_Document(block)) or screen.draw(Text(block))
+        lines += [ScreenLine(""), *block_lines] if lines and block_lines else block_lines
     return lines

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,17 +12,18 @@ from msgspec.structs import replace
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.chat import Chat
 from lamina.cli.chat.message_source import open_lines
+from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import open_screen
 from lamina.errors import LaminaError
 from lamina.faces.desk import open_runner, require_readable
 from lamina.faces.mentions import workspace_path
+from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.paths import Paths
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.wiring import default_store
-from lamina.wiring.workspaces import open_workspace
 
 HISTORY = "chat_history"
 
@@ -34,8 +36,7 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
         SessionBusy: the session is open elsewhere.
     """
     screen = open_screen()
-    workspace = open_workspace(options.workspace)
-    try:
+    async with open_notes(options.workspace) as workspace:
         attached, active = await read_attached(prompt, options.workspace, workspace)
         if latest:
             session = await find_latest(default_store(options.workspace))
@@ -54,8 +55,6 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
             async with connect_input(chat):
                 with catch_signals(chat):
                     return await chat.talk()
-    finally:
-        await workspace.aclose()
 
 
 async def read_attached(
@@ -96,7 +95,7 @@ async def connect_input(chat: Chat) -> AsyncIterator[None]:
     from lamina.cli.chat.completer import ChatCompleter
     from lamina.cli.chat.keyboard import Keyboard
 
-    completer = ChatCompleter(Paths(chat.root), chat.commands.arguments)
+    completer = ChatCompleter(Paths(chat.root), partial(list_arguments, chat))
     folder = default_store(chat.root).folder
     chat.listen_to(Keyboard(folder / HISTORY, completer, chat.toolbar))
     yield

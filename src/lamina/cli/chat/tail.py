@@ -14,9 +14,9 @@ ERASE_LINE, ERASE_BELOW = "\r\x1b[2K", "\x1b[J"
 class Tail:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._drawn: list[ScreenLine] = []
+        self._lines: list[ScreenLine] = []
         # How many lines of the text under way have scrolled off.
-        self._gone = 0
+        self._scrolled_lines = 0
         self._width = screen.width
 
     def draw(self, lines: Sequence[ScreenLine]) -> None:
@@ -24,9 +24,9 @@ class Tail:
         if self._screen.width != self._width:
             # Other lines than those that scrolled off: better twice than not at all.
             self._width = self._screen.width
-            self._gone = 0
-        new = list(lines[self._gone :])
-        old = self._drawn
+            self._scrolled_lines = 0
+        new = list(lines[self._scrolled_lines :])
+        old = self._lines
         same = 0
         while same < min(len(old), len(new)) and old[same] == new[same]:
             same += 1
@@ -38,14 +38,14 @@ class Tail:
         if up > sum(map(self._rows, new[same:])):
             parts.append(ERASE_BELOW)
         self._screen.write("".join(parts))
-        self._drawn = new
+        self._lines = new
         self._let_go()
 
     def finish(self, lines: Sequence[ScreenLine]) -> None:
         """Draws `lines` for good; what comes next stands below them."""
         self.draw(lines)
-        self._drawn = []
-        self._gone = 0
+        self._lines = []
+        self._scrolled_lines = 0
 
     def clear(self) -> None:
         """Takes away what is drawn; what scrolled off stays."""
@@ -55,11 +55,11 @@ class Tail:
         """Lines that do not fit the screen cannot be reached any more."""
         room = max(1, self._screen.height - 2)
         rows = 0
-        for kept, line in enumerate(reversed(self._drawn)):
+        for count, line in enumerate(reversed(self._lines)):
             rows += self._rows(line)
             if rows > room:
-                self._gone += len(self._drawn) - kept
-                self._drawn = self._drawn[len(self._drawn) - kept :]
+                self._scrolled_lines += len(self._lines) - count
+                self._lines = self._lines[len(self._lines) - count :]
                 return
 
     def _rows(self, line: ScreenLine) -> int:

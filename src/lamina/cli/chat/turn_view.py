@@ -48,17 +48,17 @@ DECISIONS: dict[Decision, str] = {
 class TurnView:
     """Draws one turn. `said` are warnings that were told before in this chat."""
 
-    def __init__(self, screen: Screen, said: set[str]) -> None:
+    def __init__(self, screen: Screen, warnings: set[str]) -> None:
         self._screen = screen
-        self._said = said
+        self._warnings = warnings
         self._tail = Tail(screen)
         self._kind: BlockKind | None = None
         self._text = ""
         self._status = ""
-        self._begun = False
+        self._has_output = False
         self._dirty = False
         self._next_frame = 0.0
-        self._held: list[Event] | None = None
+        self._backlog: list[Event] | None = None
         self.reports: list[UsageReported] = []
 
     async def keep_drawing(self) -> None:
@@ -75,18 +75,18 @@ class TurnView:
     def paused(self) -> Iterator[None]:
         """While the block runs, somebody else has the screen."""
         self._end_block()
-        self._held = []
+        self._backlog = []
         try:
             yield
         finally:
-            held, self._held = self._held, None
-            for event in held:
+            backlog, self._backlog = self._backlog, None
+            for event in backlog:
                 self.take(event)
 
     def take(self, event: Event) -> None:
         """Takes note of an event; words are drawn with the next frame."""
-        if self._held is not None:
-            self._held.append(event)
+        if self._backlog is not None:
+            self._backlog.append(event)
             return
         match event:
             case RequestStarted():
@@ -125,9 +125,9 @@ class TurnView:
         if not self._screen.live:
             return
         if self._kind == "text":
-            done, rest = split_finished(self._text)
-            if done:
-                self._print(draw_markdown(self._screen, done))
+            blocks, rest = split_finished(self._text)
+            if blocks:
+                self._print(draw_markdown(self._screen, blocks))
                 self._text = rest
         self._tail.draw(self._lines())
 
@@ -195,7 +195,7 @@ class TurnView:
 
     def _lines(self) -> list[ScreenLine]:
         """The last lines as they should look now."""
-        gap = [ScreenLine("")] if self._begun else []
+        gap = [ScreenLine("")] if self._has_output else []
         if self._kind == "text":
             lines = draw_markdown(self._screen, self._text)
         elif self._kind == "thinking":
@@ -208,9 +208,9 @@ class TurnView:
         return [*gap, *lines] if lines else []
 
     def _print(self, lines: Sequence[ScreenLine]) -> None:
-        if self._begun and lines and not lines[0].is_blank:
+        if self._has_output and lines and not lines[0].is_blank:
             lines = [ScreenLine(""), *lines]
-        self._begun = self._begun or bool(lines)
+        self._has_output = self._has_output or bool(lines)
         self._tail.finish(lines)
 
     def _note(self, text: str) -> None:
@@ -218,12 +218,12 @@ class TurnView:
         if self._screen.live:
             self._tail.clear()
         self._screen.tell(text)
-        self._begun = True
+        self._has_output = True
 
     def _warn(self, text: str) -> None:
-        if text in self._said:
+        if text in self._warnings:
             return
-        self._said.add(text)
+        self._warnings.add(text)
         if self._screen.live:
             self._tail.clear()
         self._screen.warn(text)
@@ -235,7 +235,7 @@ def render_call(call: ToolCall, label: str, width: int) -> str:
 
 
 def render_result(result: ToolResult, seconds: float, width: int) -> str:
-    took = f" ({seconds:.1f} s)" if seconds >= 0.05 else ""
-    said = "failed: " if result.is_error else ""
-    line = one_line(result.text, max(20, width - len(took) - len(said) - 4))
-    return f"  ← {said}{line or '(nothing)'}{took}"
+    duration = f" ({seconds:.1f} s)" if seconds >= 0.05 else ""
+    prefix = "failed: " if result.is_error else ""
+    line = one_line(result.text, max(20, width - len(duration) - len(prefix) - 4))
+    return f"  ← {prefix}{line or '(nothing)'}{duration}"

@@ -1,14 +1,13 @@
 """What the commands show: requests, the tree, settings and tools, as tables of a terminal."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 from rich.console import ConsoleRenderable, Group
 from rich.text import Text
 
 from lamina.audit.recorder import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
-from lamina.cli.screen import make_table
+from lamina.cli.screen import make_table, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.journal_log import describe_entry, describe_inclusion
@@ -31,15 +30,14 @@ WHY_OUT = {"manual": "not sent", "agent": "found by search"}
 
 
 def show_help() -> ConsoleRenderable:
-    made = make_table("command", "what it does")
-    made.show_header = False
+    table = make_table("command", "what it does", show_header=False)
     for command in COMMANDS.values():
-        made.add_row(f"/{command.name} {command.usage}".rstrip(), command.about)
-    made.add_row("@path", 'attach a file to one message; or @"a b.md"')
-    made.add_row("@rule:name @ref:name", "add a rule or a reference to the session")
-    made.add_row("//text", "a message that begins with a slash")
-    made.add_row("Esc Enter", "a new line; Ctrl-C stops an answer, Ctrl-D leaves")
-    return made
+        table.add_row(f"/{command.name} {command.usage}".rstrip(), command.about)
+    table.add_row("@path", 'attach a file to one message; or @"a b.md"')
+    table.add_row("@rule:name @ref:name", "add a rule or a reference to the session")
+    table.add_row("//text", "a message that begins with a slash")
+    table.add_row("Esc Enter", "a new line; Ctrl-C stops an answer, Ctrl-D leaves")
+    return table
 
 
 # -- the last request ---------------------------------------------------------------------------
@@ -88,42 +86,33 @@ def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
 
 
 def _items(context: RequestContext) -> list[ConsoleRenderable]:
-    parts: list[ConsoleRenderable] = []
-    if context.items:
-        items = make_table("item", "tokens", "stands in", "included", "why", right=("tokens",))
-        for item in context.items:
-            why = ", ".join(filter(None, ("essential" * item.essential, item.reason)))
-            items.add_row(
-                visible(item.label), f"{item.tokens:,}", PLACEMENT_NAMES[item.placement],
-                visible(describe_inclusion(item)), visible(why),
-            )  # fmt: skip
-        parts += [Text(), items]
-    if context.tools:
-        tools = make_table("tool", "tokens", "included", right=("tokens",))
-        for tool in context.tools:
-            tools.add_row(
-                visible(key_of(tool.item)), f"{tool.tokens:,}", visible(describe_inclusion(tool))
-            )
-        parts += [Text(), tools]
-    if context.left_out:
-        out = make_table("left out", "reason", "detail")
-        for omission in context.left_out:
-            out.add_row(visible(omission.what), omission.reason, visible(omission.detail))
-        parts += [Text(), out]
-    return parts
+    items = [
+        (
+            visible(item.label), f"{item.tokens:,}", PLACEMENT_NAMES[item.placement],
+            visible(describe_inclusion(item)),
+            visible(", ".join(filter(None, ("essential" * item.essential, item.reason)))),
+        )
+        for item in context.items
+    ]  # fmt: skip
+    tools = [
+        (visible(key_of(tool.item)), f"{tool.tokens:,}", visible(describe_inclusion(tool)))
+        for tool in context.tools
+    ]
+    omissions = [(visible(o.what), o.reason, visible(o.detail)) for o in context.left_out]
+    return [
+        *table_below(("item", "tokens", "stands in", "included", "why"), items, right=("tokens",)),
+        *table_below(("tool", "tokens", "included"), tools, right=("tokens",)),
+        *table_below(("left out", "reason", "detail"), omissions),
+    ]
 
 
 def _segments(prompt: Iterable[Segment]) -> list[ConsoleRenderable]:
     parts: list[ConsoleRenderable] = []
-    for _, run in groupby(prompt, lambda segment: (segment.layer, segment.message)):
-        for segment in run:
-            kept = "" if segment.cached else ", this request only"
-            head = (
-                f"{segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens"
-            )
-            parts += [Text(), Text(visible(head + kept), style="bold")]
-            text = segment.text or repr(segment.content)
-            parts.append(Text(visible(text.strip("\n"))))
+    for segment in prompt:
+        head = f"{segment.layer} · {segment.role} · {segment.source} · {segment.tokens:,} tokens"
+        head += "" if segment.cached else ", this request only"
+        text = (segment.text or repr(segment.content)).strip("\n")
+        parts += [Text(), Text(visible(head), style="bold"), Text(visible(text))]
     return parts
 
 
@@ -149,26 +138,24 @@ def _question(row: QuestionRow, width: int) -> Text:
 
 
 def show_settings(session: Session) -> ConsoleRenderable:
-    made = make_table("setting", "value", "by default")
+    table = make_table("setting", "value", "by default")
     for name, value, usual in list_settings(session.settings, session.envelope.options):
-        changed = value != usual
-        made.add_row(
-            name, visible(value), usual if changed else "", style="bold" if changed else ""
-        )
-    return made
+        row = (name, visible(value), "") if value == usual else (name, visible(value), usual)
+        table.add_row(*row, style="bold" * (value != usual))
+    return table
 
 
 def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleRenderable:
     parts: list[ConsoleRenderable] = []
     if toolset.tools:
-        made = make_table("tool", "before it runs", "what it does")
+        table = make_table("tool", "before it runs", "what it does")
         for tool in toolset.tools:
-            asked = "you are asked" if tool.permission == "required" else "nobody is asked"
+            question = "you are asked" if tool.permission == "required" else "nobody is asked"
             if tool.id in allowed:
-                asked = "allowed for this session"
+                question = "allowed for this session"
             about = one_line(tool.definition.description, width)
-            made.add_row(one_line(tool.label or tool.definition.name), asked, about)
-        parts.append(made)
+            table.add_row(one_line(tool.label or tool.definition.name), question, about)
+        parts.append(table)
     else:
         parts.append(Text("no tools: --mcp FILE brings those of MCP servers", style="dim"))
     for omission in toolset.withheld:
@@ -182,18 +169,18 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
     parts: list[ConsoleRenderable] = []
     about = {item.item: one_line(item.about, ABOUT) for item in members.known}
     if members.inside:
-        made = make_table("in this session", "why", "what it is")
+        table = make_table("in this session", "why", "what it is")
         for item in members.inside:
             why = Text("missing", style="red") if item.missing else Text(WHY_IN[item.include])
-            made.add_row(Text(one_line(item.item)), why, Text(about.get(item.item, "")))
-        parts.append(made)
+            table.add_row(Text(one_line(item.item)), why, Text(about.get(item.item, "")))
+        parts.append(table)
     else:
         parts.append(Text("no rules, references or tools apply to every message", style="dim"))
-    if members.outside:
-        made = make_table("can be added", "until then", "what it is")
-        for other in members.outside:
-            made.add_row(Text(one_line(other.item)), Text(_until(other)), Text(about[other.item]))
-        parts += [Text(), made]
+    rows = [
+        (Text(one_line(other.item)), Text(_until(other)), Text(about[other.item]))
+        for other in members.outside
+    ]
+    parts += table_below(("can be added", "until then", "what it is"), rows)
     parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.problems]
     parts.append(
         Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")

@@ -13,8 +13,8 @@ from lamina.wiring.clients import Clients
 
 async def greet(session: Session, screen: Screen) -> None:
     """Says what a person has to know before the first question."""
-    said = [entry for entry in session.path if isinstance(entry, MessageEntry)]
-    questions = [entry for entry in said if entry.message.role == "user"]
+    messages = [entry for entry in session.path if isinstance(entry, MessageEntry)]
+    questions = [entry for entry in messages if entry.message.role == "user"]
     workspace = session.state.session.workspace or "no workspace"
     if not questions:
         target = session.settings.target
@@ -30,25 +30,25 @@ async def greet(session: Session, screen: Screen) -> None:
     if problem := await why_no_answer(session.target()):
         screen.warn(problem)
     if questions:
-        await _show_last(session, screen, said)
+        await _show_last(session, screen, messages)
 
 
-async def _show_last(session: Session, screen: Screen, said: list[MessageEntry]) -> None:
+async def _show_last(session: Session, screen: Screen, messages: list[MessageEntry]) -> None:
     width = max(20, screen.width - 4)
-    asked = max(place for place, entry in enumerate(said) if entry.message.role == "user")
-    screen.tell(f"› {one_line(said[asked].message.text, width)}")
-    answers = [entry for entry in said[asked + 1 :] if entry.message.role == "assistant"]
+    place = max(place for place, entry in enumerate(messages) if entry.message.role == "user")
+    screen.tell(f"› {one_line(messages[place].message.text, width)}")
+    answers = [entry for entry in messages[place + 1 :] if entry.message.role == "assistant"]
     if answers and answers[-1].message.text.strip():
-        stopped = " (stopped)" if answers[-1].interrupted else ""
-        screen.tell(f"  {one_line(answers[-1].message.text, 3 * width)}{stopped}")
+        mark = " (stopped)" if answers[-1].interrupted else ""
+        screen.tell(f"  {one_line(answers[-1].message.text, 3 * width)}{mark}")
     if not (session.interrupted or session.waiting):
         return
     try:
-        left = await session.current_turn()
+        turn = await session.current_turn()
     except LaminaError as error:
         screen.warn(f"the last turn cannot be gone on with: {error}; ask something else")
         return
-    if left is None:
+    if turn is None:
         return
     if session.waiting:
         names = ", ".join(one_line(call.name) for call in session.waiting)

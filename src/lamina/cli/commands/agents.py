@@ -1,109 +1,97 @@
 """Commands about agents: write one, find them, look at them, check them, and how they are used."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import anyio
 import typer
 
-from lamina.cli.commands.sessions import Workspace as SessionWorkspace
+from lamina.cli.options import AgentWorkspace, AsJson, SessionWorkspace
+from lamina.cli.outcome import print_outcome
 
-app = typer.Typer()
-
-agent = typer.Typer(
-    help="Agents on disk: write one, list them, look at one, check their files.",
+app = typer.Typer(
+    name="agent",
+    help="Agents on disk: create, list, show and check them, and see how they are used.",
     no_args_is_help=True,
 )
-app.add_typer(agent, name="agent")
-
-Workspace = Annotated[
-    Path, typer.Option("--workspace", "-w", help="The folder whose agents are looked for.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
-@agent.command("new")
+@app.command("new")
 def new_agent(
-    name: Annotated[str, typer.Argument(help="What it is called; its folder, too.")],
+    name: Annotated[str, typer.Argument(help="The agent's name, and its folder's.")],
     parent: Annotated[
-        Path | None,
-        typer.Option("--in", metavar="FOLDER", help="Where its folder is to be."),
+        Path | None, typer.Option("--in", metavar="FOLDER", help="Where to put its folder.")
     ] = None,
-    workspace: Workspace = Path(),
+    workspace: AgentWorkspace = Path(),
 ) -> None:
-    """Write an agent to begin with, into .lamina/agents of the workspace unless --in says where.
+    """Create an agent to start from, in the workspace's .lamina/agents or in the --in folder.
 
-    Nothing that is there is written over.
+    Existing files are never overwritten.
     """
     from lamina.cli.agents import write_new_agent
 
     typer.echo(write_new_agent(name, parent, workspace))
 
 
-@agent.command("list")
-def list_agents(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
-    """List the agents of the workspace and your own, and what the workspace's folder holds."""
+@app.command("list")
+def list_agents(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> None:
+    """List the workspace's agents and your own, and what the workspace's folder holds."""
     from lamina.cli.agents import show_agents
 
-    if shown := show_agents(workspace, as_json):
-        typer.echo(shown)
+    show_agents(workspace, as_json)
 
 
-@agent.command("show")
+@app.command("show")
 def show_agent(
     which: Annotated[
-        str, typer.Argument(metavar="PATH|NAME", help="A folder, a file, or a name of `list`.")
+        str,
+        typer.Argument(metavar="PATH|NAME", help="A folder, a file, or a name from `agent list`."),
     ] = ".",
-    workspace: Workspace = Path(),
+    workspace: AgentWorkspace = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Show an agent: who it is, its rules, references, servers and projects, and what is odd."""
+    """Show an agent: its persona, rules, references, servers, projects and problems."""
     from lamina.cli.agents import print_agent
 
-    if shown := print_agent(which, workspace, as_json):
-        typer.echo(shown)
+    print_agent(which, workspace, as_json)
 
 
-@agent.command("check")
+@app.command("check")
 def check_agents(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATH...", help="Folders, files or names; all of `list` if none."),
+        typer.Argument(
+            metavar="PATH...", help="Folders, files or names; by default all of `agent list`."
+        ),
     ] = None,
-    workspace: Workspace = Path(),
+    workspace: AgentWorkspace = Path(),
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print every problem of agents as file:line; exits with 1 if one is an error."""
+    """Print every problem in agents' files as file:line; exits with 1 if one is an error."""
     from lamina.cli.agents import print_problems
 
-    shown, is_fine = print_problems(paths or [], workspace, strict, as_json)
-    typer.echo(shown)
-    if not is_fine:
-        raise typer.Exit(1)
+    print_outcome(*print_problems(paths or [], workspace, strict, as_json))
 
 
-@agent.command()
+@app.command()
 def usage(
     agent: Annotated[
-        str | None, typer.Argument(help="An agent's name; every agent's sessions without one.")
+        str | None, typer.Argument(help="An agent's name; by default every agent.")
     ] = None,
     workspace: SessionWorkspace = Path(),
     export: Annotated[
         Path | None,
-        typer.Option("--export", metavar="FILE", help="Also write it: a new .json or .csv file."),
+        typer.Option("--export", metavar="FILE", help="Also write it to a new .json or .csv file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which rules, references and tools were in force, chosen and used, and what to change.
 
-    Over all sessions that are kept of the workspace. A tool is used when it is called, a rule or
-    reference when an answer names it.
+    Counts every session of the workspace. A tool is used when it is called, a rule or reference
+    when an answer names it.
     """
     from lamina.cli.agent_usage import report_usage
 
-    async def report() -> str:
-        return await report_usage(workspace, agent, export, as_json=as_json)
-
-    if shown := anyio.run(report):
-        typer.echo(shown, nl=False)
+    anyio.run(partial(report_usage, workspace, agent, export, as_json=as_json))

@@ -10,6 +10,7 @@ import typer
 
 from lamina.cli.flags import expand_flags
 from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags, session_flag
+from lamina.cli.outcome import refuse_if
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SettingChanges
 
@@ -23,28 +24,27 @@ def chat(
     prompt: PersonFlags,
     opening: SessionFlags,
     latest: Annotated[
-        bool,
-        session_flag("--continue", "-c", help="Continue the latest session."),
+        bool, session_flag("--continue", "-c", help="Continue the latest session.")
     ] = False,
     window: Annotated[
         int | None,
         session_flag(
-            min=1,
-            metavar="TOKENS",
+            min=1, metavar="TOKENS",
             help="Limit a whole request to this many tokens; by default to the model's window.",
         ),
     ] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Talk to a model about a folder, and see what it was shown.
 
-    By default a small model answers on this machine; it is fetched the first time. /help lists
-    what can be typed. Through a pipe every line is a message; standard output holds the answers and
+    By default a small model answers on this machine; it is downloaded the first time. /help lists
+    what you can type. Through a pipe every line is a message; standard output holds the answers and
     what commands show, standard error everything else.
     """
     from lamina.cli.chat.startup import run_chat
 
-    if opening.session is not None and latest:
-        raise typer.BadParameter("--session and --continue exclude one another")
+    refuse_if(
+        opening.session is not None and latest, "--session and --continue exclude one another"
+    )
     options = opening.options(SettingChanges(window=window))
     _run(run_chat, options, prompt.options(), latest=latest)
 
@@ -59,8 +59,7 @@ def ask(
     prompt: PersonFlags,
     opening: SessionFlags,
     resume: Annotated[
-        bool,
-        session_flag("--resume", help="With --session: continue a turn that was interrupted."),
+        bool, session_flag("--resume", help="With --session: continue a turn that was interrupted.")
     ] = False,
     allow_tools: AllowTools = False,
     as_json: Annotated[
@@ -70,9 +69,9 @@ def ask(
     """Ask one question and print the answer as it comes.
 
     Standard output holds the answer and nothing else; the session's id, warnings and tool calls
-    are on standard error. What is piped in beside a question is put below it, as
-    <stdin>...</stdin>; without a question it is the question. Terminals and sockets are not waited
-    for. Tool calls that a person would have to allow are denied unless --allow-tools is given.
+    go to standard error. Text that is piped in follows the question as <stdin>...</stdin>; without
+    a question it is the question. Terminals and sockets are not waited for. Tool calls that need
+    your permission are denied unless you give --allow-tools.
 
     Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; what has arrived is kept.
     """
@@ -80,8 +79,10 @@ def ask(
     from lamina.cli.ask import read_question
 
     along = prompt.options()
-    if resume and (opening.session is None or question is not None or along != PromptOptions()):
-        raise typer.BadParameter("--resume goes with --session, and with no question or attachment")
+    refuse_if(
+        resume and (opening.session is None or question is not None or along != PromptOptions()),
+        "--resume goes with --session, and with no question or attachment",
+    )
     try:
         text = None if resume else read_question(question, sys.stdin)
     except UsageError as error:
@@ -92,10 +93,10 @@ def ask(
 @app.command()
 @expand_flags
 def rpc(*, prompt: PromptFlags, opening: SessionFlags, allow_tools: AllowTools = False) -> None:
-    """Serve one session over JSON-RPC 2.0: a message a line on standard input and output.
+    """Serve one session over JSON-RPC 2.0: one message per line on standard input and output.
 
     For programs in any language; docs/rpc.md describes the methods. --attach and --essential apply
-    to every prompt. The end of standard input ends it; what has arrived of an answer is kept.
+    to every prompt. It ends with standard input; what has arrived of an answer is kept.
     """
     from lamina.cli.rpc.server import serve
 
@@ -103,7 +104,7 @@ def rpc(*, prompt: PromptFlags, opening: SessionFlags, allow_tools: AllowTools =
 
 
 def _run(command: Callable[..., Awaitable[int]], *arguments: object, **named: Any) -> None:
-    """Runs a command and exits with its code; Ctrl-C where signals cannot be caught is 130."""
+    """Runs a command and exits with its code: 130 for Ctrl-C where signals cannot be caught."""
     from lamina.cli.stdio import fill_descriptors
 
     fill_descriptors()

@@ -1,4 +1,4 @@
-"""Commands that show what would be sent, and what is known of whom it is sent to."""
+"""Commands that show what would be sent, and to whom."""
 
 import sys
 from functools import partial
@@ -8,9 +8,9 @@ from typing import Annotated
 import anyio
 import typer
 
-from lamina.cli.commands.sessions import SessionName, Workspace
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import PersonFlags, PreviewFlags
+from lamina.cli.options import AsJson, PersonFlags, PreviewFlags, SessionName, SessionWorkspace
+from lamina.cli.outcome import refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
 from lamina.faces.options import SettingChanges
 from lamina.values.settings import Promotion
@@ -36,7 +36,7 @@ def context(
         Promotion,
         _limit_option(
             help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
-            "the next turn on (eager).",
+            "the next turn on (eager)."
         ),
     ] = "lazy",
     window: Annotated[
@@ -50,26 +50,27 @@ def context(
         int | None,
         _limit_option(metavar="TOKENS", help="Limit all attachments to this many tokens together."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire form.")] = False,
+    as_json: AsJson = False,
+    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire format.")] = False,
     full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
 ) -> None:
-    """Print the envelope of a prepared turn: layers, items, what was left out, and why.
+    """Show the request for a question before it is sent: layers, items, what is left out, and why.
 
-    Nothing is sent to a model and nothing is kept; pages that are attached are fetched if you
-    allow it. --mode qa shows what is found in the notes, --files the tools; the tools of an agent
-    are not started. Of --mode plan only the request for the plan can be shown: the other one needs
-    what a model planned.
+    Nothing is sent to a model and nothing is stored; attached pages are fetched if you allow it.
+    --mode qa shows what is found in the notes, --files the tools; an agent's tool servers are not
+    started. With --mode plan only the request for the plan can be shown: the one after it needs the
+    model's plan.
 
-    `ask` and `chat` add a short system prompt if none is given, and what `lamina memory` holds;
+    `ask` and `chat` add a short system prompt if you give none, and what `lamina memory` holds;
     this does not.
     """
     from lamina.cli.context import show_context
 
     if question == "-":
         question = sys.stdin.read()
-    if question is None and script is None:
-        raise typer.BadParameter("give a question, '-' for standard input, or --script")
+    refuse_if(
+        question is None and script is None, "give a question, '-' for standard input, or --script"
+    )
     changes = SettingChanges(promotion=promotion, window=window, attachment_limit=attachment_limit)
     options = opening.options(changes)
     text = anyio.run(
@@ -86,24 +87,18 @@ def why(
     session: SessionName,
     question: Annotated[
         int | None,
-        typer.Argument(metavar="N", help="The number of a question, 1 is the first; or the last."),
+        typer.Argument(metavar="N", help="The number of the question; by default the last one."),
     ] = None,
-    workspace: Workspace = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    workspace: SessionWorkspace = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Show which rules, references and tools a question was answered with, and why.
 
     With priorities, include modes, scores, what was left out, and what was missing.
     """
     from lamina.cli.why import show_why
-    from lamina.faces.stored_session import find_session
 
-    async def show() -> str:
-        found = await find_session(session, workspace)
-        return await show_why(found, question, as_json=as_json)
-
-    if shown := anyio.run(show):
-        typer.echo(shown)
+    run_on_session(session, workspace, partial(show_why, number=question, as_json=as_json))
 
 
 @app.command()
@@ -112,12 +107,13 @@ def demo(
         Path | None, typer.Option("--workspace", "-w", help="Your own folder, with --script.")
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(help="Your own conversation in the form of --show-script.")
+        Path | None, typer.Option(help="Your own conversation, written as --show-script is.")
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            "--target", "-t", help="The local model; with --no-model, whose counts and cache rules."
+            "--target", "-t",
+            help="The local model; with --no-model, the one whose counts and cache rules to use.",
         ),
     ] = None,
     no_model: Annotated[
@@ -126,19 +122,19 @@ def demo(
     show_script: Annotated[
         bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
     ] = False,
-) -> None:
-    """Talk to the embedded model and measure what it reads again: lazy, eager, naive.
+) -> None:  # fmt: skip
+    """Talk to the embedded model and measure what it has to read again: lazy, eager, naive.
 
-    Five turns over a sample folder take two or three minutes. The model is fetched if it is not
-    here (93 MB, once); if it cannot be had, the conversation is played without it: exit code 1.
+    Five turns over a sample folder take two or three minutes. The model is downloaded if it is
+    missing (93 MB, once); if that fails, the conversation is played without it and the exit code
+    is 1.
     """
     from lamina.cli.demo.model_run import play_demo, sample_script
 
     if show_script:
         typer.echo(sample_script().read_text("utf-8"), nl=False)
         return
-    if (workspace is None) != (script is None):
-        raise typer.BadParameter("--workspace and --script go together")
+    refuse_if((workspace is None) != (script is None), "--workspace and --script go together")
     if not anyio.run(play_demo, workspace, script, target, not no_model):
         raise typer.Exit(1)
 

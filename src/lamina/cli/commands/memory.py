@@ -1,4 +1,4 @@
-"""Commands about what every session is told of a person."""
+"""Commands about what every session is told about a person."""
 
 from typing import Annotated
 
@@ -7,62 +7,56 @@ import typer
 
 from lamina.cli.terminal_text import visible
 
-app = typer.Typer()
-memory = typer.Typer(
-    help="What every chat is told of you: a file that becomes one part of the system prompt.",
+app = typer.Typer(
+    name="memory",
+    help="What every chat is told about you: a file that becomes a part of the system prompt.",
     invoke_without_command=True,
 )
-app.add_typer(memory, name="memory")
 
 
-@memory.callback()
+@app.callback()
 def show(context: typer.Context) -> None:
-    """Show what every chat is told of you, and add to it.
+    """Show what every chat is told about you, and add to it.
 
-    A Markdown file of your own (LAMINA_MEMORY, or memory.md in the data folder); edit it with
+    It is a Markdown file of your own (LAMINA_MEMORY, or memory.md in the data folder); edit it with
     whatever you like. A change moves the prompt once, with the next question, and says so.
     """
-    if context.invoked_subcommand is None:
-        typer.echo(anyio.run(_show), nl=False)
-
-
-@memory.command()
-def add(
-    text: Annotated[list[str], typer.Argument(help="What is to be remembered.")],
-) -> None:
-    """Remember one thing more."""
     from lamina.wiring.workspaces import memory_file
 
+    if context.invoked_subcommand is not None:
+        return
     file = memory_file()
-    added = anyio.run(file.add, " ".join(text))
-    typer.echo("remembered" if added else "it is remembered already")
+    lines = anyio.run(file.lines)
+    for line in lines:
+        typer.echo(f"{line.number:>3}  {visible(line.text)}")
+    if lines:
+        typer.echo(f"\n{file.path}")
+    else:
+        typer.echo(f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}")
 
 
-@memory.command()
+@app.command()
+def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) -> None:
+    """Remember one more thing."""
+    from lamina.wiring.workspaces import memory_file
+
+    is_new = anyio.run(memory_file().add, " ".join(text))
+    typer.echo("remembered" if is_new else "it is remembered already")
+
+
+@app.command()
 def forget(
     number: Annotated[int, typer.Argument(help="Its number, as `lamina memory` shows it.")],
 ) -> None:
     """Forget one thing."""
     from lamina.wiring.workspaces import memory_file
 
-    gone = anyio.run(memory_file().forget, number)
-    typer.echo(f"forgotten: {visible(gone)}")
+    typer.echo(f"forgotten: {visible(anyio.run(memory_file().forget, number))}")
 
 
-@memory.command()
+@app.command()
 def path() -> None:
-    """Say where the file is."""
+    """Print where the file is."""
     from lamina.wiring.workspaces import memory_file
 
     typer.echo(str(memory_file().path))
-
-
-async def _show() -> str:
-    from lamina.wiring.workspaces import memory_file
-
-    file = memory_file()
-    held = await file.lines()
-    if not held:
-        return f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}\n"
-    lines = [f"{line.number:>3}  {visible(line.text)}" for line in held]
-    return "\n".join([*lines, f"\n{file.path}", ""])

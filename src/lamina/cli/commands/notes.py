@@ -2,35 +2,30 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import anyio
 import typer
 
-from lamina.cli.options import Since, Until, Within, read_scope
+from lamina.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
+from lamina.cli.outcome import error_console, print_outcome, read_argument
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-app = typer.Typer()
-notes = typer.Typer(
-    help="The notes of a workspace: search them, ask for their properties, see what is wrong.",
+app = typer.Typer(
+    name="notes",
+    help="The notes of a workspace: search them, query their properties, find what is wrong.",
     no_args_is_help=True,
 )
-app.add_typer(notes, name="notes")
 
-Workspace = Annotated[
+NoteFolder = Annotated[
     Path,
     typer.Option("--workspace", "-w", help="The folder of notes.", exists=True, file_okay=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
-Lexical = Annotated[bool, typer.Option("--lexical", help="By words alone, without embeddings.")]
 
 
-@notes.command()
+@app.command()
 def search(
-    query: Annotated[str, typer.Argument(help="What is looked for; '-' reads it from a pipe.")],
-    workspace: Workspace = Path(),
+    query: Annotated[str, typer.Argument(help="What to look for; '-' reads it from a pipe.")],
+    workspace: NoteFolder = Path(),
     within: Within = None,
     since: Since = None,
     until: Until = None,
@@ -40,66 +35,64 @@ def search(
 ) -> None:
     """Find the passages that fit, each with its note, heading and lines.
 
-    As `ask --mode qa` does it: by meaning and by words. What is new or changed is indexed first,
-    with a progress bar; if embedding would take longer than ten seconds, it goes by words for now
-    (`lamina notes index` does the rest). An embedding model that is not here is fetched (84 MB,
-    once).
+    Searches by meaning and by words, as `ask --mode qa` does. What is new or changed is indexed
+    first, with a progress bar; if embedding would take longer than ten seconds, this search goes by
+    words alone (`lamina notes index` does the rest). The embedding model is downloaded if it is
+    missing (84 MB, once).
     """
     from lamina.cli.notes import search_notes
     from lamina.faces.notes import NoteSearchOptions
 
-    text = sys.stdin.read() if query == "-" else query
-    if not text.strip():
-        raise typer.BadParameter("the query is empty")
-    wanted = NoteSearchOptions(
-        query=text, scope=read_scope(within, since, until), top=top, lexical=lexical
-    )
-    typer.echo(anyio.run(search_notes, workspace, wanted, as_json, _console()))
+    text, scope = read_argument(query, "query"), read_scope(within, since, until)
+    options = NoteSearchOptions(query=text, scope=scope, top=top, lexical=lexical)
+    typer.echo(anyio.run(search_notes, workspace, options, as_json, error_console()))
 
 
-@notes.command()
-def index(workspace: Workspace = Path(), lexical: Lexical = False) -> None:
-    """Index the notes now, all of them, with a progress bar; only what changed is made.
+@app.command()
+def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
+    """Index all notes now, with a progress bar; only what changed is indexed again.
 
-    A search by itself does not wait longer than ten seconds for it.
+    A search on its own waits no longer than ten seconds for it.
     """
     from lamina.cli.notes import index_notes
 
-    typer.echo(anyio.run(index_notes, workspace, lexical, _console()))
+    typer.echo(anyio.run(index_notes, workspace, lexical, error_console()))
 
 
-@notes.command()
+@app.command()
 def query(
-    text: Annotated[str, typer.Argument(help="As 'LIST FROM #draft'; '-' reads it from a pipe.")],
-    workspace: Workspace = Path(),
+    text: Annotated[
+        str, typer.Argument(help="Such as 'LIST FROM #draft'; '-' reads it from a pipe.")
+    ],
+    workspace: NoteFolder = Path(),
 ) -> None:
-    """Ask for properties of notes, as a table or a list; docs/queries.md says how.
+    """Query the properties of notes, as a table or a list; docs/queries.md explains how.
 
-    The same query in a note, in a block called lamina-query, goes along when the note is attached.
+    The same query in a note, in a lamina-query block, is sent along when the note is attached.
     """
     from lamina.cli.notes import query_notes
 
     typer.echo(anyio.run(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
 
-@notes.command()
-def tags(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
+@app.command()
+def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     """List the tags, and how many notes have each."""
     from lamina.cli.notes import list_tags
 
     typer.echo(anyio.run(list_tags, workspace, as_json))
 
 
-@notes.command()
+@app.command()
 def undo(
     change: Annotated[
         str | None, typer.Argument(help="The undo id of a change; the last one by default.")
     ] = None,
-    workspace: Workspace = Path(),
+    workspace: NoteFolder = Path(),
 ) -> None:
-    """Take back what a model changed with --files: the last change, or one by its id.
+    """Undo what a model changed with --files: the last change, or one by its id.
 
-    Removed and replaced files are kept in .lamina/trash of the workspace. A file that was changed
+    Removed and replaced files are kept in the workspace's .lamina/trash. A file that has changed
     since is left as it is.
     """
     from lamina.cli.terminal_text import visible
@@ -108,22 +101,13 @@ def undo(
     typer.echo(visible(anyio.run(undo_change, workspace, change)))
 
 
-@notes.command()
-def check(workspace: Workspace = Path(), as_json: AsJson = False) -> None:
-    """Say what is wrong: links that lead nowhere or to several notes, frontmatter that cannot be
-    read, queries that are wrong, files that cannot be opened.
+@app.command()
+def check(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
+    """Report what is wrong: links that lead nowhere or to several notes, unreadable frontmatter,
+    faulty queries, files that cannot be opened.
 
-    Exits with 1 if something is.
+    Exits with 1 if anything is.
     """
     from lamina.cli.notes import check_notes
 
-    report, is_sound = anyio.run(check_notes, workspace, as_json)
-    typer.echo(report)
-    if not is_sound:
-        raise typer.Exit(1)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    print_outcome(*anyio.run(check_notes, workspace, as_json))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from rich.text import Text as Styled
 
+from lamina.values.request import ContextItem
+
 BAR = 40
 STYLES = {
     "tools": "magenta",
@@ -14,13 +16,14 @@ STYLES = {
     "L4": "yellow",
     "L5": "red",
 }
-LAYER_NAMES = {
-    "L1": "system",
-    "L2": "library",
-    "L3": "this turn",
-    "L4": "history",
-    "L5": "message",
-}
+LAYER_NAMES = {"L1": "system", "L2": "library", "L3": "this turn", "L4": "history", "L5": "message"}
+
+
+EXPLANATION = (
+    "lazy:  an item stays where it was first sent; later turns only name it\n"
+    "eager: an item moves into the system prompt on the turn after it came\n"
+    "naive: every attached note is sent again with every question\n"
+)
 
 
 def draw_legend() -> Styled:
@@ -28,6 +31,15 @@ def draw_legend() -> Styled:
     for layer, name in LAYER_NAMES.items():
         legend.append(f"{layer} {name}  ", style=STYLES[layer])
     return legend
+
+
+def label_items(items: Sequence[ContextItem], *aside: str) -> list[str]:
+    """Which items are new in a request, and which are only named, but for placements `aside`."""
+    labels = {
+        "new": [item.label for item in items if item.placement == "message"],
+        "named": [item.label for item in items if item.placement not in ("message", *aside)],
+    }
+    return [f"{word}: {', '.join(names)}" for word, names in labels.items() if names]
 
 
 def draw_bar(name: str, layers: Sequence[tuple[str, int]], kept: int, scale: float) -> Styled:

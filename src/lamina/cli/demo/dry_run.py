@@ -8,7 +8,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
-from lamina.cli.demo.bars import BAR, draw_bar, draw_legend
+from lamina.cli.demo.bars import BAR, EXPLANATION, draw_bar, draw_legend, label_items
 from lamina.cli.demo.ways import layer_runs, longest_request, read_notes
 from lamina.cli.script import EditedWorkspace, Script, ScriptClock, ScriptTurn, scripted_reply
 from lamina.layers import MESSAGE_TOKENS
@@ -81,48 +81,42 @@ class _Demo:
     def _head(self, number: int, turn: ScriptTurn) -> None:
         notes = ", ".join(turn.attach) or "nothing"
         pause = f", {turn.pause / 60:.0f} minutes later" if turn.pause > 300 else ""
-        edited = f", {', '.join(turn.edit)} edited" if turn.edit else ""
+        edits = f", {', '.join(turn.edit)} edited" if turn.edit else ""
         self.console.rule(
-            f"[bold]turn {number}[/bold] · attached: {notes}{edited}{pause}", align="left"
+            f"[bold]turn {number}[/bold] · attached: {notes}{edits}{pause}", align="left"
         )
         self.console.print(f"  [italic]{turn.ask}[/italic]")
 
     async def _turn(self, session: Session, name: str, asked: ScriptTurn) -> None:
         turn = await session.prepare(asked.ask, attach=asked.attach)
-        expired = any(boundary.kind == "expired" for boundary in turn.context.boundaries)
-        kept = 0 if expired else turn.context.agreement.tokens
-        self._draw(name, layer_runs(turn), kept)
+        is_expired = any(boundary.kind == "expired" for boundary in turn.context.boundaries)
+        stable = 0 if is_expired else turn.context.agreement.tokens
+        self._draw(name, layer_runs(turn), stable)
         if name == "lazy":
             self._explain(turn)
-        self.spent[name].breaks += turn.context.agreement.broke is not None and not expired
+        self.spent[name].breaks += turn.context.agreement.broke is not None and not is_expired
         await turn.commit(scripted_reply(asked.answer))
 
     async def _naive_turn(self, asked: ScriptTurn) -> None:
-        expired = asked.pause > (self.target.cache.lifetime_s or float("inf"))
-        atoms, kept, broke = await self.naive.turn(asked)
-        self.spent["naive"].breaks += broke and not expired
-        self._draw("naive", atoms, 0 if expired else kept)
+        is_expired = asked.pause > (self.target.cache.lifetime_s or float("inf"))
+        atoms, stable, broke = await self.naive.turn(asked)
+        self.spent["naive"].breaks += broke and not is_expired
+        self._draw("naive", atoms, 0 if is_expired else stable)
 
-    def _draw(self, name: str, layers: Sequence[tuple[str, int]], kept: int) -> None:
+    def _draw(self, name: str, layers: Sequence[tuple[str, int]], stable: int) -> None:
         total = sum(tokens for _, tokens in layers)
         spent = self.spent[name]
         spent.sent += total
-        spent.reprocessed += total - kept
-        bar = draw_bar(name, layers, kept, self.scale)
-        bar.append(f"{kept:>5,} stay", style="dim")
-        bar.append(f" {total - kept:>5,} again")
+        spent.reprocessed += total - stable
+        bar = draw_bar(name, layers, stable, self.scale)
+        bar.append(f"{stable:>5,} stay", style="dim")
+        bar.append(f" {total - stable:>5,} again")
         self.console.print(bar, soft_wrap=True)
 
     def _explain(self, turn: Turn) -> None:
         sizes = {size.layer: size.tokens for size in turn.layers}
         layers = "  ".join(f"{layer} {sizes[layer]:,}" for layer in LAYERS if sizes[layer])
-        new = [item.label for item in turn.context.items if item.placement == "message"]
-        named = [item.label for item in turn.context.items if item.placement != "message"]
-        parts = [layers]
-        if new:
-            parts.append(f"new: {', '.join(new)}")
-        if named:
-            parts.append(f"named: {', '.join(named)}")
+        parts = [layers, *label_items(turn.context.items)]
         parts += [
             f"boundary: {boundary.reason}"
             for boundary in turn.context.boundaries
@@ -146,9 +140,7 @@ class _Demo:
             )
         self.console.print(table)
         self.console.print(
-            "lazy:  an item stays where it was first sent; later turns only name it\n"
-            "eager: an item moves into the system prompt on the turn after it came\n"
-            "naive: every attached note is sent again with every question\n\n"
+            f"{EXPLANATION}\n"
             'See one request in full: lamina context "Your question" --attach NOTE.md\n'
         )
 
@@ -173,5 +165,5 @@ class _Naive:
         broke = shared < len(self._before)
         self._before = atoms
         self._history += [("L4", asked.ask), ("L4", asked.answer)]
-        sized = [(layer, self._count(text) + MESSAGE_TOKENS) for layer, text in atoms]
-        return sized, sum(tokens for _, tokens in sized[:shared]), broke
+        sizes = [(layer, self._count(text) + MESSAGE_TOKENS) for layer, text in atoms]
+        return sizes, sum(tokens for _, tokens in sizes[:shared]), broke

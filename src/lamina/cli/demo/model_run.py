@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.cli.demo.bars import BAR, STYLES, draw_bar, draw_legend
+from lamina.cli.demo.bars import BAR, EXPLANATION, STYLES, draw_bar, draw_legend, label_items
 from lamina.cli.demo.dry_run import play_scripted
 from lamina.cli.demo.ways import (
     MAX_TOKENS,
@@ -61,14 +61,14 @@ async def play_demo(
     Raises:
         UsageError: the script cannot be read, or nobody here answers for the target.
     """
-    chosen = read_script(script or sample_script())
+    conversation = read_script(script or sample_script())
     console = Console()
     book = load_book()
     folder: WorkspaceSource = FolderWorkspace(workspace or sample_folder())
     if workspace is None:
         folder = SampleWorkspace(folder, SAMPLE_WRITTEN)
     if not with_model:
-        await play_scripted(console, chosen, folder, book.find(target or COUNTED_AS))
+        await play_scripted(console, conversation, folder, book.find(target or COUNTED_AS))
         return True
     asked = book.find(target or DEFAULT_TARGET)
     if asked.provider != "local":
@@ -92,10 +92,10 @@ async def play_demo(
             "would be processed again is counted, not measured.",
             highlight=False,
         )
-        await play_scripted(console, chosen, folder, book.find(COUNTED_AS))
+        await play_scripted(console, conversation, folder, book.find(COUNTED_AS))
         return False
     # Asked for again: now that its file is here, its counts are exact.
-    await _Demo(console, chosen, folder, book.find(asked.name), clients, window).play()
+    await _Demo(console, conversation, folder, book.find(asked.name), clients, window).play()
     return True
 
 
@@ -112,7 +112,7 @@ class _Demo:
         self._providers = providers
         self._window = window
         self._counter = load_book().counter(target)
-        self._spent: dict[str, list[Measurement]] = {}
+        self._measurements: dict[str, list[Measurement]] = {}
         self._scale = 1.0
 
     async def play(self) -> None:
@@ -131,7 +131,7 @@ class _Demo:
         ways = await open_ways(
             self._script, self._folder, self._target, self._providers, self._counter, self._window
         )
-        self._spent = {way.name: [] for way in ways}
+        self._measurements = {way.name: [] for way in ways}
         for number, turn in enumerate(turns, 1):
             self._folder.edit(turn.edit)
             self._head(number, turn)
@@ -142,7 +142,7 @@ class _Demo:
                     # Lamina makes itself smaller; glue has nothing to do it with.
                     self._console.print(f"  {way.name:<6} drops out: {error}", highlight=False)
                     ways.remove(way)
-                    del self._spent[way.name]
+                    del self._measurements[way.name]
         await self._summary()
 
     def _head(self, number: int, turn: ScriptTurn) -> None:
@@ -159,7 +159,7 @@ class _Demo:
                 measured = await way.ask(turn, watch.take)
         else:
             measured = await way.ask(turn, _ignore)
-        self._spent[way.name].append(measured)
+        self._measurements[way.name].append(measured)
         if way.name == "lazy":
             self._explain(measured)
         usage = measured.usage
@@ -180,33 +180,21 @@ class _Demo:
             if tokens:
                 line.append(f"{layer} {tokens:,}  ", style=STYLES[layer])
         items = measured.context.items if measured.context else ()
-        told = {
-            "new": [item.label for item in items if item.placement == "message"],
-            "named": [item.label for item in items if item.placement in ("above", "library")],
-        }
-        said = [f"{word}: {', '.join(labels)}" for word, labels in told.items() if labels]
+        labels = " " * 8 + " · ".join(label_items(items, "left_out"))
         self._console.print(line, soft_wrap=True)
-        self._console.print(Styled(" " * 8 + " · ".join(said), style="dim"), soft_wrap=True)
+        self._console.print(Styled(labels, style="dim"), soft_wrap=True)
         heads = f"{'prompt':>{BAR + 19}}{'re-processed':>14}{'first word':>12}"
         self._console.print(Styled(heads, style="dim"), soft_wrap=True)
 
     async def _summary(self) -> None:
         limit = await physical_limit(self._script, self._source, self._counter.count)
-        lazy = self._spent["lazy"]
+        lazy = self._measurements["lazy"]
         least, soonest = _reprocessed(lazy), _waited(lazy)
         table = Table(title="\nThe whole conversation", title_justify="left")
-        heads = (
-            "",
-            "prompt tokens",
-            "re-processed",
-            "over limit",
-            "vs lazy",
-            "first words",
-            "vs lazy",
-        )
-        for heading in heads:
+        for heading in ("", "prompt tokens", "re-processed", "over limit", "vs lazy", "first words",
+                        "vs lazy"):  # fmt: skip
             table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-        for name, turns in self._spent.items():
+        for name, turns in self._measurements.items():
             again, waited = _reprocessed(turns), _waited(turns)
             table.add_row(
                 name,
@@ -220,9 +208,7 @@ class _Demo:
         table.add_row("limit", "", f"{limit:,}", "1.00x", "", "", "", style="dim")
         self._console.print(table)
         self._console.print(
-            "lazy:  an item stays where it was first sent; later turns only name it\n"
-            "eager: an item moves into the system prompt on the turn after it came\n"
-            "naive: every attached note is sent again with every question\n"
+            f"{EXPLANATION}"
             "limit: the system prompt, each version of a note as sent, and each question, once\n\n"
             'Ask it yourself: lamina chat; see a request: lamina context "Why?" --attach NOTE.md\n',
             highlight=False,
@@ -234,7 +220,7 @@ class _Watch:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._said = ""
+        self._text = ""
         self._spinner = Spinner("dots", text=f"{name:<6} reads")
 
     def take(self, event: Event) -> None:
@@ -243,8 +229,8 @@ class _Watch:
                 text = f"{self._name:<6} has read {done - cached:,} of {total - cached:,} tokens"
                 self._spinner.update(text=text)
             case BlockDelta(text=text):
-                self._said += text
-                self._spinner.update(text=f"{self._name:<6} {' '.join(self._said.split())}")
+                self._text += text
+                self._spinner.update(text=f"{self._name:<6} {' '.join(self._text.split())}")
             case _:
                 pass
 

@@ -125,11 +125,11 @@ class NaiveWay:
     async def ask(self, asked: ScriptTurn, listen: Listener) -> Measurement:
         notes = await read_notes(asked.attach, self._workspace)
         message = "\n\n".join([*notes, asked.ask])
-        said = [("system", self._system), *self._history, ("user", message)]
+        messages = [("system", self._system), *self._history, ("user", message)]
         began, first = anyio.current_time(), None
         text: list[str] = []
         reply: Reply | None = None
-        async for piece in self._provider.stream(self._body(said)):
+        async for piece in self._provider.stream(self._body(messages)):
             match piece:
                 case TextPiece(text=words):
                     first = first or anyio.current_time() - began
@@ -150,9 +150,9 @@ class NaiveWay:
             way=self.name, layers=layers, usage=reply.usage, first_s=first, answer=answer
         )
 
-    def _body(self, said: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+    def _body(self, messages: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
         return {
-            "messages": [{"role": role, "content": text} for role, text in said],
+            "messages": [{"role": role, "content": text} for role, text in messages],
             "temperature": TEMPERATURE,
             "max_tokens": MAX_TOKENS,
             "session": self._key,

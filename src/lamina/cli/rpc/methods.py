@@ -13,7 +13,6 @@ from lamina.cli.rpc.params import (
     MessageParams,
     NavigateParams,
     Params,
-    PinParams,
     PromptParams,
 )
 from lamina.cli.terminal_text import one_line
@@ -135,10 +134,10 @@ class RpcMethods:
 
     # -- items -----------------------------------------------------------------------------------
 
-    async def pin(self, params: PinParams) -> object:
+    async def pin(self, params: ItemParams) -> object:
         return {"changed": await self._session.pin(params.what)}
 
-    async def unpin(self, params: PinParams) -> object:
+    async def unpin(self, params: ItemParams) -> object:
         return {"changed": await self._session.unpin(params.what)}
 
     async def items(self, _: Params) -> object:

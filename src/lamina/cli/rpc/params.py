@@ -38,12 +38,8 @@ class MessageParams(Params, frozen=True, kw_only=True):
     deliver: Delivery = "steer"
 
 
-class PinParams(Params, frozen=True, kw_only=True):
-    what: str
-
-
 class ItemParams(Params, frozen=True, kw_only=True):
-    """`what` is rule:NAME, ref:NAME or tool:SERVER/NAME."""
+    """`what` is the path of a pin; or of a member rule:NAME, ref:NAME or tool:SERVER/NAME."""
 
     what: str
 
@@ -60,8 +56,8 @@ METHODS = {
     "resume": RpcMethod(Params, "job"),
     "compact": RpcMethod(Params, "job"),
     "navigate": RpcMethod(NavigateParams, "idle"),
-    "pin": RpcMethod(PinParams, "idle"),
-    "unpin": RpcMethod(PinParams, "idle"),
+    "pin": RpcMethod(ItemParams, "idle"),
+    "unpin": RpcMethod(ItemParams, "idle"),
     "add": RpcMethod(ItemParams, "idle"),
     "remove": RpcMethod(ItemParams, "idle"),
     "settings": RpcMethod(dict, "idle"),

@@ -7,8 +7,7 @@ The end of the input ends it all, and what came of an answer is kept.
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import anyio
 import msgspec
@@ -41,8 +40,6 @@ from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import ChatRunner
 from lamina.task_groups import single_errors
-
-Handler = Callable[[Any], Awaitable[object]]
 
 
 async def serve(
@@ -131,8 +128,8 @@ class RpcServer:
             return
         method = METHODS.get(call.method)
         if method is None:
-            known = ", ".join(sorted(METHODS))
-            problem = f"no method {call.method!r}; there are {known}"
+            names = ", ".join(sorted(METHODS))
+            problem = f"no method {call.method!r}; there are {names}"
             await self._fail(call, JsonRpcFault(UNKNOWN_METHOD, problem))
             return
         try:
@@ -160,15 +157,14 @@ class RpcServer:
             await self._do(call, params)
         if scope.cancelled_caught:
             self._end_job()
-            stopped = JsonRpcFault(FAILED, "stopped before it began", data={"code": "aborted"})
-            await self._fail(call, stopped)
+            fault = JsonRpcFault(FAILED, "stopped before it began", data={"code": "aborted"})
+            await self._fail(call, fault)
 
     async def _do(self, call: JsonRpcCall, params: object) -> None:
-        handler: Handler = getattr(self._methods, call.method)
         fault: JsonRpcFault | None = None
         result: object = None
         try:
-            result = await handler(params)
+            result = await getattr(self._methods, call.method)(params)
         except JsonRpcFault as error:
             fault = error
         except LaminaError as error:

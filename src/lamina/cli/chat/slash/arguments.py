@@ -1,8 +1,8 @@
 """What may stand behind a command of the chat, for completion."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from lamina.cli.chat.conversation import Conversation
 from lamina.cli.terminal_text import one_line
 from lamina.faces.session_tree import questions_of
 from lamina.faces.settings import SETTING_TYPES, choices_of, describe_allowed
@@ -12,13 +12,10 @@ from lamina.session.session import Session
 from lamina.values.entry import MessageEntry
 from lamina.values.item import key_of
 
-if TYPE_CHECKING:
-    from lamina.cli.chat.chat import Chat
-
 Arguments = Iterable[tuple[str, str]]
 
 
-def list_arguments(chat: "Chat", name: str, words: list[str]) -> Arguments:
+def list_arguments(chat: Conversation, name: str, words: list[str]) -> Arguments:
     """What may stand at the last of `words`, with what it is. The name `@` means a mention."""
     match name:
         case "attach":

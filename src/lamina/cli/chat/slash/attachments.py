@@ -3,21 +3,18 @@ and what is found."""
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
-from lamina.cli.hits import show_hits
+from lamina.cli.note_hits import list_hits
 from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
 from lamina.faces.mentions import workspace_path
 from lamina.values.item import AttachmentSpec, Item, key_of
 from lamina.wiring.workspaces import memory_file
 
-if TYPE_CHECKING:
-    from lamina.cli.chat.chat import Chat
 
-
-async def attach(chat: "Chat", rest: str) -> None:
+async def attach(chat: Conversation, rest: str) -> None:
     words = _split_words(rest)
     essential = "--essential" in words
     paths = [_path(chat, word) for word in words if word != "--essential"]
@@ -31,11 +28,10 @@ async def attach(chat: "Chat", rest: str) -> None:
         chat.attached[path] = essential
         size = _describe_size([attachment.item for attachment in content.attachments])
         chat.screen.tell(f"attached {path} ({size}{', essential' * essential}) until /detach")
-        for warning in content.warnings:
-            chat.screen.warn(warning)
+        _warn(chat, content.warnings)
 
 
-async def detach(chat: "Chat", rest: str) -> None:
+async def detach(chat: Conversation, rest: str) -> None:
     words = _split_words(rest)
     if not words and len(chat.attached) > 1:
         _list_attached(chat)
@@ -50,7 +46,7 @@ async def detach(chat: "Chat", rest: str) -> None:
         chat.screen.tell(f"{path} is attached no longer; what was sent of it stays in history")
 
 
-async def set_active(chat: "Chat", rest: str) -> None:
+async def set_active(chat: Conversation, rest: str) -> None:
     tell, words = chat.screen.tell, _split_words(rest)
     if not words:
         tell(f"open: {chat.active}" if chat.active else "no note is open; /active NOTE")
@@ -68,28 +64,26 @@ async def set_active(chat: "Chat", rest: str) -> None:
     chat.active = path
     size = _describe_size([content.attachments[0].item])
     tell(f"{path} is open ({size}), until /active none")
-    for warning in content.warnings:
-        chat.screen.warn(warning)
+    _warn(chat, content.warnings)
 
 
-async def search(chat: "Chat", rest: str) -> None:
+async def search(chat: Conversation, rest: str) -> None:
     searcher = chat.session.searcher
     if not rest or searcher is None:
         raise UsageError(usage_of("search"))
     hits = await searcher.search(rest)
-    chat.screen.show(show_hits(hits, chat.screen.width))
-    for warning in hits.warnings:
-        chat.screen.warn(warning)
+    chat.screen.show(list_hits(hits, chat.screen.width))
+    _warn(chat, hits.warnings)
 
 
-async def refresh(chat: "Chat", _: str) -> None:
+async def refresh(chat: Conversation, _: str) -> None:
     changes = await chat.session.refresh()
     for change in changes:
         chat.screen.tell(change.detail)
     chat.screen.tell("the model sees it with the next message" if changes else "nothing changed")
 
 
-async def remember(chat: "Chat", rest: str) -> None:
+async def remember(chat: Conversation, rest: str) -> None:
     file = memory_file()
     if rest:
         is_new = await file.add(rest)
@@ -103,7 +97,7 @@ async def remember(chat: "Chat", rest: str) -> None:
         chat.screen.tell("nothing is remembered; /remember TEXT does")
 
 
-async def pin(chat: "Chat", rest: str) -> None:
+async def pin(chat: Conversation, rest: str) -> None:
     for word in _split_words(rest):
         path = _path(chat, word)
         is_new = await chat.session.pin(path)
@@ -113,7 +107,7 @@ async def pin(chat: "Chat", rest: str) -> None:
         chat.screen.tell(f"pinned: {pinned}" if pinned else "nothing is pinned; /pin PATH pins")
 
 
-async def unpin(chat: "Chat", rest: str) -> None:
+async def unpin(chat: Conversation, rest: str) -> None:
     words = _split_words(rest)
     if not words:
         raise UsageError(usage_of("unpin"))
@@ -136,12 +130,17 @@ HANDLERS = {
 }
 
 
-def _list_attached(chat: "Chat") -> None:
+def _warn(chat: Conversation, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        chat.screen.warn(warning)
+
+
+def _list_attached(chat: Conversation) -> None:
     paths = [f"{path}{' (essential)' * vital}" for path, vital in chat.attached.items()]
     chat.screen.tell("attached: " + ", ".join(paths) if paths else "nothing is attached")
 
 
-def _path(chat: "Chat", word: str) -> str:
+def _path(chat: Conversation, word: str) -> str:
     return workspace_path(word.removeprefix("@"), chat.root)
 
 

@@ -1,32 +1,22 @@
 """Commands of the chat about the session: what was sent and why, what applies to it, its tree, its
 name and its journal."""
 
-from typing import TYPE_CHECKING
-
+from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
-from lamina.cli.chat.views import (
-    show_items,
-    show_log,
-    show_request,
-    show_tree,
-)
+from lamina.cli.chat.views import show_items, show_log, show_request, show_tree
 from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why
 from lamina.errors import UsageError
-from lamina.faces.recorder import last_request
+from lamina.faces.recorder import journal_of, last_request
 from lamina.faces.session_tree import questions_of
 from lamina.faces.why import explain_question
-from lamina.journal import Journal
 from lamina.providers.model_book import load_book
 from lamina.session.tree import name_of
-
-if TYPE_CHECKING:
-    from lamina.cli.chat.chat import Chat
 
 LOG_LINES = 15
 
 
-async def show_context(chat: "Chat", rest: str) -> None:
+async def show_context(chat: Conversation, rest: str) -> None:
     if rest not in ("", "--full"):
         raise UsageError(usage_of("context"))
     recorded = last_request(chat.session)
@@ -36,16 +26,15 @@ async def show_context(chat: "Chat", rest: str) -> None:
         chat.screen.show(show_request(recorded, full=bool(rest)))
 
 
-async def explain(chat: "Chat", rest: str) -> None:
+async def explain(chat: Conversation, rest: str) -> None:
     if rest and not rest.isdecimal():
         raise UsageError(usage_of("why"))
-    entries = {entry.id: entry for entry in chat.session.entries}
-    journal = Journal(entries=entries, leaf=chat.session.state.leaf)
-    explanation = explain_question(journal, int(rest) if rest else None, load_book())
+    number = int(rest) if rest else None
+    explanation = explain_question(journal_of(chat.session), number, load_book())
     chat.screen.show(draw_why(explanation, chat.screen.width))
 
 
-async def compact(chat: "Chat", _: str) -> None:
+async def compact(chat: Conversation, _: str) -> None:
     if chat.session.interrupted:
         raise UsageError(
             "the last question has no answer yet: /resume it, or ask something else, then /compact"
@@ -63,12 +52,12 @@ async def compact(chat: "Chat", _: str) -> None:
         chat.screen.warn(compaction.problem)
 
 
-async def list_items(chat: "Chat", _: str) -> None:
+async def list_items(chat: Conversation, _: str) -> None:
     await chat.members.look_up(tools=True)
     chat.screen.show(show_items(chat.members))
 
 
-async def add(chat: "Chat", rest: str) -> None:
+async def add(chat: Conversation, rest: str) -> None:
     if not rest:
         raise UsageError(f"{usage_of('add')}; /items lists what can be added")
     await chat.members.look_up(tools=True)
@@ -77,7 +66,7 @@ async def add(chat: "Chat", rest: str) -> None:
     chat.screen.tell(f"{rest} {effect}")
 
 
-async def remove(chat: "Chat", rest: str) -> None:
+async def remove(chat: Conversation, rest: str) -> None:
     if not rest:
         raise UsageError(f"{usage_of('remove')}; /items lists what is in")
     await chat.members.look_up(tools=True)
@@ -86,11 +75,11 @@ async def remove(chat: "Chat", rest: str) -> None:
     chat.screen.tell(f"{rest} {effect if was_there else 'was not there'}")
 
 
-async def draw_tree(chat: "Chat", _: str) -> None:
+async def draw_tree(chat: Conversation, _: str) -> None:
     chat.screen.show(show_tree(chat.session, chat.screen.width))
 
 
-async def branch(chat: "Chat", rest: str) -> None:
+async def branch(chat: Conversation, rest: str) -> None:
     if not rest:
         raise UsageError(f"{usage_of('branch')}; /tree lists the questions")
     if rest not in {entry.id for entry in questions_of(chat.session)}:
@@ -105,7 +94,7 @@ async def branch(chat: "Chat", rest: str) -> None:
         chat.screen.tell(f"it was: {one_line(position.text)}")
 
 
-async def label(chat: "Chat", rest: str) -> None:
+async def label(chat: Conversation, rest: str) -> None:
     entry, _, text = rest.partition(" ")
     if not entry:
         raise UsageError(usage_of("label"))
@@ -114,11 +103,11 @@ async def label(chat: "Chat", rest: str) -> None:
     chat.screen.tell(f"{entry} is called {name!r}" if name else "label taken away")
 
 
-async def resume(chat: "Chat", _: str) -> None:
+async def resume(chat: Conversation, _: str) -> None:
     await chat.go_on()
 
 
-async def rename(chat: "Chat", rest: str) -> None:
+async def rename(chat: Conversation, rest: str) -> None:
     session = chat.session
     if rest:
         await session.rename(rest)
@@ -126,7 +115,7 @@ async def rename(chat: "Chat", rest: str) -> None:
     chat.screen.tell(f"{name} · session {session.id}")
 
 
-async def list_entries(chat: "Chat", rest: str) -> None:
+async def list_entries(chat: Conversation, rest: str) -> None:
     if rest and not rest.isdigit():
         raise UsageError(usage_of("log"))
     count = max(1, int(rest or LOG_LINES))

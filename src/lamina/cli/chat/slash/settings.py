@@ -1,23 +1,21 @@
 """Commands of the chat about how answers are made: the model, settings and tools."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
 from lamina.cli.chat.views import show_settings, show_tools
 from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.notices import ConsoleNotices
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.desk import ensure_target
-from lamina.faces.settings import NONE, is_option, parse_setting, settings_change, write_value
+from lamina.faces.settings import NONE, OPTION_TYPES, parse_setting, settings_change, write_value
 from lamina.values.patch import OptionsSet
 
-if TYPE_CHECKING:
-    from lamina.cli.chat.chat import Chat
 
-
-async def choose_model(chat: "Chat", rest: str) -> None:
+async def choose_model(chat: Conversation, rest: str) -> None:
     tell, target = chat.screen.tell, chat.session.target(rest or None)
     if not rest:
         tell(f"{target.name} · window {target.window:,} · {_price(target.input_price)}")
@@ -35,7 +33,7 @@ def _price(per_million: float) -> str:
     return f"${per_million:g} a million tokens" if per_million else "free"
 
 
-async def change_setting(chat: "Chat", rest: str) -> None:
+async def change_setting(chat: Conversation, rest: str) -> None:
     session = chat.session
     if not rest:
         chat.screen.show(show_settings(session))
@@ -47,14 +45,14 @@ async def change_setting(chat: "Chat", rest: str) -> None:
     if name == "target":
         await choose_model(chat, text.strip())
         return
-    if is_option(name):
+    if name in OPTION_TYPES:
         await _set_option(chat, name, value)
     else:
         await session.change(**settings_change(name, value, session.settings))
     chat.screen.tell(f"{name} is {write_value(value)} from the next message on")
 
 
-async def _set_option(chat: "Chat", name: str, value: object) -> None:
+async def _set_option(chat: Conversation, name: str, value: object) -> None:
     if value is None:
         raise InvalidSetting(name, NONE, "cannot be taken away again; give a value")
     option: dict[str, Any] = {name: value}
@@ -63,7 +61,7 @@ async def _set_option(chat: "Chat", name: str, value: object) -> None:
     await chat.session.apply("lamina.chat", OptionsSet(**option))
 
 
-async def list_tools(chat: "Chat", _: str) -> None:
+async def list_tools(chat: Conversation, _: str) -> None:
     toolset = await chat.runner.toolset()
     chat.screen.show(show_tools(toolset, list(chat.session.state.allowed), chat.screen.width))
 

@@ -25,22 +25,22 @@ IN_THE_FOLD = (
 async def check_session(stored: StoredSession) -> Verification:
     """Every request of the session rebuilt, and everything that is wrong with its file."""
     journal = await stored.read()
-    verdict = verify(journal, load_book())
-    problems = list(verdict.problems)
+    verification = verify(journal, load_book())
+    problems = list(verification.problems)
     for digest in sorted(pictures_of(journal.entries.values())):
         try:
             await stored.store.get_blob(digest)
         except LaminaError as error:
             problems.append(f"a picture is missing: {error}")
-    return replace(verdict, problems=tuple(problems))
+    return replace(verification, problems=tuple(problems))
 
 
-def describe_verdict(verdict: Verification) -> dict[str, Any]:
+def describe_verification(verification: Verification) -> dict[str, Any]:
     return {
-        "sound": verdict.sound,
-        "requests": verdict.checked,
-        "problems": verdict.problems,
-        "damage": verdict.damage,
+        "sound": verification.sound,
+        "requests": verification.checked,
+        "problems": verification.problems,
+        "damage": verification.damage,
     }
 
 

@@ -1,15 +1,18 @@
-"""Pieces of plain text: tables, moments, first lines and damage."""
+"""Pieces of reports in plain text: tables, rows of items, moments, first lines and damage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
+from lamina.faces.journal_log import describe_inclusion, describe_priority
 from lamina.faces.plain_text import shorten
 from lamina.values.damage import Damage
+from lamina.values.request import ContextItem
 
 # The colours of how an item came to be in a session.
 BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
 # The longest line of what is shortened.
 WIDTH = 100
+ITEM_COLUMNS = ("item", "stands in", "tokens", "priority", "included", "why")
 
 
 def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
@@ -21,22 +24,33 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
     cells = [tuple(cell.replace("|", r"\|") for cell in row) for row in (head, *rows)]
     if len(cells) == 1:
         return []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     numbers = {place for place, cell in enumerate(cells[1]) if cell.replace(",", "").isdigit()}
+    first, *others = pad_cells(cells, numbers)
+    rules = [
+        f"{'-' * (len(cell) + 1)}{':' if place in numbers else '-'}"
+        for place, cell in enumerate(first)
+    ]
     lines = [f"## {title}", ""] if title else []
-    for row in cells:
-        padded = (
-            cell.rjust(width) if place in numbers else cell.ljust(width)
+    lines += [f"| {' | '.join(first)} |", f"|{'|'.join(rules)}|"]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in others), ""]
+
+
+def pad_cells(rows: Sequence[tuple[str, ...]], right: Container[int]) -> list[list[str]]:
+    """The cells of each column at one width; those of the columns at `right` end together."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            cell.rjust(width) if place in right else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(f"| {' | '.join(padded)} |")
-        if row is cells[0]:
-            rules = (
-                f"{'-' * (width + 1)}{':' if place in numbers else '-'}"
-                for place, width in enumerate(widths)
-            )
-            lines.append(f"|{'|'.join(rules)}|")
-    return [*lines, ""]
+        ]
+        for row in rows
+    ]
+
+
+def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:
+    """An item of a request, as a row below ITEM_COLUMNS."""
+    worth, inclusion = describe_priority(item), describe_inclusion(item)
+    return item.label, placement, f"{item.tokens:,}", worth, inclusion, item.reason
 
 
 def damage_lines(damages: Sequence[Damage]) -> list[str]:

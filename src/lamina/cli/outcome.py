@@ -1,0 +1,52 @@
+"""How commands begin and end: flags that do not go together, standard input, exit codes."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lamina.faces.stored_session import StoredSession
+
+Result = TypeVar("Result")
+
+
+def refuse_if(is_wrong: object, problem: str) -> None:
+    if is_wrong:
+        raise typer.BadParameter(problem)
+
+
+def read_argument(value: str, noun: str) -> str:
+    """The value, or all of standard input if it is `-`."""
+    text = sys.stdin.read() if value == "-" else value
+    refuse_if(not text.strip(), f"the {noun} is empty")
+    return text
+
+
+def print_outcome(text: str, is_fine: bool) -> None:
+    """Prints the text, and exits with 1 unless all is well."""
+    typer.echo(text)
+    if not is_fine:
+        raise typer.Exit(1)
+
+
+def run_on_session(
+    name: str, workspace: Path, action: Callable[["StoredSession"], Awaitable[Result]]
+) -> Result:
+    from lamina.faces.stored_session import find_session
+
+    async def run() -> Result:
+        return await action(await find_session(name, workspace))
+
+    return anyio.run(run)
+
+
+def error_console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)

@@ -1,0 +1,31 @@
+"""`lamina verify` and `lamina repair`: whether a session is sound, and a copy of what is left."""
+
+from lamina.audit.verification import Verification
+from lamina.cli.report_text import damage_line
+from lamina.faces.stored_session import StoredSession
+from lamina.faces.verification import IN_THE_FOLD, write_repaired_copy
+
+
+def render_verification(verification: Verification) -> str:
+    wrong = [check for check in verification.checked if check.problem]
+    right = len(verification.checked) - len(wrong)
+    lines = [f"{right:,} of {len(verification.checked):,} requests rebuilt byte for byte."]
+    lines += [f"- request {check.request} ({check.target}): {check.problem}" for check in wrong]
+    lines += [f"- {problem}" for problem in verification.problems]
+    lines += map(damage_line, verification.damage)
+    if any(damage.kind not in IN_THE_FOLD for damage in verification.damage):
+        lines.append("`lamina repair` writes a copy of all that can be read.")
+    elif verification.damage:
+        lines.append("What is lost is lost: the session goes on without it.")
+    elif verification.sound:
+        lines.append("The session is sound.")
+    return "\n".join(lines)
+
+
+async def repair_session(stored: StoredSession) -> str:
+    copy = await write_repaired_copy(stored)
+    lines = [
+        f"{copy.path}: {copy.entries:,} entries, as session {copy.session!r}.",
+        f"{stored.path} is as it was. What was wrong with it:",
+    ]
+    return "\n".join([*lines, *map(damage_line, copy.damage)])
