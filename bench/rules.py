@@ -81,9 +81,9 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     that say that they are searched for."""
     from lamina.embed.index.sqlite_index import SqliteIndex
     from lamina.selection.chunks import chunk_item
-    from lamina.selection.fits import rank_documents
     from lamina.selection.items import choose_items
     from lamina.selection.question import split_question
+    from lamina.selection.scores import rank_documents
 
     documents = tuple(
         Document(guide.id, chunk_item(guide.name, guide.description, guide.text))

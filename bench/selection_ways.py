@@ -11,9 +11,9 @@ from msgspec import Struct
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import MiniLM
 from lamina.selection.chunks import chunk_tool, name_in_words
-from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.question import split_question
+from lamina.selection.scores import rank_documents
 from lamina.values.item import ItemId, tool_id
 from lamina.values.selection import Document, SearchSettings
 

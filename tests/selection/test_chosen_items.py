@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
-from lamina.selection.scores import Scores
+from lamina.selection.scores import Scores, rank_documents
 from lamina.values.item import ItemId, item_id
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.selection.expansion import expand_by_search, expansion_query
-from lamina.selection.fits import measure_fits, rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.passages import ChosenPassage, choose_passages
 from lamina.selection.question import split_question
-from lamina.selection.scores import Scores
+from lamina.selection.scores import Scores, measure_fits, rank_documents
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
 

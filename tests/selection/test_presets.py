@@ -7,10 +7,9 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.selection.fits import measure_fits, rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.presets import preset
-from lamina.selection.scores import Scores, lay_out_chunks
+from lamina.selection.scores import Scores, lay_out_chunks, measure_fits, rank_documents
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, QueryPart, SearchSettings
 

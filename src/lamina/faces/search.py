@@ -16,11 +16,10 @@ from lamina.faces.plain_text import brief
 from lamina.faces.search_candidates import Candidate, Candidates
 from lamina.ports import Progress
 from lamina.selection.expansion import find_related
-from lamina.selection.fits import rank_documents
 from lamina.selection.items import choose_items
 from lamina.selection.presets import preset as preset_named
 from lamina.selection.question import split_question
-from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks
+from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
 from lamina.sources.expansion import expand_chosen
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem

@@ -10,8 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lamina.selection.chunks import split_sentences
-from lamina.selection.fits import DIGITS
-from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks
+from lamina.selection.scores import DIGITS, Matrix, Scores, best_of, lay_out_chunks
 from lamina.values.item import ItemId
 from lamina.values.selection import (
     Document,

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 import numpy
 
-from lamina.selection.fits import (
+from lamina.selection.scores import (
     DIGITS,
     DocumentFits,
+    Indices,
+    Scores,
     fit_part,
     measure_fits,
     selected_item,
 )
-from lamina.selection.scores import Indices, Scores
 from lamina.values.selection import Document, Query, SearchSettings, SelectedItem
 
 

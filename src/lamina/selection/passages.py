@@ -11,8 +11,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.fits import measure_chunks
-from lamina.selection.scores import Indices, Scores, Vector, lay_out_chunks
+from lamina.selection.scores import Indices, Scores, Vector, lay_out_chunks, measure_chunks
 from lamina.values.selection import Document, Query
 
 # Which documents may be chosen, by their place.

@@ -213,9 +213,9 @@ class Selector:
         documents: Sequence[Document],
         settings: SearchSettings,
     ) -> SearchChoice:
-        from lamina.selection.fits import measure_fits, rank_documents
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
+        from lamina.selection.scores import measure_fits, rank_documents
 
         query = split_question(question, recent=recent_questions(state))
         if not query.parts:
