@@ -13,8 +13,8 @@ from tests.fakes.tools import ToolHostFake
 from lamina.cli.ask import put_question, report_answer
 from lamina.cli.ask_output import AskOutput
 from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
-from lamina.faces.desk import limit_answers
 from lamina.faces.options import PromptOptions
+from lamina.faces.session_opener import limit_answers
 from lamina.runners.runner import AgentRunner
 from lamina.values.event import BlockDelta
 from lamina.values.tool import OfferedTool

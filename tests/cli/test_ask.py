@@ -21,8 +21,8 @@ from tests.fakes.tools import tool
 from lamina.cli.ask_output import AskOutput
 from lamina.cli.stdio import stop_on_signals
 from lamina.errors import ProviderError, TurnStateError, UsageError
-from lamina.faces.desk import require_readable
 from lamina.faces.request_context import describe_layers, leading_cached
+from lamina.faces.session_opener import require_readable
 from lamina.runners.runner import AgentRunner
 from lamina.values.entry import DecisionEntry
 from lamina.values.event import BlockDelta, BlockStarted, RequestRetried, RequestStarted

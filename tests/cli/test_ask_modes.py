@@ -66,7 +66,7 @@ class Shell:
 @pytest.fixture
 def shell(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     provider = ProviderFake()
-    monkeypatch.setattr("lamina.faces.desk.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr("lamina.faces.session_opener.Clients", lambda **_: ClientsFake(provider))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setenv("LAMINA_TARGET", "openai:gpt-4o")
     monkeypatch.setenv("LAMINA_EMBED", "off")

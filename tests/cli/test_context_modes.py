@@ -31,7 +31,7 @@ def folder(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def provider(monkeypatch: pytest.MonkeyPatch) -> ProviderFake:
     """Whoever answers `ask`; `context` finds nobody to ask."""
     provider = ProviderFake()
-    monkeypatch.setattr("lamina.faces.desk.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr("lamina.faces.session_opener.Clients", lambda **_: ClientsFake(provider))
     return provider
 
 

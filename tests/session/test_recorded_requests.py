@@ -5,7 +5,7 @@ from hypothesis import given
 from tests.rebuild import request_digests
 from tests.session.conversations import Conversation, Player, conversations, modest
 
-from lamina.audit.recorder import RebuiltRequest, rebuild_request, wire_request
+from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request, wire_request
 from lamina.audit.requests import RequestList, list_requests, recorded_digests
 from lamina.journal import journal_of
 from lamina.values.entry import RequestEntry

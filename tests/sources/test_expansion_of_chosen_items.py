@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.index import IndexFake
 
 from lamina.errors import InvalidSetting
-from lamina.sources.expansion import expand_chosen
+from lamina.sources.related_items import expand_chosen
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, SearchSettings, SelectedItem
 

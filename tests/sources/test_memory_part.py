@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.sources.memory import MEMORY_PART
+from lamina.sources.memory_part import MEMORY_PART
 
 pytestmark = pytest.mark.anyio
 

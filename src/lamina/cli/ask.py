@@ -21,10 +21,10 @@ from lamina.errors import LaminaError, UsageError
 from lamina.faces.answer import CUT_OFF, describe_answer
 from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
 from lamina.faces.citations import hold_until_final
-from lamina.faces.desk import open_runner, require_fetchable, require_readable
 from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.plain_text import format_json
+from lamina.faces.session_opener import open_runner, require_fetchable, require_readable
 from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
 

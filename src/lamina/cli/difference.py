@@ -5,9 +5,9 @@ from difflib import unified_diff
 from itertools import groupby
 from operator import attrgetter
 
-from lamina.audit.recorder import RebuiltRequest, SegmentChange
+from lamina.audit.rebuilt_request import RebuiltRequest, SegmentChange
 from lamina.cli.report_text import first_line
-from lamina.faces.recorder import LAYER_NAMES
+from lamina.faces.sent_requests import LAYER_NAMES
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.prompt import Segment
 

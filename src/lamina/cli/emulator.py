@@ -47,7 +47,7 @@ async def _answers(wanted: str, console: Console) -> AnswerSource:
     if wanted != MODEL:
         return await anyio.to_thread.run_sync(read_answers, Path(wanted))
     from lamina.cli.notices import ConsoleNotices
-    from lamina.faces.desk import ensure_target
+    from lamina.faces.session_opener import ensure_target
     from lamina.providers.model_book import DEFAULT_TARGET, load_book
     from lamina.wiring.runners import Clients
 

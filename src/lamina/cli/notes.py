@@ -16,9 +16,9 @@ from rich.console import Console
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible
-from lamina.faces.desk import ensure_search, show_progress
 from lamina.faces.notes import NoteSearchOptions, count_tags, find_problems, open_notes
 from lamina.faces.plain_text import format_json
+from lamina.faces.session_opener import ensure_search, show_progress
 from lamina.notes.query.cache import render_query
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.wiring.index import open_index

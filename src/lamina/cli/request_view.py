@@ -1,6 +1,6 @@
 """`lamina log --request`: what was sent, and what changed since the request before."""
 
-from lamina.audit.recorder import RebuiltRequest
+from lamina.audit.rebuilt_request import RebuiltRequest
 from lamina.audit.requests import ListedRequest, RequestList
 from lamina.cli.difference import render_difference
 from lamina.cli.report_text import (
@@ -12,7 +12,7 @@ from lamina.cli.report_text import (
     moment,
 )
 from lamina.faces.journal_log import describe_inclusion
-from lamina.faces.recorder import (
+from lamina.faces.sent_requests import (
     LAYER_NAMES,
     PLACEMENT_NAMES,
     VERDICT_MEANINGS,

@@ -18,7 +18,7 @@ from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import dict_rows
 from lamina.faces.plain_text import format_json
-from lamina.faces.recorder import PLACEMENT_NAMES
+from lamina.faces.sent_requests import PLACEMENT_NAMES
 from lamina.faces.stored_session import StoredSession
 from lamina.faces.why import ASTRAY, Explanation, Reason, describe_why, explain_question
 from lamina.providers.model_book import load_book

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from lamina.faces.recorder import describe_segment, last_request
+from lamina.faces.sent_requests import describe_segment, last_request
 from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of

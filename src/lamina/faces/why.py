@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from lamina.assembly.tools import USE_TOOL
-from lamina.audit.recorder import RebuiltRequest, rebuild_request
+from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import list_requests
 from lamina.errors import UnknownSession
 from lamina.journal import Journal, State, path_to

@@ -3,7 +3,7 @@
 from lamina.journal.fold import TOOLS_JOIN, awaits_results, fold_entry, initial_state, replay
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
-from lamina.journal.patches import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,

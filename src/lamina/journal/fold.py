@@ -11,7 +11,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, JournalError
-from lamina.journal.patches import (
+from lamina.journal.patch_effects import (
     apply_lay_ops,
     apply_patch,
     has_moved,

@@ -14,7 +14,7 @@ from lamina.assembly.inclusion import (
 )
 from lamina.journal import State
 from lamina.record.record import Record
-from lamina.session.turns import Turns
+from lamina.session.turn_lifecycle import TurnLifecycle
 from lamina.values.entry import IncludeEntry
 from lamina.values.item import Include, ItemId, kind_of
 
@@ -27,7 +27,7 @@ class SessionItem(Struct, frozen=True, kw_only=True):
     missing: bool = False
 
 
-async def list_items(turns: Turns, state: State) -> tuple[SessionItem, ...]:
+async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
     """What applies to every turn, in the order in which it stands."""
     guides = (await turns.selector.guides()).guides
     tools = turns.toolset.tools
@@ -44,7 +44,7 @@ async def list_items(turns: Turns, state: State) -> tuple[SessionItem, ...]:
     return tuple(items)
 
 
-async def add(record: Record, turns: Turns, what: str) -> bool:
+async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Puts an item in; False if it is in already."""
     item, include = await _find(turns, what)
     if is_included(item, include, record.state.members):
@@ -53,7 +53,7 @@ async def add(record: Record, turns: Turns, what: str) -> bool:
     return True
 
 
-async def remove(record: Record, turns: Turns, what: str) -> bool:
+async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Takes an item out; False if it was not there."""
     members = record.state.members
     item = read_member(what)
@@ -69,7 +69,7 @@ async def remove(record: Record, turns: Turns, what: str) -> bool:
     return True
 
 
-async def _find(turns: Turns, what: str) -> tuple[ItemId, Include]:
+async def _find(turns: TurnLifecycle, what: str) -> tuple[ItemId, Include]:
     name = read_member(what)
     if kind_of(name) == "tool" and not turns.toolset.tools and turns.list_tools:
         turns.toolset = await turns.list_tools()

@@ -26,7 +26,7 @@ from lamina.session.compactor import CompactionOutcome
 from lamina.session.members import SessionItem
 from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
-from lamina.session.turns import Turns
+from lamina.session.turn_lifecycle import TurnLifecycle
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.sources.changes import LibraryChange
 from lamina.sources.hook_runs import read_op
@@ -75,7 +75,7 @@ class Session:
         self._web = web
         self._reader = AttachmentReader(workspace, store, web)
         self.hooks = hooks.copy() if hooks else Hooks()
-        self.turns = Turns(
+        self.turns = TurnLifecycle(
             self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip

@@ -30,7 +30,7 @@ from lamina.sources.candidates import (
     tool_document,
     vanished_guides,
 )
-from lamina.sources.expansion import expand_chosen, expand_results
+from lamina.sources.related_items import expand_chosen, expand_results
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.item import Attachment, Include, Item, ItemId, key_of, kind_of

@@ -37,7 +37,7 @@ from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
-from lamina.wiring.hooks import load_hooks
+from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given

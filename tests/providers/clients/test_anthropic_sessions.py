@@ -10,7 +10,7 @@ import pytest
 from tests.providers.clients.anthropic_server import Asking, asking
 from tests.providers.strict import png
 
-from lamina.audit.recorder import rebuild_request, wire_request
+from lamina.audit.rebuilt_request import rebuild_request, wire_request
 from lamina.audit.requests import list_requests
 from lamina.errors import ProviderError
 from lamina.journal import journal_of

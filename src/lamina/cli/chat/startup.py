@@ -16,11 +16,11 @@ from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import open_screen
 from lamina.errors import LaminaError
-from lamina.faces.desk import open_runner, require_readable
 from lamina.faces.mentions import workspace_path
 from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.paths import Paths
+from lamina.faces.session_opener import open_runner, require_readable
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.wiring import default_store

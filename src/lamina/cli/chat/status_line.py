@@ -1,7 +1,7 @@
 """What a turn came to, in a line: tokens, the cache, time and money."""
 
 from lamina.faces.answer import EXPECTED, MISSES, TurnCost
-from lamina.faces.recorder import VERDICT_MEANINGS
+from lamina.faces.sent_requests import VERDICT_MEANINGS
 from lamina.values.request import CacheVerdict
 
 

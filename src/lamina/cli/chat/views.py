@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from rich.console import ConsoleRenderable, Group
 from rich.text import Text
 
-from lamina.audit.recorder import RebuiltRequest
+from lamina.audit.rebuilt_request import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.screen import make_table, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.journal_log import describe_entry, describe_inclusion
-from lamina.faces.recorder import LAYER_NAMES, PLACEMENT_NAMES
 from lamina.faces.request_context import describe_layers, leading_cached
+from lamina.faces.sent_requests import LAYER_NAMES, PLACEMENT_NAMES
 from lamina.faces.session_tree import QuestionRow, list_questions
 from lamina.faces.settings import list_settings
 from lamina.session.session import Session

@@ -66,23 +66,23 @@ def log(
 
     async def show(stored: "StoredSession") -> tuple[str, tuple[str, ...]]:
         from lamina.cli.log import render_log
-        from lamina.cli.recorder import render_requests
+        from lamina.cli.request_list import render_requests
         from lamina.cli.request_view import render_request
-        from lamina.faces import recorder
+        from lamina.faces import sent_requests
         from lamina.faces.journal_log import describe_log
         from lamina.faces.plain_text import format_json
 
         if request is not None and wire:
-            body, problems = await recorder.encode_wire(stored, request)
+            body, problems = await sent_requests.encode_wire(stored, request)
             return format_json(body), problems
         if request is not None:
-            rebuilt, others = await recorder.rebuild_stored(stored, request)
+            rebuilt, others = await sent_requests.rebuild_stored(stored, request)
             if as_json:
-                return format_json(recorder.describe_request(rebuilt, others)), ()
+                return format_json(sent_requests.describe_request(rebuilt, others)), ()
             return render_request(rebuilt, others, full=full), ()
         journal = await stored.read()
         if as_json:
-            describe = recorder.describe_requests if requests else describe_log
+            describe = sent_requests.describe_requests if requests else describe_log
             return format_json(describe(journal)), ()
         if requests:
             return render_requests(journal), ()

@@ -29,7 +29,7 @@ from lamina.cli.demo.ways import (
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.errors import ModelMissing, RequestTooLong, UsageError
-from lamina.faces.desk import ensure_target
+from lamina.faces.session_opener import ensure_target
 from lamina.ports import Providers, WorkspaceSource
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.values.event import BlockDelta, Event, PromptProgress

@@ -19,10 +19,10 @@ from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.answer import describe_outcome
 from lamina.faces.approvals import PendingApprovals
-from lamina.faces.desk import Notices, ensure_target
 from lamina.faces.items import ItemOverview
 from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
+from lamina.faces.session_opener import Notices, ensure_target
 from lamina.faces.session_tree import describe_tree
 from lamina.faces.settings import describe_settings, read_settings
 from lamina.faces.turn_gate import TurnGate

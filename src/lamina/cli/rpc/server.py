@@ -33,8 +33,8 @@ from lamina.cli.rpc.params import METHODS
 from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
 from lamina.faces.approvals import AllowAllApprover, PendingApprovals
-from lamina.faces.desk import Notices, open_runner
 from lamina.faces.options import PromptOptions, SessionOptions
+from lamina.faces.session_opener import Notices, open_runner
 from lamina.faces.turn_gate import TurnGate
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book

@@ -7,7 +7,7 @@ from lamina.cli.chat.views import show_items, show_log, show_request, show_tree
 from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why
 from lamina.errors import UsageError
-from lamina.faces.recorder import journal_of, last_request
+from lamina.faces.sent_requests import journal_of, last_request
 from lamina.faces.session_tree import questions_of
 from lamina.faces.why import explain_question
 from lamina.providers.model_book import load_book

@@ -10,7 +10,7 @@ from lamina.cli.chat.views import show_settings, show_tools
 from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.notices import ConsoleNotices
 from lamina.errors import InvalidSetting, UsageError
-from lamina.faces.desk import ensure_target
+from lamina.faces.session_opener import ensure_target
 from lamina.faces.settings import NONE, OPTION_TYPES, parse_setting, settings_change, write_value
 from lamina.values.patch import OptionsSet
 

@@ -13,7 +13,7 @@ from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
-from lamina.audit.recorder import pictures_in
+from lamina.audit.rebuilt_request import pictures_in
 from lamina.codec import require_text
 from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
@@ -30,7 +30,7 @@ from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
 from lamina.sources.hook_runs import run_context_hooks, run_ephemeral_hooks, run_message_hooks
 from lamina.sources.hooks import HookReason, Hooks
-from lamina.sources.memory import update_memory
+from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
 from lamina.values.entry import CustomEntry, RequestEntry
@@ -47,7 +47,7 @@ WITHOUT = (*ABSENCE_REASONS, "still_out")
 DROPPED = "lamina.dropped"
 
 
-class Turns:
+class TurnLifecycle:
     """Prepares, commits and resumes the turns of one session, one after the other."""
 
     def __init__(

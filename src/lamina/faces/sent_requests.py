@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lamina.audit.recorder import (
+from lamina.audit.rebuilt_request import (
     RebuiltRequest,
     SegmentChange,
     pictures_in,

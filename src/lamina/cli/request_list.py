@@ -2,7 +2,7 @@
 
 from lamina.audit.requests import ListedRequest, list_requests
 from lamina.cli.report_text import damage_lines, moment, pad_cells
-from lamina.faces.recorder import VERDICT_MEANINGS, list_marks
+from lamina.faces.sent_requests import VERDICT_MEANINGS, list_marks
 from lamina.journal import Journal
 
 HEAD = ("#", "entry", "when", "target", "tokens", "agree", "new", "cached", "what came of it")
