@@ -1,5 +1,5 @@
-"""Property tests draw anew on every run by hand; in CI they draw the same, so that a red run is
-about the change and not about luck."""
+"""Property tests draw the same on every run and every machine, so that a red run is about the change
+and not about luck. With LAMINA_FUZZ set, they draw anew."""
 
 import os
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from lamina.embed.download import pull_embedding
 from lamina.providers.local.model_download import pull_local_model
 from lamina.providers.local.models import DEFAULT_MODEL
 
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("same", derandomize=True)
+if not os.environ.get("LAMINA_FUZZ"):
+    settings.load_profile("same")
 
 # The user's own: models stay there from run to run.
 KEPT = cache_folder()
