@@ -1,5 +1,5 @@
-"""Property tests draw the same on every run and every machine, so that a red run is about the change
-and not about luck. With LAMINA_FUZZ set, they draw anew."""
+"""Property tests draw the same on every run and every machine, so that a red run is about the
+change and not about luck. With LAMINA_FUZZ set, they draw anew."""
 
 import os
 from collections.abc import Iterator
