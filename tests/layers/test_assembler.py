@@ -24,14 +24,12 @@ from tests.strategies import (
 
 from lamina.codec import digest_texts
 from lamina.journal import State, apply_patch
-from lamina.layers.assembler import (
+from lamina.layers.assembler import Assembler, Layout, segment_digest
+from lamina.layers.token_sizes import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
-    Assembler,
-    Layout,
     measure_layers,
     picture_tokens,
-    segment_digest,
 )
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry

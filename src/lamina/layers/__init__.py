@@ -1,17 +1,6 @@
 """L1-L5 to a `Prompt` of segments in wire order."""
 
-from lamina.layers.assembler import (
-    MESSAGE_TOKENS,
-    Assembler,
-    ItemVersions,
-    Layout,
-    measure_layers,
-)
+from lamina.layers.assembler import Assembler, ItemVersions, Layout
+from lamina.layers.token_sizes import MESSAGE_TOKENS, measure_layers
 
-__all__ = [
-    "MESSAGE_TOKENS",
-    "Assembler",
-    "ItemVersions",
-    "Layout",
-    "measure_layers",
-]
+__all__ = ["MESSAGE_TOKENS", "Assembler", "ItemVersions", "Layout", "measure_layers"]

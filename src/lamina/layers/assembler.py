@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina import text as render
-from lamina.codec import canonical_bytes, digest_texts
+from lamina.codec import canonical_bytes
+from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId, Picture
@@ -31,10 +32,8 @@ from lamina.values.message import (
     ToolText,
 )
 from lamina.values.prompt import (
-    LAYERS,
     Content,
     Layer,
-    LayerSize,
     Prompt,
     Segment,
     SegmentLink,
@@ -49,12 +48,6 @@ from lamina.values.settings import Promotion
 Region = Literal["history", "asked", "steps"]
 ItemVersions = Mapping[tuple[ItemId, str], Item]
 Count = Callable[[str], int]
-
-# What chat templates add around every message; providers differ by a token or two.
-MESSAGE_TOKENS = 4
-CALL_TOKENS = 8
-# An image whose size is unknown; vendors charge 260 to 1,600 for one that fills a screen.
-IMAGE_TOKENS = 1_200
 
 
 class Layout(Struct, frozen=True, kw_only=True):
@@ -351,12 +344,6 @@ def _context_layer(piece: _Piece, region: Region) -> Layer:
     return "L2" if piece.is_block else "L4"
 
 
-def picture_tokens(picture: Picture) -> int:
-    if picture.width and picture.height:
-        return max(85, min(1_600, picture.width * picture.height // 750))
-    return IMAGE_TOKENS
-
-
 def segment_digest(role: str, content: Content, *, opens: bool) -> str:
     """What is on the wire of a segment: its role, whether it opens a message, its content."""
     first = "1" if opens else "0"
@@ -365,19 +352,3 @@ def segment_digest(role: str, content: Content, *, opens: bool) -> str:
     else:
         data = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
     return sha256(data).hexdigest()
-
-
-def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
-    """Tokens, segments and digest of each layer, tools included."""
-    groups: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
-    for segment in prompt:
-        groups[segment.layer].append(segment)
-    return tuple(
-        LayerSize(
-            layer=layer,
-            tokens=sum(segment.tokens for segment in segments),
-            segments=len(segments),
-            digest=digest_texts(segment.digest for segment in segments),
-        )
-        for layer, segments in groups.items()
-    )
