@@ -29,6 +29,6 @@ def request_digests(request: RequestEntry, requests: dict[str, RequestEntry]) ->
             raise JournalError(f"request {base!r} is missing; those behind it build on its digests")
         chain.append(requests[base])
     digests: tuple[str, ...] = ()
-    for each in reversed(chain):
-        digests = digests[: each.kept] + each.digests
+    for entry in reversed(chain):
+        digests = digests[: entry.kept] + entry.digests
     return digests

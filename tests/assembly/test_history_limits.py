@@ -40,7 +40,7 @@ def test_a_limit_in_messages_is_kept_and_history_gives_way_in_big_steps() -> Non
         broke = cut[0].context.agreement.broke
         assert broke is not None
         assert broke.reason == "history is over its limit"
-        assert [each.reason for each in cut[0].context.left_out] == ["history"]
+        assert [omission.reason for omission in cut[0].context.left_out] == ["history"]
 
     run(body())
 

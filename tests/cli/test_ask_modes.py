@@ -149,7 +149,7 @@ def test_a_secret_in_what_was_found_does_not_pass(shell: Shell, tmp_path: Path) 
     (shell.folder / "key.md").write_text(f"The zebra key: {KEY}\n", "utf-8")
     shell.ask("--mode", "qa", "What is the zebra key?")
     assert "The zebra key: [redacted: GitHub token]" in shell.asked
-    kept = b"".join(each.read_bytes() for each in (tmp_path / "home").rglob("*.jsonl"))
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*.jsonl"))
     assert kept
     assert KEY.encode() not in kept
 

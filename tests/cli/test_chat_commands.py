@@ -70,7 +70,7 @@ def test_a_mention_that_cannot_be_read_is_said_and_recorded(notes: Path) -> None
     assert "x.org" not in talked.err
     request = talked.session.state.last_sent
     assert request is not None
-    assert [each.reason for each in request.context.left_out] == ["missing"]
+    assert [omission.reason for omission in request.context.left_out] == ["missing"]
 
 
 def test_an_error_is_one_line_and_the_turn_can_be_sent_again(notes: Path) -> None:

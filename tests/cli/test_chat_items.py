@@ -259,7 +259,7 @@ def test_a_guide_that_is_being_typed_is_found(text: str, found: tuple[str, int] 
 def completions(talked: Talk, notes: Path, text: str) -> list[str]:
     completer = ChatCompleter(Paths(notes), partial(list_arguments, talked.chat))
     found = completer.get_completions(Document(text), CompleteEvent())
-    return [text[: len(text) + each.start_position] + each.text for each in found]
+    return [text[: len(text) + completion.start_position] + completion.text for completion in found]
 
 
 @pytest.mark.parametrize(

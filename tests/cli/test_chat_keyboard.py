@@ -40,7 +40,9 @@ def complete(notes: Path) -> Callable[[str], list[str]]:
     def texts(text: str) -> list[str]:
         """The lines that completion would make of `text`."""
         found = completer.get_completions(Document(text), CompleteEvent())
-        return [text[: len(text) + each.start_position] + each.text for each in found]
+        return [
+            text[: len(text) + completion.start_position] + completion.text for completion in found
+        ]
 
     return texts
 

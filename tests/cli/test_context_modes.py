@@ -37,7 +37,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> ProviderFake:
 
 def everything(folder: Path) -> dict[str, bytes]:
     """All files of the folder and of the home beside it."""
-    files = (each for each in folder.parent.rglob("*") if each.is_file())
+    files = (path for path in folder.parent.rglob("*") if path.is_file())
     return {str(file): file.read_bytes() for file in files}
 
 

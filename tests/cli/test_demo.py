@@ -93,14 +93,14 @@ def test_lazy_reprocesses_at_most_15_percent_more_than_the_limit(
     sample: tuple[int, list[Measurement]],
 ) -> None:
     limit, measured = sample
-    again = sum(each.reprocessed for each in measured)
+    again = sum(measurement.reprocessed for measurement in measured)
     assert limit < again <= 1.15 * limit
 
 
 def test_the_ledger_predicts_to_the_token_what_the_model_finds_in_its_cache(
     sample: tuple[int, list[Measurement]],
 ) -> None:
-    verdicts = [each.verdict for each in sample[1] if each.verdict]
+    verdicts = [measurement.verdict for measurement in sample[1] if measurement.verdict]
     assert [verdict.meaning for verdict in verdicts] == ["nothing_sent_before"] + [
         "as_expected"
     ] * 4
@@ -108,7 +108,7 @@ def test_the_ledger_predicts_to_the_token_what_the_model_finds_in_its_cache(
 
 
 def test_the_answers_are_what_the_notes_say(sample: tuple[int, list[Measurement]]) -> None:
-    answers = [each.answer for each in sample[1]]
+    answers = [measurement.answer for measurement in sample[1]]
     right = [fact in answer for fact, answer in zip(FACTS, answers, strict=True)]
     assert sum(right) >= len(FACTS) - 1
 

@@ -260,7 +260,7 @@ def test_a_check_for_machines_says_the_same(vault: Path) -> None:
 
 def test_commands_leave_the_folder_as_it_was(vault: Path) -> None:
     def look() -> list[tuple[str, float]]:
-        return sorted((str(each), each.stat().st_mtime) for each in vault.rglob("*"))
+        return sorted((str(path), path.stat().st_mtime) for path in vault.rglob("*"))
 
     before = look()
     search("pier", cwd=vault)

@@ -490,7 +490,7 @@ def test_where_nothing_can_be_read_no_copy_is_written(notes: Path) -> None:
     code, out, error = lamina("repair", "pier", cwd=notes)
     assert (code, out) == (1, "")
     assert "no copy was written" in error
-    assert [each.name for each in path.parent.glob("*.jsonl")] == ["pier.jsonl"]
+    assert [path.name for path in path.parent.glob("*.jsonl")] == ["pier.jsonl"]
 
 
 def test_verify_never_advises_a_repair_that_has_nothing_to_do(notes: Path) -> None:

@@ -256,5 +256,5 @@ def require_verdicts(session: Session) -> None:
     there, back = moved.values()
     assert "image:map.png" in {item.item for item in there.context.items}
     for request, is_out in ((there, False), (back, True)):
-        left = {(each.what, each.reason) for each in request.context.left_out}
+        left = {(omission.what, omission.reason) for omission in request.context.left_out}
         assert (("image:map.png", "has_images") in left) == is_out

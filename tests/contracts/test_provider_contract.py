@@ -154,7 +154,7 @@ async def test_a_call_is_told_while_it_is_written(house: House) -> None:
     async with await agent_with(house, offered()) as agent:
         watch = Watch()
         await agent.run("What is there?", on_event=watch)
-        written = [each.name for each in watch.of(BlockStarted) if each.kind == "action"]
+        written = [started.name for started in watch.of(BlockStarted) if started.kind == "action"]
         assert written[:2] == ["depth", "berths"]
         turn = await agent.session.prepare("And now?")
         provider = await house.provider(house.known)
@@ -270,17 +270,23 @@ async def test_usage_is_the_providers_own_and_the_second_turn_reads_the_cache(
         for number in range(3):
             await chat.run(f"Where does ship {number} go?", on_event=watch)
         told = watch.of(UsageReported)
-        assert all(each.usage.input > each.usage.cached >= 0 for each in told)
-        assert all(each.usage.output > 0 for each in told)
-        assert all(each.usage.cached > 0.5 * each.usage.input for each in told[1:])
+        assert all(reported.usage.input > reported.usage.cached >= 0 for reported in told)
+        assert all(reported.usage.output > 0 for reported in told)
+        assert all(reported.usage.cached > 0.5 * reported.usage.input for reported in told[1:])
         if house.scripted:
-            assert [each.usage.input for each in told] == [row.usage.input for row in house.rows]
-            assert [each.usage.cached for each in told] == [row.usage.cached for row in house.rows]
-            assert [each.usage.written for each in told] == [
+            assert [reported.usage.input for reported in told] == [
+                row.usage.input for row in house.rows
+            ]
+            assert [reported.usage.cached for reported in told] == [
+                row.usage.cached for row in house.rows
+            ]
+            assert [reported.usage.written for reported in told] == [
                 row.usage.written for row in house.rows
             ]
-            assert [each.cost for each in told] == pytest.approx([r.cost for r in house.rows])
-        meanings = [each.verdict.meaning for each in told if each.verdict]
+            assert [reported.cost for reported in told] == pytest.approx(
+                [r.cost for r in house.rows]
+            )
+        meanings = [reported.verdict.meaning for reported in told if reported.verdict]
         assert meanings[1:] == ["as_expected"] * 2
         require_sound(chat.session)
 

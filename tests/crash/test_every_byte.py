@@ -83,7 +83,7 @@ def _check_flip(
     assert damage, place
     # A byte that became a line break makes two lines of one.
     assert damage[0].line == place.line + 1, (place, damage)
-    assert all(each.line - place.line in (1, 2) for each in damage), (place, damage)
+    assert all(damage.line - place.line in (1, 2) for damage in damage), (place, damage)
     assert any(d.offset <= place.at <= d.offset + d.length for d in damage), (place, damage)
 
 
@@ -112,7 +112,7 @@ def test_a_cut_at_any_byte_keeps_every_line_in_front_of_it_and_is_reported() -> 
             line.entry for line in lines[first : place.line + (place.at == line.end)]
         ], place
         damage = [each for each in found if isinstance(each, Damage)]
-        kinds = [(each.kind, each.line) for each in damage]
+        kinds = [(damage.kind, damage.line) for damage in damage]
         if place.at == line.offset:
             assert kinds == []
         elif place.at == line.end:

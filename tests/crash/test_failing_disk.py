@@ -58,7 +58,7 @@ def check_file(path: Path, acked: dict[str, Entry], failed: dict[str, list[Entry
     assert not acked.keys() & failed.keys(), "an id was given out again"
     assert {damage.kind for damage in journal.damage} <= LEFT_BY_A_CUT, journal.damage
     assert [line for line in read_lines(data) if isinstance(line, Damage)] == [
-        each for each in journal.damage if each.kind != "incomplete_write"
+        damage for damage in journal.damage if damage.kind != "incomplete_write"
     ]
     check_state(journal)
 

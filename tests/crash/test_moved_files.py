@@ -70,11 +70,11 @@ def test_an_append_to_a_file_that_is_no_longer_the_one_that_was_opened_is_refuse
         await opened.append([FIRST])
         path = store.path_of(SESSION)
         do(path)
-        there = {each: each.read_bytes() for each in path.parent.iterdir() if each.is_file()}
+        there = {path: path.read_bytes() for path in path.parent.iterdir() if path.is_file()}
         for _ in range(2):
             with pytest.raises(error, match="nothing was written"):
                 await opened.append([entry_of("000002", "000001", "second")])
-        assert there == {each: each.read_bytes() for each in there}
+        assert there == {path: path.read_bytes() for path in there}
         await opened.close()
 
     anyio.run(body)

@@ -48,7 +48,7 @@ def append_to(folder: Path, data: bytes) -> Journal:
 
 
 def kinds(damage: tuple[Damage, ...]) -> list[tuple[str, int]]:
-    return [(each.kind, each.line) for each in damage]
+    return [(damage.kind, damage.line) for damage in damage]
 
 
 def test_an_empty_file_is_a_session_that_is_not_there_yet(tmp_path: Path) -> None:

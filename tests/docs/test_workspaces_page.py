@@ -101,7 +101,7 @@ def test_a_page_is_an_item_of_its_kind(folder: Path) -> None:
         ) as session:
             reader = AttachmentReader(session.workspace, lamina.MemoryStore())
             found = await reader.read_all([url], session.state)
-            assert [kind_of(ItemId(each.what)) for each in found.left_out] == [kind]
+            assert [kind_of(ItemId(omission.what)) for omission in found.left_out] == [kind]
 
     anyio.run(body)
 
@@ -167,7 +167,7 @@ def test_the_tools_are_those_that_are_told_and_looking_is_free(folder: Path) -> 
     tools = anyio.run(offer)
     assert [tool.name for tool in tools] == names
     offered = anyio.run(FunctionTools(*tools).toolset).tools
-    free = [each.definition.name for each in offered if each.permission == "free"]
+    free = [tool.definition.name for tool in offered if tool.permission == "free"]
     assert free == ["ls", "read", "grep"]
 
 

@@ -44,7 +44,7 @@ async def test_documents_that_come_and_go_are_scored_as_if_loaded_at_once(tmp_pa
             del now[step * 5 % len(now)]
         corpus = await index.load(now)
         assert corpus.counts.new == 1
-        assert corpus.counts.reused == len({c for each in now for c in each.chunks}) - 1
+        assert corpus.counts.reused == len({c for document in now for c in document.chunks}) - 1
         assert await found(corpus) == await afresh(tmp_path / f"{step}.sqlite", now)
 
 

@@ -44,7 +44,7 @@ async def test_every_load_goes_on_and_nothing_is_embedded_twice(tmp_path: Path) 
     left = [(await index.load(notes(), patience=HASTE)).late for _ in range(5)]
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0
-    assert sorted(embedder.texts) == sorted(each.chunks[0] for each in notes())
+    assert sorted(embedder.texts) == sorted(document.chunks[0] for document in notes())
     last = await index.load(notes(), patience=HASTE)
     assert (last.lexical, last.late) == ("", 0)
     whole = await opened(tmp_path / "other", FakeEmbedder()).load(notes())
@@ -94,9 +94,9 @@ async def test_what_is_asked_for_comes_first_and_is_all_that_is_waited_for(tmp_p
     embedder = FakeEmbedder()
     index = opened(tmp_path, embedder)
     asked = notes()[-20:]
-    among = frozenset(digest_text(each.chunks[0]) for each in asked)
+    among = frozenset(digest_text(document.chunks[0]) for document in asked)
     corpus = await index.load(notes(), patience=60, among=among)
-    assert {each.chunks[0] for each in asked} <= set(embedder.texts)
+    assert {document.chunks[0] for document in asked} <= set(embedder.texts)
     assert len(embedder.texts) == BATCH
     assert (corpus.late, corpus.lexical) == (0, "")
     found = await scores(corpus, f"boat{MANY - 1}")
@@ -106,6 +106,6 @@ async def test_what_is_asked_for_comes_first_and_is_all_that_is_waited_for(tmp_p
 
 async def test_of_what_is_asked_for_the_share_is_counted(tmp_path: Path) -> None:
     index = opened(tmp_path, FakeEmbedder())
-    among = frozenset(digest_text(each.chunks[0]) for each in notes()[: 2 * BATCH])
+    among = frozenset(digest_text(document.chunks[0]) for document in notes()[: 2 * BATCH])
     corpus = await index.load(notes(), patience=HASTE, among=among)
     assert corpus.lexical == f"{BATCH} of {2 * BATCH} passages are not embedded yet"

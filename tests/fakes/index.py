@@ -83,7 +83,7 @@ class CorpusFake:
         owners = [document.id for document in self.documents for _ in document.chunks]
         cosine = numpy.zeros((len(parts), len(owners)), numpy.float32)
         for row, part in enumerate(parts):
-            said = [each for word, each in self._index.alike.items() if word in part]
+            said = [mapping for word, mapping in self._index.alike.items() if word in part]
             for column, owner in enumerate(owners):
                 known = [likeness[owner] for likeness in said if owner in likeness]
                 cosine[row, column] = max(known, default=0.0)

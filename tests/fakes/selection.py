@@ -82,7 +82,7 @@ class SelectorFake(Selector):
             for hit in hits
         )
         # It is there, and was only not chosen this time.
-        left = tuple(each for each in given.left_out if each.what not in searched)
+        left = tuple(omission for omission in given.left_out if omission.what not in searched)
         lower = tuple(
             LeftOut(what=item, reason="ranked_lower", detail=f"{item}: others fit better")
             for item in searched
@@ -93,7 +93,7 @@ class SelectorFake(Selector):
     async def choose_tools(
         self, state: State, question: str, roll: Inclusion[OfferedTool]
     ) -> SearchChoice:
-        there = {each.id for each in roll.agent}
+        there = {tool.id for tool in roll.agent}
         return SearchChoice(items=tuple(hit for hit in self.found(question) if hit.item in there))
 
 

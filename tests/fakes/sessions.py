@@ -97,7 +97,7 @@ def all_text(turn: Turn) -> str:
 
 def reported(turn: Turn) -> list[tuple[str, str]]:
     """What the request left out, with reasons."""
-    return [(each.what, each.reason) for each in turn.context.left_out]
+    return [(omission.what, omission.reason) for omission in turn.context.left_out]
 
 
 def placed(turn: Turn) -> dict[str, str]:

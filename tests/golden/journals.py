@@ -168,7 +168,7 @@ async def examine(folder: Path, name: str) -> Expected:
         sound=verdict.sound and not lost,
         checked=len(verdict.checked),
         wrong=tuple(each.request for each in verdict.checked if each.problem),
-        found=tuple(each.kind for each in verdict.damage),
+        found=tuple(damage.kind for damage in verdict.damage),
         problems=len(verdict.problems) + lost,
         requests=tape.digest,
         journal=sha256(_read(store.path_of(name))).hexdigest(),

@@ -93,7 +93,7 @@ def _replaced(draw: Draw, history: tuple[Message, ...]) -> tuple[Message, ...]:
 def _shorter(draw: Draw, messages: list[Message], reason: str) -> ResultsReplace:
     message = draw.pick(messages)
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
-    shortened = tuple(replace(each, text="shortened") for each in results)
+    shortened = tuple(replace(result, text="shortened") for result in results)
     return ResultsReplace(message=message.id, results=shortened, reason=reason)
 
 

@@ -282,7 +282,7 @@ class Talk:
         if draw.chance(0.02):
             results = results[:-1]
         if draw.chance(0.3):
-            return self.sent(await turn.resume({each.call_id: each.text for each in results}))
+            return self.sent(await turn.resume({result.call_id: result.text for result in results}))
         return self.sent(await turn.resume(results))
 
     async def settle(self) -> None:

@@ -26,7 +26,7 @@ def entries() -> Iterator[Entry]:
 
 
 def tags(union: Any) -> set[str]:
-    return {str(each.__struct_config__.tag) for each in get_args(union)}
+    return {str(arg.__struct_config__.tag) for arg in get_args(union)}
 
 
 @pytest.mark.parametrize("name", names())

@@ -72,7 +72,7 @@ def test_results_and_decisions_are_read_back_as_they_were_written() -> None:
 def test_results_and_decisions_stand_while_their_calls_wait() -> None:
     state = asked().result("a", "found").decision("b", "deny").state
     assert {call: each.text for call, each in state.results.items()} == {"a": "found"}
-    assert {call: each.decision for call, each in state.decisions.items()} == {"b": "deny"}
+    assert {call: entry.decision for call, entry in state.decisions.items()} == {"b": "deny"}
     assert state.allowed == {}
     # They are no messages: what is sent does not change by them.
     assert len(state.envelope.cached) == 2

@@ -72,7 +72,7 @@ def items(turn: Turn) -> dict[str, str]:
 
 
 def left(turn: Turn) -> list[tuple[str, str]]:
-    return [(each.what, each.reason) for each in turn.context.left_out]
+    return [(omission.what, omission.reason) for omission in turn.context.left_out]
 
 
 def servers(**terms: Any) -> dict[str, str]:

@@ -63,11 +63,11 @@ def test_a_session_is_accounted_for_by_what_stood_on_the_wire(target: str, tmp_p
     exact = played(target, way(EXACT, tool_policy="exact"), tmp_path)
     everything = played(target, way(ALL, tool_policy="all"), tmp_path)
     # Two requests a turn: the calls, and the answer.
-    assert [len(each.rows) for each in (sticky, joining, exact, everything)] == [12] * 4
+    assert [len(outcome.rows) for outcome in (sticky, joining, exact, everything)] == [12] * 4
     assert (sticky.breaks, joining.breaks, exact.breaks, everything.breaks) == (1, 5, 5, 0)
     assert unexplained([sticky, joining, exact, everything]) == []
     # What cannot be in the list any more is described, and called all the same.
-    assert [each.recall for each in (sticky, joining, exact, everything)] == [1.0] * 4
+    assert [outcome.recall for outcome in (sticky, joining, exact, everything)] == [1.0] * 4
     assert (sticky.described, joining.described, exact.described) == (8, 0, 0)
     # `use_tool` is in the list, too.
     assert (sticky.most_tools, joining.most_tools) == (5, 12)
@@ -112,8 +112,8 @@ def test_breaks_are_told_from_growth_and_from_moved_markers() -> None:
 
 def test_the_orders_ask_the_same_questions() -> None:
     made = orders(QUESTIONS)
-    assert [sorted(each.query for each in order) for order in made.values()] == [
-        sorted(each.query for each in QUESTIONS)
+    assert [sorted(question.query for question in order) for order in made.values()] == [
+        sorted(question.query for question in QUESTIONS)
     ] * 3
-    assert len({tuple(each.query for each in order) for order in made.values()}) == 3
-    assert [each.category for each in made["by topic"]] == ["days"] * 4 + ["money"] * 2
+    assert len({tuple(question.query for question in order) for order in made.values()}) == 3
+    assert [question.category for question in made["by topic"]] == ["days"] * 4 + ["money"] * 2

@@ -152,7 +152,7 @@ def test_free_calls_run_and_the_others_wait() -> None:
         async with Scene(MIXED, tools=TOOLS) as scene:
             answer = await scene.ask("Which berth?")
             assert (answer.ending, answer.requests) == ("waiting", 1)
-            assert [each.call.id for each in answer.waiting] == ["b", "c"]
+            assert [call.call.id for call in answer.waiting] == ["b", "c"]
             assert answer.waiting[0].tool == TOOLS[1]
             assert [each.call.id for each in scene.told(ApprovalWanted)] == ["b", "c"]
             assert [call.id for call in scene.runner.session.waiting] == ["b", "c"]
@@ -178,7 +178,7 @@ def test_decisions_are_taken_up_and_nothing_runs_twice(restarts: bool, tmp_path:
             await scene.agent.decide("b", "deny")
             await between()
             answer = await scene.go_on()
-            assert (answer.ending, [each.call.id for each in answer.waiting]) == ("waiting", ["c"])
+            assert (answer.ending, [call.call.id for call in answer.waiting]) == ("waiting", ["c"])
             assert scene.host.called == ["free"]
             await between()
             await scene.agent.decide("c", "allow_once")

@@ -713,7 +713,7 @@ def test_an_item_that_is_laid_down_again_is_not_reported_as_removed(window: int)
         turn = await session.prepare("Q", attach=[now])
         assert compactions(turn)
         here = {item.item for item in turn.context.items}
-        assert not here & {each.what for each in turn.context.left_out}
+        assert not here & {omission.what for omission in turn.context.left_out}
 
     run(body())
 

@@ -30,7 +30,7 @@ def scene(*guides: Guide, index: IndexFake | None = None, **given: object) -> Sc
 
 
 async def held(scene: Scene) -> list[tuple[str, str]]:
-    return [(each.item, each.include) for each in await scene.runner.session.items()]
+    return [(item.item, item.include) for item in await scene.runner.session.items()]
 
 
 def sent(scene: Scene) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ def sent(scene: Scene) -> list[tuple[str, str]]:
 
 
 def left(scene: Scene) -> list[tuple[str, str]]:
-    return [(each.what, each.reason) for each in scene.context.left_out]
+    return [(omission.what, omission.reason) for omission in scene.context.left_out]
 
 
 # -- the order of things (13) ----------------------------------------------------------------------

@@ -337,10 +337,10 @@ def test_a_rule_of_every_turn_gives_way_like_any_other_when_there_is_no_room() -
         limits: dict[str, Any] = {"window": 400, "output_reserve": 100}
         given_by_hand = await world.open(**limits)
         turn = await given_by_hand.prepare(words(200), attach=[big])
-        assert [each.what for each in turn.context.left_out] == [big.id]
+        assert [omission.what for omission in turn.context.left_out] == [big.id]
         always = await world.open(always=[big], **limits)
         turn = await always.prepare(words(200))
-        assert [each.what for each in turn.context.left_out] == [big.id]
+        assert [omission.what for omission in turn.context.left_out] == [big.id]
 
     run(body())
 
@@ -353,7 +353,7 @@ def test_a_rule_that_had_no_room_once_is_still_a_rule() -> None:
         session = await world.open("s", always=[big])
         turn = await talk(session, words(200))
         assert placed(turn) == {}
-        assert big.id in [each.what for each in turn.context.left_out]
+        assert big.id in [omission.what for omission in turn.context.left_out]
         again = await world.open("s", window=4_000)
         assert list(placed(await again.prepare("Q2"))) == ["big"]
 

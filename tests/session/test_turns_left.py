@@ -69,6 +69,6 @@ def test_a_turn_that_was_left_gives_way_like_any_other_when_room_is_short() -> N
         await leave(session, words(150, "first"))
         turn = await session.prepare(words(200, "second"), attach=[A, note("b.md", words(20))])
         assert words(200, "second") in all_text(turn)
-        assert "history" in [each.reason for each in turn.context.left_out]
+        assert "history" in [omission.reason for omission in turn.context.left_out]
 
     run(body())

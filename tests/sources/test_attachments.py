@@ -72,7 +72,7 @@ class House:
     @property
     def written(self) -> bytes:
         """Every byte that was kept."""
-        return b"".join(each.read_bytes() for each in self.kept.rglob("*") if each.is_file())
+        return b"".join(path.read_bytes() for path in self.kept.rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_what_is_missing_does_not_stop_the_rest_and_the_model_is_told(hous
     async with await house.open() as session:
         turn = await ask(session, "What?", "a", "nope", "x.bin", "#none", "../up.md")
         assert ids(turn) == ["note:a.md"]
-        left = {each.what: each.reason for each in turn.context.left_out}
+        left = {omission.what: omission.reason for omission in turn.context.left_out}
         assert left == {
             "note:gone": "missing",
             "note:nope": "missing",
@@ -232,7 +232,7 @@ async def test_a_note_that_is_gone_is_not_taken_for_another(house: House) -> Non
         (house.folder / "a.md").unlink()
         turn = await ask(session, "And?", "a", "c")
         assert ids(turn) == []
-        assert [each.what for each in turn.context.left_out] == ["note:a", "note:c"]
+        assert [omission.what for omission in turn.context.left_out] == ["note:a", "note:c"]
 
 
 # -- another workspace ---------------------------------------------------------------------------
@@ -428,7 +428,9 @@ async def test_a_password_in_an_address_is_not_kept(house: House) -> None:
         workspace=house.folder, store=house.store, target=TARGET
     ) as session:
         turn = await ask(session, "What?", "https://me:hunter2@example.org/a")
-        assert [each.what for each in turn.context.left_out] == ["url:https://example.org/a"]
+        assert [omission.what for omission in turn.context.left_out] == [
+            "url:https://example.org/a"
+        ]
         assert "hunter2" not in str(turn.request())
     assert b"hunter2" not in house.written
 
@@ -439,7 +441,9 @@ async def test_a_page_is_fetched_with_the_rules_of_the_settings(house: House) ->
         turn = await ask(session, "What?", "HTTPS://Example.org/a?b=1#part", "url:example.org/no")
         assert ids(turn) == ["url:https://example.org/a?b=1"]
         assert "A page. [redacted: GitHub token]" in str(turn.request())
-        assert [each.what for each in turn.context.left_out] == ["url:https://example.org/no"]
+        assert [omission.what for omission in turn.context.left_out] == [
+            "url:https://example.org/no"
+        ]
     expected = WebRules(access="listed", allow_hosts=("example.org",))
     assert house.web.asked == [
         ("https://example.org/a?b=1", expected),
@@ -465,7 +469,7 @@ async def test_without_anything_to_fetch_with_pages_are_refused(house: House) ->
     async with await house.open(web="public") as session:
         found: Attachments = await reader.read_all(["https://example.org/"], session.state)
         assert found.attachments == ()
-        assert [each.reason for each in found.left_out] == ["refused"]
+        assert [omission.reason for omission in found.left_out] == ["refused"]
 
 
 # -- what does not fit ---------------------------------------------------------------------------
@@ -476,10 +480,12 @@ async def test_the_model_is_told_in_one_line_of_a_folder_that_does_not_fit(house
         house.put(f"p/{number:03}.md", f"Note {number}. " + "word " * 200)
     async with await house.open(window=16_000) as session:
         turn = await session.prepare("What?", attach=["p/"])
-        out = [each for each in turn.context.left_out if each.reason == "window"]
+        out = [omission for omission in turn.context.left_out if omission.reason == "window"]
         shown = [item for item in turn.context.items if item.placement != "left_out"]
         assert len(out) + len(shown) == 301
-        assert {each.source for each in out if each.what.startswith("note:")} == {"folder:p"}
+        assert {omission.source for omission in out if omission.what.startswith("note:")} == {
+            "folder:p"
+        }
         sent = [segment.text for segment in turn.prompt]
         lines = [line for text in sent for line in text.split("\n") if "no room left" in line]
         (line,) = lines

@@ -43,7 +43,7 @@ def chosen(played: Scene) -> dict[str, float | None]:
 
 
 def left(played: Scene) -> list[tuple[str, str]]:
-    return [(each.what, each.reason) for each in played.context.left_out]
+    return [(omission.what, omission.reason) for omission in played.context.left_out]
 
 
 # -- how many (17) ---------------------------------------------------------------------------------
@@ -661,7 +661,7 @@ def test_the_context_is_stored_with_the_answer_and_is_the_same_after_opening_aga
             assert played.context == before
             await played.restart()
             assert played.context == before
-            held = {each.item for each in await played.runner.session.items()}
+            held = {item.item for item in await played.runner.session.items()}
             assert held <= {item.item for item in before.items}
 
     run(body())

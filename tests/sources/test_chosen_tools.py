@@ -57,7 +57,7 @@ def broke(played: Scene) -> str:
 
 
 def left(played: Scene) -> list[tuple[str, str]]:
-    return [(each.what, each.reason) for each in played.context.left_out]
+    return [(omission.what, omission.reason) for omission in played.context.left_out]
 
 
 async def use_up_joins(played: Scene) -> None:

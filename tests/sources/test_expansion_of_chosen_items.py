@@ -28,9 +28,9 @@ async def test_each_step_goes_on_from_what_the_last_one_added(
     corpus = await index.load(DOCUMENTS)
     settings = SearchSettings(expansion_depth=depth, expansion_graph=graph)
     found = await expand_chosen(corpus, CHOSEN, settings)
-    assert [each.item for each in found] == [ItemId(f"note:{name}") for name in added]
-    assert [each.source for each in found] == [A, B][: len(added)]
-    assert all(each.origin == "expansion" for each in found)
+    assert [item.item for item in found] == [ItemId(f"note:{name}") for name in added]
+    assert [item.source for item in found] == [A, B][: len(added)]
+    assert all(item.origin == "expansion" for item in found)
     # A graph takes the place of searches, and no graph is built that nobody wants.
     assert bool(index.graphs) == (graph and depth > 0)
     assert bool(index.asked) == (not graph and depth > 0)

@@ -102,7 +102,7 @@ async def test_an_attachment_that_was_moved_is_found(folder: Path, tmp_path: Pat
         assert "renamed.md is not there any more; new/other name.md is taken for it" in (
             turn.context.warnings
         )
-        assert [each.what for each in turn.context.left_out] == ["note:deleted.md"]
+        assert [omission.what for omission in turn.context.left_out] == ["note:deleted.md"]
 
 
 async def test_items_of_another_workspace_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def test_a_session_closes_what_it_was_opened_with(tmp_path: Path) -> None:
     copied = await session.save_as("two")
     assert session.closing == copied.closing
     made = [close.__self__ for close in session.closing]  # type: ignore[attr-defined]
-    (searched,) = [each for each in made if isinstance(each, LazyIndex)]
+    (searched,) = [index for index in made if isinstance(index, LazyIndex)]
     await searched.load(NOTES)
     assert left_open(tmp_path)
     await session.close()

@@ -60,7 +60,7 @@ def test_all_agents_are_listed_with_what_the_workspace_itself_is(home: Path) -> 
         },
     )
     found = list_agents(home / "work")
-    assert [(each.name, each.where, each.agent is not None) for each in found] == [
+    assert [(agent.name, agent.where, agent.agent is not None) for agent in found] == [
         ("a", "workspace", True),
         ("empty", "workspace", False),
         ("b", "user", True),
@@ -92,7 +92,7 @@ def test_what_only_this_machine_can_tell_is_a_warning(home: Path) -> None:
     agent = read_agent(home / "x")
     checked = check_agent(agent, {})
     added = checked.problems[len(agent.problems) :]
-    assert [each.level for each in added] == ["warning", "warning"]
+    assert [problem.level for problem in added] == ["warning", "warning"]
     assert "'nobody:knows' is not 'provider:model'" in added[0].problem
     assert "the server 'a': the variable WHAT" in added[1].problem
     assert len(check_agent(agent, {"WHAT": "ls"}).problems) == len(agent.problems) + 1

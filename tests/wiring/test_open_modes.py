@@ -292,7 +292,7 @@ async def test_a_turn_that_was_left_in_the_middle_keeps_the_part_about_files(fol
         assert (await agent.run("Make x.")).ending == "waiting"
     async with await lamina.open_agent("talk", **opening(folder, provider)) as agent:
         assert FILES_PART in parts(agent)
-        assert [each.id for each in agent.session.waiting] == ["a"]
+        assert [call.id for call in agent.session.waiting] == ["a"]
 
 
 async def test_a_workspace_that_is_no_folder_has_no_files_and_nothing_stays_open(

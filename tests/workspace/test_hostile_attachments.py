@@ -139,7 +139,7 @@ class Attacker:
                 letter + (pick(UNSEEN) if pick((0, 0, 1)) else "") for letter in text
             ),
             lambda text: text.replace(" ", pick(BLANKS)),
-            lambda text: re.sub("fi|fl|ff|st", lambda each: LIGATURES[each[0]], text),
+            lambda text: re.sub("fi|fl|ff|st", lambda match: LIGATURES[match[0]], text),
             lambda text: text.replace("s", "\u017f").replace("k", "\u212a"),
             lambda text: "".join(self._fancy(letter) for letter in text),
         ]

@@ -50,8 +50,8 @@ def test_thoughts_words_and_calls_come_in_order_and_the_reply_last() -> None:
         call = [each for each in spoken if isinstance(each, CallPiece)]
         assert thought == ["The", " sun", " is", " high."]
         assert words == ["It", " is", " noon."]
-        assert (call[0].name, {each.name for each in call[1:]}) == ("clock", {""})
-        assert "".join(each.arguments for each in call) == '{"zone":"Europe/Oslo","exact":true}'
+        assert (call[0].name, {piece.name for piece in call[1:]}) == ("clock", {""})
+        assert "".join(piece.arguments for piece in call) == '{"zone":"Europe/Oslo","exact":true}'
         thinking, text, called = reply.blocks
         assert isinstance(thinking, Thinking)
         assert (thinking.text, bool(thinking.signature)) == ("The sun is high.", True)
@@ -71,13 +71,13 @@ def test_eighteen_calls_at_once_go_round() -> None:
         async with asking(EmulatedAnswer(calls=calls), "All noon.") as it:
             reply = await it.reply(body("When?", tools=[CLOCK]))
             made = [block for block in reply.blocks if isinstance(block, ToolCall)]
-            assert [each.arguments for each in made] == [f'{{"zone":{n}}}' for n in range(18)]
-            assert len({each.id for each in made}) == 18
+            assert [call.arguments for call in made] == [f'{{"zone":{n}}}' for n in range(18)]
+            assert len({call.id for call in made}) == 18
             used = [
-                {"type": "tool_use", "id": each.id, "name": "clock", "input": {}} for each in made
+                {"type": "tool_use", "id": call.id, "name": "clock", "input": {}} for call in made
             ]
             results = [
-                {"type": "tool_result", "tool_use_id": each.id, "content": "noon"} for each in made
+                {"type": "tool_result", "tool_use_id": call.id, "content": "noon"} for call in made
             ]
             turns = [
                 hello(),

@@ -70,7 +70,7 @@ class Talk:
 
     @property
     def meanings(self) -> list[str]:
-        return [each.verdict.meaning for each in self.reported if each.verdict]
+        return [reported.verdict.meaning for reported in self.reported if reported.verdict]
 
     def require_agreement(self) -> None:
         """What was expected is what was reported, and that is what the server's account says."""
@@ -126,8 +126,8 @@ def test_twelve_turns_with_notes_and_tools_read_all_that_the_rules_allow(folder:
             talk.require_agreement()
             assert talk.meanings == ["nothing_sent_before", *["as_expected"] * 14]
             assert talk.share == 1.0
-            total = sum(each.usage.cached for each in talk.reported)
-            assert total / sum(each.usage.input for each in talk.reported) > 0.85
+            total = sum(reported.usage.cached for reported in talk.reported)
+            assert total / sum(reported.usage.input for reported in talk.reported) > 0.85
 
     anyio.run(main)
 

@@ -131,7 +131,7 @@ def test_a_session_of_twelve_turns_is_cached_as_the_rules_allow(
                     attach += ["pier0.md"] if turn == 7 else []
                     await world.ask(chat, f"What of pier {turn}?", attach=attach)
             world.require_agreement()
-            meanings = [each.verdict.meaning for each in world.reported if each.verdict]
+            meanings = [reported.verdict.meaning for reported in world.reported if reported.verdict]
             assert meanings[0] == "nothing_sent_before"
             assert set(meanings[1:]) == {"as_expected"}
             assert world.share > 0.99
@@ -205,8 +205,8 @@ def test_an_explicit_cache_is_made_once_it_pays_and_read_from_then_on(tmp_path: 
             assert used[0].explicit > 4096
             world.require_agreement()
             assert all(
-                each.verdict and each.verdict.meaning == "as_expected"
-                for each in world.reported[2:]
+                reported.verdict and reported.verdict.meaning == "as_expected"
+                for reported in world.reported[2:]
             )
             world.clock.move(1800.0)
             held = len(world.emulator.cache.list_contents(owner(), world.clock.now()))
