@@ -4,7 +4,7 @@
     python bench/assembly.py --beside CHECKOUT [--json FILE]
 
 In memory, no hooks, a window large enough. Lamina's figure for `prepare` is the whole of it:
-hydration, planning, budget, prefix check, and the journal entries encoded and appended; `request`
+attachments, planning, budget, prefix check, and the journal entries encoded and appended; `request`
 is the plain dict for OpenAI's client, made from nothing. The others' `assemble` and `request` are
 the corresponding steps of their own (see assembly_peers.py). With `--beside`, Lamina as it is in
 another checkout is measured instead, each in a process of its own and both in turns, so that a slow

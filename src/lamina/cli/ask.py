@@ -116,7 +116,7 @@ async def put_question(
     """Puts the question, or goes on with the one that was interrupted.
 
     Raises:
-        TurnState: there is nothing to go on with.
+        TurnStateError: there is nothing to go on with.
     """
     session = runner.session
     hear = hear or output.hear

@@ -46,7 +46,7 @@ class PendingApprovals:
         """Decides a call that waits.
 
         Raises:
-            TurnState: no such call waits.
+            TurnStateError: no such call waits.
         """
         if call_id not in self._waiting or call_id in self._decisions:
             waiting = [call for call in self._waiting if call not in self._decisions]

@@ -20,7 +20,7 @@ class TurnGate:
     def require_idle(self) -> None:
         """
         Raises:
-            TurnState: a turn is under way.
+            TurnStateError: a turn is under way.
         """
         if self.is_busy:
             raise TurnStateError("a turn is under way: wait for it, or abort it")

@@ -38,7 +38,7 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
     of its own, and the new message becomes its sibling; results that it carried stay.
 
     Raises:
-        TurnState: calls wait for their results, and can be resumed.
+        TurnStateError: calls wait for their results, and can be resumed.
     """
     state = record.state
     request = state.open_request

@@ -122,7 +122,7 @@ class Record:
 
     def require_open(self, request: RequestEntry) -> None:
         """Raises:
-        TurnState: the request is not the open one.
+        TurnStateError: the request is not the open one.
         """
         open_request = self.state.open_request
         if open_request is None or open_request.id != request.id:

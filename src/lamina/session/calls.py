@@ -35,7 +35,7 @@ async def keep_result(record: Record, result: ToolResult) -> None:
     """Keeps what a tool gave while other calls of its turn wait.
 
     Raises:
-        TurnState: no such call waits.
+        TurnStateError: no such call waits.
     """
     _require(record, result.call_id)
     result = replace(result, name=mend_text(result.name), text=mend_text(result.text))
@@ -48,7 +48,7 @@ async def keep_decision(
     """Keeps what a person decided about a call that waits; a `planned` one waits in no answer.
 
     Raises:
-        TurnState: no such call waits.
+        TurnStateError: no such call waits.
         UsageError: it is not a decision.
     """
     if decision not in ("allow_once", "allow_session", "deny"):

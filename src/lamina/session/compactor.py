@@ -340,7 +340,7 @@ class Compactions:
         """Compacts now, because a person asked for it.
 
         Raises:
-            TurnState: a request is open.
+            TurnStateError: a request is open.
         """
         state = self._record.state
         if state.open_request is not None:

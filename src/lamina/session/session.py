@@ -162,7 +162,7 @@ class Session:
         Raises:
             BudgetError: what must be sent does not fit.
             PrefixMoved: bytes already sent would move without a recorded reason.
-            TurnState: tool calls of the turn before still wait for their results.
+            TurnStateError: tool calls of the turn before still wait for their results.
         """
         return await self.turns.prepare(text, attach, target, tuple(tool_texts))
 
@@ -177,7 +177,7 @@ class Session:
         journal: see `compactions`.
 
         Raises:
-            TurnState: a request is open.
+            TurnStateError: a request is open.
         """
         async with self.turns.lock:
             return await self.turns.compactions.by_hand()

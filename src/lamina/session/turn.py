@@ -94,7 +94,7 @@ class Turn:
 
         Raises:
             ReplyError: the reply cannot be read; the turn stays open.
-            TurnState: the turn is not open.
+            TurnStateError: the turn is not open.
         """
         body = reply if isinstance(reply, Reply) else self._wire.decode(reply)
         outcome = await self._keeper.commit(self, body, end=end)
@@ -110,7 +110,7 @@ class Turn:
         and optionally `is_error`.
 
         Raises:
-            TurnState: no calls are pending.
+            TurnStateError: no calls are pending.
             UsageError: a call has no result, or a result no call.
         """
         if not self.pending:
@@ -123,7 +123,7 @@ class Turn:
         question.
 
         Raises:
-            TurnState: the turn is not open.
+            TurnStateError: the turn is not open.
             WindowExceeded: compacting would not help, or was done before in this turn.
         """
         return await self._keeper.retry_smaller(self)

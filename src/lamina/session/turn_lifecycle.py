@@ -131,7 +131,7 @@ class TurnLifecycle:
             return await self._ask(page, model, message, attachments, tools, tool_texts, warnings)
 
     def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
-        """Whether there is anything to choose: tools, rules of an agent, or what weighs more."""
+        """Whether there is anything to choose: tools, guides of an agent, priorities to weigh."""
         if toolset is not None or self.selector.guides_turns:
             return True
         tools = state.last_sent.context.tools if state.last_sent else ()

@@ -19,7 +19,7 @@ class MessageSource(Protocol):
 
         Raises:
             EOFError: there are no more.
-            Interrupted: Ctrl-C.
+            InputInterrupt: Ctrl-C.
         """
         ...
 
@@ -27,7 +27,7 @@ class MessageSource(Protocol):
         """What the line that is typed stands for in `answers`; None if there is nobody to answer.
 
         Raises:
-            Interrupted: Ctrl-C.
+            InputInterrupt: Ctrl-C.
         """
         ...
 
