@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import MiniLM
+from lamina.files.root import Root
 from lamina.ports import Embedder, Progress
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.workspace.catalogue import NoteCatalogue
 from lamina.workspace.folder import FolderWorkspace
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.root import Root
 from workspace_notes import questions
 
 AGAIN = 5

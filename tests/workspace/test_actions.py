@@ -11,11 +11,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
+from lamina.files.root import Root
 from lamina.tools.functions import FunctionTool
 from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
 from lamina.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
-from lamina.workspace.root import Root
 
 TOOLS = ("ls", "read", "write", "edit", "touch", "mv", "rm", "grep", "undo")
 

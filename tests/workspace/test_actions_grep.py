@@ -6,8 +6,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
+from lamina.files.root import Root
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.root import Root
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.strategies import modest
 
 from lamina.errors import UsageError
+from lamina.files.root import Root
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.root import Root
 
 NAMES = st.sampled_from(["a", "b.md", "c d", "é"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)

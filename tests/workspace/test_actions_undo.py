@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lamina.errors import UsageError
+from lamina.files.root import Root
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.root import Root
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_trash_on_another_disk_takes_copies(
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", no_link)
-    monkeypatch.setattr("lamina.workspace.file_place.put_new", _put_plainly)
+    monkeypatch.setattr("lamina.files.file_place.put_new", _put_plainly)
     actions = FileActions(Root(folder), trash=tmp_path / "trash")
     actions.rm("notes/a.md")
     assert not (folder / "notes" / "a.md").exists()

@@ -186,7 +186,7 @@ def test_two_processes_at_once_do_not_break_it(root: CountingRoot, kept: Path) -
         "import sys\n"
         "from pathlib import Path\n"
         "from lamina.workspace.catalogue import NoteCatalogue\n"
-        "from lamina.workspace.root import Root\n"
+        "from lamina.files.root import Root\n"
         "for _ in range(3):\n"
         "    notes = NoteCatalogue(Root(sys.argv[1]), Path(sys.argv[2]))\n"
         "    assert len(notes.refresh().notes) == 303\n"

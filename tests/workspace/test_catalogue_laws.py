@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from lamina.files.root import Root
 from lamina.values.note import Note
 from lamina.workspace.catalogue import NoteCatalogue
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.root import Root
 
 NAMES = st.sampled_from(("a.md", "b.md", "C.MD", "x/a.md", "x/y/b.md", "z/c.markdown", "t.txt"))
 FOLDERS = st.sampled_from(("x", "x/y", "z", "new", "x/new", ".hidden"))

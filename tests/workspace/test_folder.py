@@ -12,12 +12,12 @@ import anyio
 import pytest
 
 from lamina.errors import UsageError
+from lamina.files.root import MAX_FILE_BYTES
 from lamina.values.item import LoadedItem, Shape
 from lamina.values.request import LeftOut
 from lamina.workspace.fitted_picture import MAX_PICTURE_BYTES
 from lamina.workspace.folder import FolderWorkspace
 from lamina.workspace.note_pictures import MAX_PICTURES
-from lamina.workspace.root import MAX_FILE_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SECRET = b"outside"

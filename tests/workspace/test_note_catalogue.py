@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lamina.files.path_tree import PathStatus
+from lamina.files.root import Root
 from lamina.values.note import Catalogue, Note
 from lamina.workspace.catalogue import WALK_INTERVAL_NS, NoteCatalogue
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.path_tree import PathStatus
-from lamina.workspace.root import Root
 
 LONG_AGO = time.time() - 3600
 

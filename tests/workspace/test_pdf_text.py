@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lamina.files.paths import PathRefused
 from lamina.workspace import pdf
-from lamina.workspace.paths import PathRefused
 from lamina.workspace.pdf import read_pdf
 
 # A password that nobody knows: whatever is tried does not fit.

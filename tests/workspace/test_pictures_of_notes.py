@@ -14,6 +14,7 @@ import anyio
 import pytest
 from PIL import Image
 
+from lamina.files.paths import PathRefused
 from lamina.ports import FetchPicture
 from lamina.values.web import FetchedResource, UnfetchedResource
 from lamina.workspace.fitted_picture import (
@@ -24,7 +25,6 @@ from lamina.workspace.fitted_picture import (
     picture_size,
 )
 from lamina.workspace.note_pictures import MAX_PICTURES, MAX_TRIED, NotePictures, gather_pictures
-from lamina.workspace.paths import PathRefused
 
 NOTE = PurePosixPath("sub/n.md")
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from lamina.files.paths import PathRefused, is_sayable, say_too_large
+from lamina.files.root import MAX_FILE_BYTES, Root
 from lamina.notes.names import NoteNames
 from lamina.notes.note_reader import decode_note, read_note
 from lamina.notes.passages import searched_text, stored_text
@@ -26,8 +28,6 @@ from lamina.values.note import Catalogue, Passage
 from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
 from lamina.workspace.folder_watcher import FolderWatcher
 from lamina.workspace.item_reader import NOTE_SUFFIXES
-from lamina.workspace.paths import PathRefused, is_sayable, say_too_large
-from lamina.workspace.root import MAX_FILE_BYTES, Root
 
 # Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
 MOST_WALKED_NOTES = 5_000

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from lamina.files.paths import MEBIBYTE, PathRefused, say_too_large
 from lamina.values.item import Picture
-from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
 
 if TYPE_CHECKING:
     from PIL.Image import Image

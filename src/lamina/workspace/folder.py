@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 from msgspec.structs import replace
 
+from lamina.files.paths import clean_path
+from lamina.files.root import Root
 from lamina.ports import FetchPicture, Progress
 from lamina.values.item import Item, LoadedItem, Shape, key_of
 from lamina.values.note import Catalogue, Passage
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.workspace.gatherer import Gatherer
-from lamina.workspace.paths import clean_path
-from lamina.workspace.root import Root
 
 if TYPE_CHECKING:
     from lamina.workspace.catalogue import NoteCatalogue

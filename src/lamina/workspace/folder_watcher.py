@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from lamina.workspace.paths import is_hidden_name
+from lamina.files.paths import is_hidden_name
 
 # Bits of <sys/inotify.h>.
 MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8

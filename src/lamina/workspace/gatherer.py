@@ -13,6 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import QueryError
+from lamina.files.paths import PathRefused, clean_path
+from lamina.files.root import Root
 from lamina.notes.names import NoteNames, tag_matches
 from lamina.notes.note_reader import read_note
 from lamina.notes.references import Reference, read_reference
@@ -30,8 +32,6 @@ from lamina.values.item import (
 from lamina.values.note import Catalogue, Note
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.workspace.item_reader import kind_of_file, read_item
-from lamina.workspace.paths import PathRefused, clean_path
-from lamina.workspace.root import Root
 
 if TYPE_CHECKING:
     from lamina.notes.query.cache import QueryCache

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
+from lamina.files.paths import PathRefused
+from lamina.files.root import Root
 from lamina.values.item import Item, ItemKind, LoadedItem, item_id
 from lamina.workspace.fitted_picture import PICTURE_TYPES, fit_picture
-from lamina.workspace.paths import PathRefused
-from lamina.workspace.root import Root
 
 NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
 PDF_SUFFIX = ".pdf"

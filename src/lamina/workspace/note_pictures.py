@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from lamina.files.paths import MEBIBYTE, PathRefused, say_too_large
 from lamina.ports import FetchPicture
 from lamina.text import PictureRef, find_pictures
 from lamina.values.item import Picture
@@ -24,7 +25,6 @@ from lamina.workspace.fitted_picture import (
     FittedPicture,
     fit_picture,
 )
-from lamina.workspace.paths import MEBIBYTE, PathRefused, say_too_large
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.files.paths import PathRefused
 from lamina.text.characters import fold_text
-from lamina.workspace.paths import PathRefused
 
 MOST_PAGES = 1_000
 MOST_CHARACTERS = 2_000_000

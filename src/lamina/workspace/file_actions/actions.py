@@ -15,6 +15,8 @@ from pathlib import PurePosixPath
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lamina.errors import UsageError
+from lamina.files.paths import FileChanged, PathRefused, clean_path, is_hidden
+from lamina.files.root import MAX_FILE_BYTES, Root
 from lamina.workspace.file_actions.grep import GrepSearch, grep_files
 from lamina.workspace.file_actions.line_finder import PATTERN_SECONDS
 from lamina.workspace.file_actions.text_edit import edit_text, say_lines
@@ -30,8 +32,6 @@ from lamina.workspace.file_actions.view import (
     show_name,
 )
 from lamina.workspace.file_actions.writer import FileWriter
-from lamina.workspace.paths import FileChanged, PathRefused, clean_path, is_hidden
-from lamina.workspace.root import MAX_FILE_BYTES, Root
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lamina.errors import UsageError
+from lamina.files.paths import PathRefused, clean_path
+from lamina.files.root import Root
 from lamina.selection.globs import first_match
 from lamina.workspace.file_actions.line_finder import LineMatches, PatternFinder, PlainFinder
 from lamina.workspace.file_actions.view import (
@@ -18,8 +20,6 @@ from lamina.workspace.file_actions.view import (
     plural,
     show_name,
 )
-from lamina.workspace.paths import PathRefused, clean_path
-from lamina.workspace.root import Root
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20

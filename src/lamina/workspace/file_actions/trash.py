@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from lamina.errors import UsageError
-from lamina.workspace.paths import MEBIBYTE, OtherDisk, PathRefused
-from lamina.workspace.root import MAX_FILE_BYTES, Root
+from lamina.files.paths import MEBIBYTE, OtherDisk, PathRefused
+from lamina.files.root import MAX_FILE_BYTES, Root
 
 TRASH_FOLDER = PurePosixPath(".lamina/trash")
 # Files are moved; they are copied only to a trash on another disk.

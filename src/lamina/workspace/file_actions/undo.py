@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
+from lamina.files.paths import PathRefused, clean_path, is_hidden
+from lamina.files.root import Root
 from lamina.workspace.file_actions.trash import Deed, Trash, content_digest, new_deed
 from lamina.workspace.file_actions.view import show_name
-from lamina.workspace.paths import PathRefused, clean_path, is_hidden
-from lamina.workspace.root import Root
 
 
 def find_deed(deeds: Sequence[Deed], id: str | None) -> Deed:

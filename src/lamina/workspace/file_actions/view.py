@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lamina.errors import UsageError
+from lamina.files.path_tree import PathStatus
 from lamina.workspace.file_actions.trash import digest_of
-from lamina.workspace.path_tree import PathStatus
 
 MOST_ENTRIES = 500
 MOST_LINES = 1000

@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
+from lamina.files.paths import PathRefused
+from lamina.files.root import Root
 from lamina.workspace.file_actions.trash import (
     Deed,
     DeedKind,
@@ -24,8 +26,6 @@ from lamina.workspace.file_actions.trash import (
 )
 from lamina.workspace.file_actions.undo import find_deed, take_back
 from lamina.workspace.file_actions.view import HASH_LETTERS, short_hash
-from lamina.workspace.paths import PathRefused
-from lamina.workspace.root import Root
 
 _HASH = re.compile(r"[0-9a-f]{8,64}")
 

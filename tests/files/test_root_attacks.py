@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.workspace.witness import audited, strays, watched
+from tests.files.witness import audited, strays, watched
 
 from lamina.errors import UsageError
+from lamina.files.paths import PathRefused
+from lamina.files.root import Root
 from lamina.workspace.file_actions.actions import FileActions
-from lamina.workspace.paths import PathRefused
-from lamina.workspace.root import Root
 
 SECRET = "the secret outside"
 

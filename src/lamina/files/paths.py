@@ -1,4 +1,4 @@
-"""Paths of a workspace, and why one is not opened.
+"""Paths below a root, and why one is not opened.
 
 Law: a path says where something is below the root and nothing else. What we and the system could
 read in two different ways is not a path.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.errors import UsageError
-from lamina.workspace.paths import (
+from lamina.files.paths import (
     LONGEST_PATH,
     FileChanged,
     PathRefused,
@@ -20,7 +20,7 @@ from lamina.workspace.paths import (
     clean_path,
     is_hidden,
 )
-from lamina.workspace.root import Root
+from lamina.files.root import Root
 
 
 def put(folder: Path, *paths: str) -> None:

@@ -1,4 +1,4 @@
-"""The root of a workspace: the one door through which its files are opened.
+"""The root of a folder: the one door through which its files are opened.
 
 Law: nothing outside the root is ever opened, made, moved or removed. Only regular files and folders
 are touched. `root_handle` walks paths so that nothing can lead elsewhere.
@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from lamina.errors import UsageError
-from lamina.workspace import file_place
-from lamina.workspace.file_place import FilePlace
-from lamina.workspace.path_tree import PathStatus, UnreadPaths, walk_tree
-from lamina.workspace.paths import (
+from lamina.files import file_place
+from lamina.files.file_place import FilePlace
+from lamina.files.path_tree import PathStatus, UnreadPaths, walk_tree
+from lamina.files.paths import (
     MEBIBYTE,
     FileChanged,
     PathRefused,
@@ -28,7 +28,7 @@ from lamina.workspace.paths import (
     refuse_os_errors,
     say_too_large,
 )
-from lamina.workspace.root_handle import RootHandle
+from lamina.files.root_handle import RootHandle
 
 MAX_FILE_BYTES = 20 * MEBIBYTE
 

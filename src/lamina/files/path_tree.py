@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from lamina.workspace.paths import is_hidden_name, is_sayable, refuse_os_errors
-from lamina.workspace.root_handle import NamedStatuses, RootHandle
+from lamina.files.paths import is_hidden_name, is_sayable, refuse_os_errors
+from lamina.files.root_handle import NamedStatuses, RootHandle
 
 UnreadPaths = list[str] | None
 

@@ -16,8 +16,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from lamina.workspace.file_place import SAFE_FLAGS, FilePlace
-from lamina.workspace.paths import PathTaken, check_file, refuse_os_errors
+from lamina.files.file_place import SAFE_FLAGS, FilePlace
+from lamina.files.paths import PathTaken, check_file, refuse_os_errors
 
 _OPEN = os.O_RDONLY | SAFE_FLAGS | getattr(os, "O_NONBLOCK", 0)
 _OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)

@@ -1,0 +1,1 @@
+"""The one door into folders: roots, paths, and the places of files."""
