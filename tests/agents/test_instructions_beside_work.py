@@ -106,7 +106,9 @@ def test_imports_that_cannot_be_are_named_with_their_line(tmp_path: Path) -> Non
             "E CLAUDE.md:4: @/etc/hostname leads out of '"
             + str(tmp_path / "repo")
             + "' and is not imported",
-            "W CLAUDE.md:5: @~/x.md is imported, and there is no such file",
+            "E CLAUDE.md:5: @~/x.md leads out of '"
+            + str(tmp_path / "repo")
+            + "' and is not imported",
             "E d4.md:1: @d5.md is more than 5 imports away and is not imported",
         ]
     )

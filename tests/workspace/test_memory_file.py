@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_read_is_not_written(memory: MemoryFile) -> 
 async def test_a_file_that_is_too_large_says_so(memory: MemoryFile) -> None:
     memory.path.parent.mkdir()
     memory.path.write_bytes(b"x" * (MOST_BYTES + 1))
-    with pytest.raises(UsageError, match="64 kB"):
+    with pytest.raises(UsageError, match="the limit of 65,536: shorten it"):
         await memory.read()
 
 

@@ -5,6 +5,7 @@ is read as well as possible.
 """
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,8 @@ from lamina.agents.teamspark import (
 )
 from lamina.agents.yaml_fields import read_yaml
 from lamina.errors import UsageError
+from lamina.files.linked_root import LinkedRoot, full_path
+from lamina.files.paths import LeadsOut, PathRefused
 from lamina.values.agent import Agent
 
 CURSOR_RULES = ".cursor/rules"
@@ -67,25 +70,40 @@ class LoadedAgent(Struct, frozen=True, kw_only=True):
     stamps: dict[str, Stamp]
 
 
-def read_agent(path: str | os.PathLike[str]) -> Agent:
-    """The agent in a folder or a file.
+def read_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Agent:
+    """The agent in a folder or a file. `within` is the workspace that brings it, out of which not
+    even its own folder may lead; without one, a person named it, and links on the way to it are
+    theirs.
 
     Raises:
         UsageError: there is no agent.
     """
-    return load_agent(path).agent
+    return load_agent(path, within).agent
 
 
-def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
+def load_agent(
+    path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
+) -> LoadedAgent:
     """Like `read_agent`, with the stamps that show whether it changed."""
     agent_path = Path(path).expanduser()
-    base = Path(os.path.normpath(agent_path.absolute()))
-    if not base.exists():
-        raise UsageError(f"there is no agent at {str(path)!r}: it does not exist")
-    folder = base if base.is_dir() else base.parent
-    disk = Disk(_root(folder), ProblemList(), relative=not agent_path.is_absolute())
-    draft = AgentDraft(disk, base, folder.name if base.is_dir() else base.stem)
-    is_agent = _read_folder(draft, base) if base.is_dir() else _read_file(draft, base)
+    base = full_path(agent_path)
+    door = _door(base, within)
+    try:
+        is_folder = stat.S_ISDIR(door.status(base).st_mode)
+    except LeadsOut:
+        raise UsageError(
+            f"the agent at {str(path)!r} leads out of {str(door.path)!r} by a link and is not "
+            f"opened; to use what it leads to, name that by its own path"
+        ) from None
+    except PathRefused as refusal:
+        problem = "it does not exist" if refusal.reason == "missing" else refusal.detail
+        raise UsageError(f"there is no agent at {str(path)!r}: {problem}") from None
+    folder = base if is_folder else base.parent
+    disk = Disk(
+        _root(door, folder), ProblemList(), relative=not agent_path.is_absolute(), door=door
+    )
+    draft = AgentDraft(disk, base, folder.name if is_folder else base.stem)
+    is_agent = _read_folder(draft, base) if is_folder else _read_file(draft, base)
     if not is_agent:
         raise UsageError(
             f"{str(path)!r} holds no agent; one is {_KNOWN}. "
@@ -95,31 +113,62 @@ def load_agent(path: str | os.PathLike[str]) -> LoadedAgent:
     return LoadedAgent(agent=draft.agent(), stamps=disk.stamps)
 
 
-def holds_agent(path: str | os.PathLike[str]) -> bool:
+def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> bool:
     """Whether a folder holds an agent of any kind; its files are not opened."""
-    base = Path(path)
+    base = full_path(path)
     files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
+    try:
+        door = _door(base, within)
+    except UsageError:
+        return False
+    disk = Disk(base, ProblemList(), door=door)
     return (
-        any((base / name).is_file() for name in files)
-        or any((base / name).is_dir() for name in folders)
-        or (base.is_dir() and _has_rules(base))
+        any(disk.is_file(base / name) for name in files)
+        or any(disk.is_folder(base / name) for name in folders)
+        or _has_rules(disk, base)
     )
 
 
-def _root(folder: Path) -> Path:
+def _door(base: Path, within: str | os.PathLike[str] | None) -> LinkedRoot:
+    """What an agent at a path is opened through: the workspace that brings it, the repository it is
+    part of, or its own folder; the outermost of these. All of them are spelled as a person spelled
+    them, so that no link inside decides about it."""
+    own = base if base.is_dir() else base.parent
+    folders = [own, _repository(own) or own]
+    if within is not None:
+        folders += [root for root in _spellings(within) if own.is_relative_to(root)]
+    return LinkedRoot(min(folders, key=lambda folder: len(folder.parts)))
+
+
+def _spellings(folder: str | os.PathLike[str]) -> tuple[Path, Path]:
+    return full_path(folder), Path(os.path.realpath(folder))
+
+
+def _repository(folder: Path) -> Path | None:
+    """The repository that a folder is part of. A home under version control is none: whatever a
+    person downloads there would be part of it."""
+    home = Path(os.path.realpath(os.path.expanduser("~")))
+    for parent in (folder, *folder.parents):
+        if (parent / ".git").exists():
+            real = Path(os.path.realpath(parent))
+            is_part = Path(os.path.realpath(folder)).is_relative_to(real)
+            return parent if is_part and not home.is_relative_to(real) else None
+    return None
+
+
+def _root(door: LinkedRoot, folder: Path) -> Path:
     """The folder that nothing may lead out of: the repository, or else this folder. An agent that
     is complete in itself is its own root."""
+    disk = Disk(folder, ProblemList(), door=door)
     files = (*_FOLDER_READERS, SKILL_FILE)
-    if not any((folder / name).is_file() for name in files) and not _has_rules(folder):
-        for parent in (folder, *folder.parents):
-            if (parent / ".git").exists():
-                return parent
-    return folder
+    if any(disk.is_file(folder / name) for name in files) or _has_rules(disk, folder):
+        return folder
+    return _repository(folder) or folder
 
 
-def _has_rules(folder: Path) -> bool:
-    return any(folder.glob(f"*{CURSOR_SUFFIX}"))
+def _has_rules(disk: Disk, folder: Path) -> bool:
+    return any(name.endswith(CURSOR_SUFFIX) for name in disk.names(folder))
 
 
 def _read_folder(draft: AgentDraft, folder: Path) -> bool:
@@ -178,7 +227,7 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
     """Reads servers, or a TeamSpark agent in JSON."""
-    quiet = Disk(draft.disk.root, ProblemList())
+    quiet = Disk(draft.disk.root, ProblemList(), door=draft.disk.door)
     try:
         whole = read_json(quiet.text(path) or "", "", ProblemList())
     except UnreadableText:

@@ -1,16 +1,18 @@
 """Files of an agent: opened within a root, read whole, and remembered by their stamps.
 
-Law: a file that leads out of the root is not opened. Whatever can be read as text is read; how it
-had to be decoded is reported.
+Law: a file that leads out of the root is not opened, nor is anything that is not a regular file.
+Whatever can be read as text is read; how it had to be decoded is reported.
 """
 
 import os
 import stat
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lamina.agents.problems import ProblemList
+from lamina.files.linked_root import LinkedRoot
+from lamina.files.paths import LeadsOut, PathRefused
 
 MEGABYTE = 1_000_000
 # No one writes more rules by hand; it is probably a folder of data.
@@ -24,23 +26,33 @@ Stamp = tuple[int, int, int, int] | None
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp:
-    """Changes when a file does, or when a folder gains, loses or renames an entry."""
+    """Changes when a file does, or when a folder gains, loses or renames an entry; of a link, when
+    it leads elsewhere."""
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
     except OSError:
         return None
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 class Disk:
-    """Reads below `root`. Paths are shown as a person would write them: relative to the current
-    folder, if that is how they named the agent."""
+    """Reads below `root`, which is `door` or lies in it: everything is opened from there, so that
+    not even the root itself can be swapped for a link. Paths are shown as a person would write
+    them: relative to the current folder, if that is how they named the agent."""
 
-    def __init__(self, root: Path, problems: ProblemList, *, relative: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        problems: ProblemList,
+        *,
+        relative: bool = False,
+        door: LinkedRoot | None = None,
+    ) -> None:
         self.root = root
         self.problems = problems
         self.stamps: dict[str, Stamp] = {}
-        self._real_root = root.resolve()
+        self.door = door or LinkedRoot(root)
+        self._real_root = self.door.real_path(root)
         self._here = os.getcwd() if relative else None
 
     def label(self, path: Path) -> str:
@@ -49,22 +61,25 @@ class Disk:
         return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def is_file(self, path: Path) -> bool:
+        """Whether something that is no folder has this name: it is to be read, and if it cannot
+        be, that is a problem."""
         self._watch(path)
-        return path.is_file()
+        return self.door.is_there(path) and not self._leads_to_folder(path)
 
     def is_folder(self, path: Path) -> bool:
         self._watch(path)
-        return path.is_dir()
+        return self._leads_to_folder(path)
 
     def names(self, folder: Path) -> list[str]:
         """The names in a folder, sorted; none if it is not a folder."""
         self._watch(folder)
-        try:
-            return sorted(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError):
+        if not self.door.is_there(folder) or not self.is_inside(folder):
             return []
-        except OSError as error:
-            self.problems.error(self.label(folder), f"cannot be read: {error.strerror}")
+        try:
+            return self.door.names(folder)
+        except PathRefused as refusal:
+            if refusal.reason != "missing":
+                self._report(folder, refusal)
             return []
 
     def walk(self, folder: Path) -> list[Path]:
@@ -79,25 +94,37 @@ class Disk:
             paths.append(path)
         return paths
 
-    def _walk(self, folder: Path, real_paths: set[str]) -> Iterator[Path]:
-        if not folder.is_dir():
-            self._watch(folder)
-            return
-        if (real := os.path.realpath(folder)) in real_paths or not self.is_inside(folder):
+    def _walk(self, folder: Path, real_paths: set[PurePosixPath]) -> Iterator[Path]:
+        names = self.names(folder)
+        if not names or (real := self.real_path(folder)) is None or real in real_paths:
             return
         real_paths.add(real)
-        for name in self.names(folder):
+        for name in names:
             path = folder / name
             if name.startswith("."):
                 continue
-            if path.is_dir():
+            if self._leads_to_folder(path) or self.leads_out(path):
                 yield from self._walk(path, real_paths)
             else:
                 yield path
 
+    def real_path(self, path: Path) -> PurePosixPath | None:
+        """The one path of a file or folder, whatever links lead to it; None if it leads out, or
+        nowhere."""
+        try:
+            real = self.door.real_path(path)
+        except PathRefused:
+            return None
+        return real if real.is_relative_to(self._real_root) else None
+
     def leads_out(self, path: Path) -> bool:
         """Whether a path leaves the root once its links are followed."""
-        return not Path(os.path.realpath(path)).is_relative_to(self._real_root)
+        try:
+            return not self.door.real_path(path).is_relative_to(self._real_root)
+        except LeadsOut:
+            return True
+        except PathRefused:
+            return False
 
     def is_inside(self, path: Path) -> bool:
         """Whether a path stays below the root; a problem is added if not."""
@@ -113,8 +140,20 @@ class Disk:
         data = self._bytes(path) if self.is_inside(path) else None
         return None if data is None else self._decode(path, data)
 
+    def _leads_to_folder(self, path: Path) -> bool:
+        try:
+            return not self.leads_out(path) and stat.S_ISDIR(self.door.status(path).st_mode)
+        except PathRefused:
+            return False
+
     def _watch(self, path: Path) -> None:
         # Before it is read, so that a change during the read counts as one after it.
+        self._keep_stamp(path)
+        real = self.real_path(path)
+        if real is not None and (target := self.door.path / real) != path:
+            self._keep_stamp(target)
+
+    def _keep_stamp(self, path: Path) -> None:
         stamp = stamp_of(path)
         if stamp and time.time_ns() - max(stamp[0], stamp[1]) < _FRESH_NS:
             stamp = (-1, -1, -1, -1)
@@ -122,23 +161,26 @@ class Disk:
 
     def _bytes(self, path: Path) -> bytes | None:
         try:
-            # A pipe, for one, would make us wait.
-            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(handle, "rb") as file:
-                status = os.fstat(handle)
-                size, limit = status.st_size / MEGABYTE, MOST_BYTES // MEGABYTE
-                if not stat.S_ISREG(status.st_mode):
-                    problem = "is not a file and is not read"
-                elif status.st_size > MOST_BYTES:
-                    problem = f"has {size:,.1f} MB, over the limit of {limit} MB; it is not read"
-                else:
-                    return file.read(MOST_BYTES)
-        except FileNotFoundError:
-            problem = "does not exist, or is a link to what does not"
-        except OSError as error:
-            problem = f"cannot be read: {error.strerror}"
+            status = self.door.status(path)
+            size, limit = status.st_size / MEGABYTE, MOST_BYTES // MEGABYTE
+            if not stat.S_ISREG(status.st_mode):
+                problem = "is not a regular file and is not read"
+            elif status.st_size > MOST_BYTES:
+                problem = f"has {size:,.1f} MB, over the limit of {limit} MB; it is not read"
+            else:
+                return self.door.read(path, MOST_BYTES)
+        except PathRefused as refusal:
+            self._report(path, refusal)
+            return None
         self.problems.error(self.label(path), problem)
         return None
+
+    def _report(self, path: Path, refusal: PathRefused) -> None:
+        if refusal.reason == "missing":
+            problem = "does not exist, or is a link to what does not"
+        else:
+            problem = f"cannot be read: {refusal.detail}"
+        self.problems.error(self.label(path), problem)
 
     def _decode(self, path: Path, data: bytes) -> str | None:
         label = self.label(path)

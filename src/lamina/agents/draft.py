@@ -49,4 +49,5 @@ class AgentDraft:
             relations=self.relations,
             problems=self.problems.all,
             place=self.disk.label(self.place),
+            root=str(self.disk.door.spelling),
         )

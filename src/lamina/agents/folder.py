@@ -16,11 +16,14 @@ from lamina.values.agent import Agent, Guides, Problem
 
 
 class AgentFolder:
-    """The agent at a path, as it is now."""
+    """The agent at a path, as it is now; `within` is the workspace that brings it, if one does."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
+    ) -> None:
         # Absolute, so that it stays the same if the process changes its folder.
         self.path = Path(os.path.abspath(Path(path).expanduser()))
+        self._within = None if within is None else os.path.abspath(within)
         self._latest: LoadedAgent | None = None
         self._lock = anyio.Lock()
 
@@ -45,7 +48,7 @@ class AgentFolder:
         ):
             return self._latest
         try:
-            return load_agent(self.path)
+            return load_agent(self.path, self._within)
         except UsageError as error:
             if self._latest is None:
                 raise

@@ -6,7 +6,7 @@ file is read once, however many ways lead to it.
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lamina.agents.draft import AgentDraft
 from lamina.agents.guides import (
@@ -35,7 +35,7 @@ class Instructions:
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
-        self._real_paths: set[str] = set()
+        self._real_paths: set[PurePosixPath | None] = set()
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
         """Adds AGENTS.md of every folder, the closest last."""
@@ -63,15 +63,13 @@ class Instructions:
     def add_with_imports(self, path: Path) -> None:
         text = self._add(path)
         if text is not None:
-            self._import(path, text, (os.path.realpath(path),))
+            self._import(path, text, (self._draft.disk.real_path(path),))
 
     def _add(self, path: Path) -> str | None:
         """Adds a file as a rule; None if it cannot be read, or was read before."""
-        disk, real = self._draft.disk, os.path.realpath(path)
-        if real in self._real_paths:
-            return None
-        text = disk.text(path)
-        if text is None:
+        disk = self._draft.disk
+        real = disk.real_path(path)
+        if real in self._real_paths or (text := disk.text(path)) is None:
             return None
         self._real_paths.add(real)
         label = disk.label(path)
@@ -93,7 +91,7 @@ class Instructions:
         inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
-    def _import(self, path: Path, text: str, chain: tuple[str, ...]) -> None:
+    def _import(self, path: Path, text: str, chain: tuple[PurePosixPath | None, ...]) -> None:
         disk, problems, label = self._draft.disk, self._draft.problems, self._draft.disk.label(path)
         if len(text) > MOST_CHARACTERS:
             problems.error(label, "is too long to be searched for imports; there are none of it")
@@ -105,13 +103,15 @@ class Instructions:
             problems.error(label, problem, line)
         for line, name in imports[:_MOST_IMPORTS]:
             target = Path(os.path.normpath(path.parent / Path(name).expanduser()))
-            real = os.path.realpath(target)
-            if not disk.is_file(target):
+            real = disk.real_path(target)
+            # First of all, so that nothing outside is even looked for.
+            if disk.leads_out(target):
+                if looks_like_path(name):
+                    problem = f"@{name} leads out of {disk.label(disk.root)!r} and is not imported"
+                    problems.error(label, problem, line)
+            elif not disk.is_file(target):
                 if looks_like_path(name):
                     problems.warn(label, f"@{name} is imported, and there is no such file", line)
-            elif disk.leads_out(target):
-                problem = f"@{name} leads out of {disk.label(disk.root)!r} and is not imported"
-                problems.error(label, problem, line)
             elif real in chain:
                 problems.warn(label, f"@{name} imports itself in a circle; it is read once", line)
             elif len(chain) > _MOST_HOPS:

@@ -78,6 +78,10 @@ class EditedWorkspace:
     def id(self) -> str:
         return self._inner.id if isinstance(self._inner, BundleSource) else self._inner.name
 
+    @property
+    def folder(self) -> Path | None:
+        return getattr(self._inner, "folder", None)
+
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         reading = await self._inner.read(reference, shape)
         return reading if isinstance(reading, LeftOut) else self._edited(reading)

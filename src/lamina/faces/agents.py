@@ -11,10 +11,16 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct
 
-from lamina.agents.agent_reader import read_agent
 from lamina.providers.tokens import EncodingCounter
 from lamina.values.agent import Agent, Guide, Problem
-from lamina.wiring.agents import FoundAgent, check_agent, find_agent, list_agents, persona_parts
+from lamina.wiring.agents import (
+    FoundAgent,
+    check_agent,
+    find_agent,
+    list_agents,
+    persona_parts,
+    read_agent,
+)
 
 # What tokens are estimated with, whoever answers in the end.
 ENCODING = "o200k_base"
@@ -104,7 +110,10 @@ def guides_in_order(guides: tuple[Guide, ...]) -> list[Guide]:
 
 
 def read_agents(paths: list[str], workspace: Path) -> list[Agent]:
-    return [check_agent(read_agent(find_agent(path, workspace)), os.environ) for path in paths]
+    return [
+        check_agent(read_agent(find_agent(path, workspace), workspace), os.environ)
+        for path in paths
+    ]
 
 
 def read_all_agents(workspace: Path) -> list[Agent]:

@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from lamina.agents import holds_agent, read_agent
+from lamina.agents import holds_agent
 from lamina.errors import UsageError
 from lamina.faces.tool_file import ListedTool, read_tools
 from lamina.selection.chunks import chunk_item, chunk_tool
 from lamina.values.agent import Guide
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, SearchSettings
-from lamina.wiring.agents import find_agent, list_agents
+from lamina.wiring.agents import find_agent, list_agents, read_agent
 
 
 class CandidateSources(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def gather_candidates(sources: CandidateSources) -> Candidates:
     relations: dict[str, tuple[str, ...]] = {}
     problems: list[str] = []
     for name in agents:
-        agent = read_agent(find_agent(name, sources.workspace))
+        agent = read_agent(find_agent(name, sources.workspace), sources.workspace)
         candidates += [_guide_candidate(guide) for guide in agent.guides]
         settings = msgspec.convert(agent.settings.get("guide_search", settings), SearchSettings)
         relations |= agent.relations

@@ -10,8 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Literal
+
+from lamina.errors import UsageError
 
 MEBIBYTE = 1024 * 1024
 # No system opens a longer path.
@@ -45,8 +47,28 @@ class PathTaken(PathRefused):
     """The path of a new file is already taken; what is there was left as it is."""
 
 
+class LeadsOut(PathRefused):
+    """A path leaves its root once its links are followed."""
+
+
 class OtherDisk(PathRefused):
     """It cannot be moved there in one step; it is still where it was."""
+
+
+def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
+    """A folder that somebody named, without links.
+
+    Raises:
+        UsageError: it is not a folder.
+    """
+    try:
+        path = Path(folder).resolve(strict=True)
+        is_folder = path.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        is_folder = False
+    if not is_folder:
+        raise UsageError(f"{what} {os.fspath(folder)!r} is not a folder")
+    return path
 
 
 def clean_path(reference: str) -> PurePosixPath:

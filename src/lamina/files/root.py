@@ -9,9 +9,8 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from lamina.errors import UsageError
 from lamina.files import file_place
 from lamina.files.file_place import FilePlace
 from lamina.files.path_tree import PathStatus, UnreadPaths, walk_tree
@@ -24,9 +23,8 @@ from lamina.files.paths import (
     clean_path,
     is_hidden,
     is_hidden_name,
-    refusal_of,
     refuse_os_errors,
-    say_too_large,
+    resolve_folder,
 )
 from lamina.files.root_handle import RootHandle
 
@@ -42,13 +40,7 @@ class Root:
     open."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
-            self.path = Path(folder).resolve(strict=True)
-            is_folder = self.path.is_dir()
-        except (OSError, ValueError, RuntimeError):
-            is_folder = False
-        if not is_folder:
-            raise UsageError(f"workspace {os.fspath(folder)!r} is not a folder")
+        self.path = resolve_folder(folder, "workspace")
         self.handle = RootHandle(self.path)
         self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
         digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
@@ -59,24 +51,7 @@ class Root:
         self, path: str | PurePosixPath, limit: int = MAX_FILE_BYTES, *, hidden: bool = False
     ) -> tuple[bytes, os.stat_result]:
         """A file's bytes, and its status from before they were read."""
-        target = self._clean_path(path, hidden)
-        # Not through `place`, which takes a quarter longer: there are thousands of notes.
-        try:
-            handle = self.handle.open_file(target)
-        except OSError as error:
-            raise refusal_of(target, error) from None
-        try:
-            status = os.fstat(handle)
-            check_file(target, status)
-            data = file_place.read_up_to(handle, limit + 1, status.st_size)
-        except OSError as error:
-            raise PathRefused("unreadable", f"{target}: {error.strerror}") from None
-        finally:
-            os.close(handle)
-        if len(data) > limit:
-            size = max(status.st_size, len(data))
-            raise PathRefused("unreadable", f"{target} has {say_too_large(size, limit)}")
-        return data, status
+        return self.handle.read(self._clean_path(path, hidden), limit)
 
     def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
         """Its status; for a link, the link's own."""

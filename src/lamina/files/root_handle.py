@@ -16,8 +16,15 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from lamina.files.file_place import SAFE_FLAGS, FilePlace
-from lamina.files.paths import PathTaken, check_file, refuse_os_errors
+from lamina.files.file_place import SAFE_FLAGS, FilePlace, read_up_to
+from lamina.files.paths import (
+    PathRefused,
+    PathTaken,
+    check_file,
+    refusal_of,
+    refuse_os_errors,
+    say_too_large,
+)
 
 _OPEN = os.O_RDONLY | SAFE_FLAGS | getattr(os, "O_NONBLOCK", 0)
 _OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
@@ -44,6 +51,30 @@ class RootHandle:
                 yield FilePlace(path.name, handle)
             finally:
                 os.close(handle)
+
+    def read(self, path: PurePosixPath, limit: int) -> tuple[bytes, os.stat_result]:
+        """A file's bytes, and its status from before they were read.
+
+        Raises:
+            PathRefused: it is not a regular file, too large, or cannot be read.
+        """
+        # Not through `place`, which takes a quarter longer: there are thousands of notes.
+        try:
+            handle = self.open_file(path)
+        except OSError as error:
+            raise refusal_of(path, error) from None
+        try:
+            status = os.fstat(handle)
+            check_file(path, status)
+            data = read_up_to(handle, limit + 1, status.st_size)
+        except OSError as error:
+            raise PathRefused("unreadable", f"{path}: {error.strerror}") from None
+        finally:
+            os.close(handle)
+        if len(data) > limit:
+            size = max(status.st_size, len(data))
+            raise PathRefused("unreadable", f"{path} has {say_too_large(size, limit)}")
+        return data, status
 
     def open_file(self, path: PurePosixPath) -> int:
         if not _has_handles():

@@ -39,15 +39,30 @@ POLL_S = 0.02
 
 
 class JsonlStore:
-    """Sessions in `folder/sessions`, images in `folder/blobs`. An opening waits up to `wait`
+    """Sessions in `folder/sessions`, images in `folder/blobs`. What is in the folder `earlier`, and
+    has not got a namesake here, is found there and stays there. An opening waits up to `wait`
     seconds for another one to close."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, wait: float = 5.0) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        earlier: str | os.PathLike[str] | None = None,
+        wait: float = 5.0,
+    ) -> None:
         self.folder = Path(folder)
+        self._folders = (self.folder,) if earlier is None else (self.folder, Path(earlier))
         self._wait = wait
 
     def path_of(self, session: str) -> Path:
-        return self.folder / "sessions" / f"{file_stem(session)}{SUFFIX}"
+        return self._find("sessions", f"{file_stem(session)}{SUFFIX}")
+
+    def _find(self, *parts: str) -> Path:
+        """Where a file is, or will be."""
+        paths = [folder.joinpath(*parts) for folder in self._folders]
+        if len(paths) == 1:
+            return paths[0]
+        return next(filter(Path.exists, paths), paths[0])
 
     async def create(self, header: SessionEntry) -> "JsonlJournal":
         if not header.session:
@@ -111,14 +126,13 @@ class JsonlStore:
 
     async def sessions(self) -> Sequence[str]:
         """The ids of all sessions, the most recently written first."""
-        folder = self.folder / "sessions"
-        if not folder.is_dir():
-            return ()
-        dated_sessions = []
-        for path in folder.glob(f"*{SUFFIX}"):
-            with contextlib.suppress(OSError):
-                dated_sessions.append((path.stat().st_mtime, session_of(path)))
-        return tuple(session for _, session in sorted(dated_sessions, reverse=True))
+        times: dict[str, float] = {}
+        for folder in self._folders:
+            for path in (folder / "sessions").glob(f"*{SUFFIX}"):
+                with contextlib.suppress(OSError):
+                    times.setdefault(session_of(path), path.stat().st_mtime)
+        dated_sessions = sorted(((time, session) for session, time in times.items()), reverse=True)
+        return tuple(session for _, session in dated_sessions)
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -137,7 +151,7 @@ class JsonlStore:
     def _blob_path(self, digest: str) -> Path:
         if not digest.isalnum():
             raise JournalError(f"{digest!r} is not a digest")
-        return self.folder / "blobs" / digest[:2] / digest
+        return self._find("blobs", digest[:2], digest)
 
     async def _lock(self, handle: int, session: str) -> None:
         for _ in range(int(self._wait / POLL_S)):

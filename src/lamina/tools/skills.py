@@ -4,7 +4,6 @@ Law: no path leads out of a skill's folder, neither by its parts nor by links. W
 too long, is refused with a reason.
 """
 
-import os
 import stat
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -14,6 +13,9 @@ from typing import Any
 import anyio.to_thread
 
 from lamina.codec import mend_text
+from lamina.errors import UsageError
+from lamina.files.linked_root import LinkedRoot
+from lamina.files.paths import LeadsOut, PathRefused
 from lamina.tools.limits import MOST_CHARACTERS, cut_text, fail
 from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.values.agent import Skill
@@ -34,10 +36,11 @@ class _FileRefused(Exception):
 
 class SkillTools:
     """One tool for the files of all skills. It reads only what a person put there, so it needs no
-    permission."""
+    permission. `root` is the folder through which they are opened; by default that of each."""
 
-    def __init__(self, skills: Sequence[Skill]) -> None:
+    def __init__(self, skills: Sequence[Skill], root: str | None = None) -> None:
         self._folders = {skill.name: Path(skill.folder) for skill in skills}
+        self._root = root
 
     async def toolset(self) -> Toolset:
         return Toolset(tools=(self._offered(),) if self._folders else ())
@@ -53,11 +56,11 @@ class SkillTools:
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self._folders)}"
             return fail(f"There is no skill {skill!r}; {hint}")
         try:
-            text = await anyio.to_thread.run_sync(_read, self._folders[skill], path)
+            text = await anyio.to_thread.run_sync(_read, self._root, self._folders[skill], path)
         except _FileRefused as refused:
             return fail(f"{path!r} of the skill {skill!r} {refused}")
-        except OSError as error:
-            return fail(f"{path!r} of the skill {skill!r} cannot be read: {error.strerror}")
+        except (PathRefused, UsageError) as refusal:
+            return fail(f"{path!r} of the skill {skill!r} cannot be read: {refusal}")
         return ToolOutput(text=cut_text(mend_text(text), MOST_CHARACTERS))
 
     def _offered(self) -> OfferedTool:
@@ -75,57 +78,66 @@ class SkillTools:
         return tool
 
 
-def _read(folder: Path, path: str) -> str:
-    target = _resolve_path(folder, path)
-    if target.is_dir():
-        return _list_folder(folder, target)
-    # The last part is never followed: it was not a link when it was checked.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(target, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise _FileRefused("is not a file")
-        if status.st_size > MOST_BYTES:
-            limit = f"{MOST_BYTES // 1_000_000} MB"
-            raise _FileRefused(f"has {status.st_size:,} bytes, over the limit of {limit}")
-        data = file.read(MOST_BYTES)
+def _read(place: str | None, folder: Path, path: str) -> str:
+    root = LinkedRoot(place or folder)
+    target = _resolve_path(root, folder, path)
+    status = root.status(target)
+    if stat.S_ISDIR(status.st_mode):
+        return _list_folder(root, folder, target)
+    if not stat.S_ISREG(status.st_mode):
+        raise _FileRefused("is not a regular file")
+    if status.st_size > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1_000_000} MB"
+        raise _FileRefused(f"has {status.st_size:,} bytes, over the limit of {limit}")
+    data = root.read(target, MOST_BYTES)
     if b"\0" in data:
         raise _FileRefused("is not text")
     return data.decode("utf-8-sig", "replace")
 
 
-def _resolve_path(folder: Path, path: str) -> Path:
+def _resolve_path(root: LinkedRoot, folder: Path, path: str) -> Path:
     """The file that a path leads to, with links followed, if it is inside the folder."""
     relative = PurePosixPath(path.replace("\\", "/"))
     has_drive = ":" in (relative.parts[0] if relative.parts else "")
     if relative.is_absolute() or ".." in relative.parts or "\0" in path or has_drive:
         raise _FileRefused("is no path inside of its folder")
-    root = os.path.realpath(folder)
-    target = Path(os.path.realpath(os.path.join(root, relative)))
-    if not target.is_relative_to(root):
+    try:
+        real = root.real_path(folder / relative)
+        is_inside = real.is_relative_to(root.real_path(folder))
+    except LeadsOut:
+        is_inside = False
+    if not is_inside:
         raise _FileRefused("leads out of its folder and is not read")
-    if not target.exists():
-        near = get_close_matches(str(relative), _list_files(Path(root)), n=1)
+    # Without links from here on: what becomes one now is refused.
+    target = root.path / real
+    if not root.is_there(target):
+        near = get_close_matches(str(relative), _list_files(root, folder), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; the path '.' lists what there is"
         raise _FileRefused(f"does not exist{hint}")
     return target
 
 
-def _list_files(folder: Path) -> list[str]:
+def _list_files(root: LinkedRoot, folder: Path) -> list[str]:
+    """The files in a folder and below, by their paths from there; no hidden ones."""
     paths: list[str] = []
-    for place, folders, names in os.walk(folder, followlinks=False):
-        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        for name in sorted(names):
-            if len(paths) > _MOST_LISTED:
-                return paths
-            if not name.startswith("."):
-                paths.append((Path(place) / name).relative_to(folder).as_posix())
+    folders = [PurePosixPath()]
+    while folders and len(paths) <= _MOST_LISTED:
+        here = folders.pop()
+        inner: list[PurePosixPath] = []
+        for name, status in root.entries(folder / here):
+            if name.startswith("."):
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                inner.append(here / name)
+            else:
+                paths.append(str(here / name))
+        folders += reversed(inner)
     return paths
 
 
-def _list_folder(folder: Path, target: Path) -> str:
-    files = _list_files(target)
-    inside = target.relative_to(os.path.realpath(folder))
-    paths = [(PurePosixPath(inside.as_posix()) / file).as_posix() for file in files[:_MOST_LISTED]]
+def _list_folder(root: LinkedRoot, folder: Path, target: Path) -> str:
+    files = _list_files(root, target)
+    inside = root.real_path(target).relative_to(root.real_path(folder))
+    paths = [str(inside / file) for file in files[:_MOST_LISTED]]
     more = ["…"] if len(files) > _MOST_LISTED else []
     return "\n".join((*paths, *more)) or "(no files)"

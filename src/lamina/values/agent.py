@@ -94,5 +94,6 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # What comes along with an item that was chosen, by id: `tool:fs/read_file` with others.
     relations: dict[str, tuple[str, ...]] = {}
     problems: tuple[Problem, ...] = ()
-    # The folder or file it was read from.
+    # The folder or file it was read from, and the folder that all its files are opened through.
     place: str = ""
+    root: str = ""

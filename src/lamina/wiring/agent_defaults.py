@@ -7,12 +7,11 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec import Struct
 
-from lamina.agents.agent_reader import read_agent
 from lamina.errors import UsageError
 from lamina.values.agent import Agent, Project
 from lamina.values.envelope import Options
 from lamina.values.settings import Settings
-from lamina.wiring.agents import find_agent, persona_parts
+from lamina.wiring.agents import WorkspacePath, find_agent, persona_parts, read_agent
 
 
 class AgentDefaults(Struct, frozen=True, kw_only=True):
@@ -28,7 +27,7 @@ class AgentDefaults(Struct, frozen=True, kw_only=True):
 
 async def read_agent_defaults(
     agent: str | os.PathLike[str],
-    workspace: str | os.PathLike[str],
+    workspace: WorkspacePath,
     *,
     project: str | None = None,
     default_persona: str = "",
@@ -41,7 +40,7 @@ async def read_agent_defaults(
 
     def read() -> AgentDefaults:
         place = find_agent(os.fspath(agent), workspace)
-        definition = read_agent(place)
+        definition = read_agent(place, workspace)
         return AgentDefaults(
             agent=definition,
             place=os.path.abspath(place),

@@ -1,14 +1,18 @@
 """Agents by name: where they are looked for, what a workspace itself is, and who they are."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.agents.agent_reader import holds_agent, read_agent
+from lamina.agents import agent_reader
 from lamina.errors import LaminaError, UsageError
+from lamina.files.linked_root import LinkedRoot, full_path
+from lamina.files.own_file import read_own_file
+from lamina.files.paths import LeadsOut, PathRefused
 from lamina.values.agent import Agent, Problem
 from lamina.wiring.folders import data_folder
 
@@ -30,6 +34,27 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
+# The folder of a workspace; None if it has none.
+WorkspacePath = str | os.PathLike[str] | None
+
+
+def read_agent(path: str | os.PathLike[str], workspace: WorkspacePath) -> Agent:
+    """The agent at a path, as `find_agent` gives it.
+
+    Raises:
+        UsageError: there is no agent.
+    """
+    return agent_reader.read_agent(path, bringer_of(path, workspace))
+
+
+def bringer_of(path: str | os.PathLike[str], workspace: WorkspacePath) -> Path | None:
+    """The workspace that brings the agent at a path: no link in it may lead elsewhere. None for
+    one's own, and for one that was named by a path outside."""
+    if workspace is None or full_path(path).is_relative_to(full_path(data_folder())):
+        return None
+    return full_path(workspace)
+
+
 def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], ...]:
     """Where agents are looked for by name, in order."""
     return (
@@ -38,7 +63,7 @@ def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], 
     )
 
 
-def find_agent(name_or_path: str, workspace: str | os.PathLike[str] = ".") -> Path:
+def find_agent(name_or_path: str, workspace: WorkspacePath = ".") -> Path:
     """The folder or file of the agent that a person means: by name in the workspace or among their
     own, or by path.
 
@@ -54,7 +79,7 @@ def find_agent(name_or_path: str, workspace: str | os.PathLike[str] = ".") -> Pa
     if path.exists():
         return path
     for _, _, path in agents:
-        if _written_name(path) == name_or_path:
+        if _written_name(path, workspace) == name_or_path:
             return path
     names = ", ".join(sorted({name for _, name, _ in agents})) or "none"
     raise UsageError(
@@ -67,39 +92,56 @@ def _is_name(text: str) -> bool:
     return Path(text).name == text and text not in (".", "..", "~")
 
 
-def _named(workspace: str | os.PathLike[str]) -> Iterator[tuple[str, str, Path]]:
-    """Where, name and path of all that are in the folders of agents."""
-    for where, folder in agent_folders(workspace):
-        if not folder.is_dir():
+def _named(workspace: WorkspacePath) -> Iterator[tuple[str, str, Path]]:
+    """Where, name and path of all that are in the folders of agents. A link that leads nowhere, or
+    out of the workspace, is among them: reading it says so."""
+    folders = [("user", data_folder() / AGENTS)]
+    if workspace is not None:
+        folders = list(agent_folders(workspace))
+    for where, folder in folders:
+        try:
+            root = LinkedRoot(workspace if workspace and where == "workspace" else folder)
+            names = root.names(folder)
+        except (UsageError, PathRefused):
             continue
-        for path in sorted(folder.iterdir()):
-            if path.name.startswith("."):
+        for name in names:
+            if name.startswith("."):
                 continue
-            if path.is_dir():
-                yield where, path.name, path
-            elif path.suffix.lower() in (".yaml", ".yml"):
+            path = folder / name
+            if path.suffix.lower() in (".yaml", ".yml"):
                 yield where, path.stem, path
+            elif _may_be_folder(root, path, is_own=where == "user"):
+                yield where, name, path
 
 
-def _written_name(path: Path) -> str:
+def _may_be_folder(root: LinkedRoot, path: Path, *, is_own: bool) -> bool:
     try:
-        return read_agent(path).name
+        return stat.S_ISDIR(root.status(path).st_mode)
+    except LeadsOut:
+        return not is_own or path.is_dir()
+    except PathRefused:
+        return False
+
+
+def _written_name(path: Path, workspace: WorkspacePath) -> str:
+    try:
+        return read_agent(path, workspace).name
     except (LaminaError, OSError):
         return ""
 
 
 def list_agents(workspace: str | os.PathLike[str] = ".") -> tuple[FoundAgent, ...]:
     """The agents of the workspace and of the user, then what the workspace's own folder holds."""
-    agents = [_describe(where, name, path) for where, name, path in _named(workspace)]
+    agents = [_describe(where, name, path, workspace) for where, name, path in _named(workspace)]
     own = Path(workspace)
-    if holds_agent(own):
-        agents.append(_describe("folder", own.absolute().name or str(own), own))
+    if agent_reader.holds_agent(own):
+        agents.append(_describe("folder", own.absolute().name or str(own), own, workspace))
     return tuple(agents)
 
 
-def _describe(where: str, name: str, path: Path) -> FoundAgent:
+def _describe(where: str, name: str, path: Path, workspace: WorkspacePath) -> FoundAgent:
     try:
-        agent = read_agent(path)
+        agent = read_agent(path, workspace)
     except (LaminaError, OSError) as error:
         return FoundAgent(name=name, path=str(path), where=where, problem=str(error))
     return FoundAgent(name=name, path=str(path), where=where, agent=agent)
@@ -133,36 +175,44 @@ def servers_path(agent: Agent) -> Path:
 
 
 def persona_parts(
-    agent: Agent | None, workspace: str | os.PathLike[str], default: str = ""
+    agent: Agent | None, workspace: WorkspacePath, default: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Who answers, as parts of L1: the agent's persona (or `default`), then how the workspace and
-    then how the user wants it. A missing text makes no part."""
+    then how the user wants it. A missing text makes no part.
+
+    Raises:
+        UsageError: a persona is there and cannot be read, which must not go unseen.
+    """
     own = (agent.persona if agent else "") or default
     layers = (
         ("persona", own),
-        ("workspace_persona", _persona(Path(workspace) / WORKSPACE_FOLDER / PERSONA)),
-        ("user_persona", _persona(data_folder() / PERSONA)),
+        ("workspace_persona", _workspace_persona(workspace)),
+        ("user_persona", _user_persona()),
     )
     return tuple((name, text) for name, text in layers if text)
 
 
-def _persona(path: Path) -> str:
-    """What a file says; nothing if there is none.
-
-    Raises:
-        UsageError: it is there and cannot be read, which must not go unseen.
-    """
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+def _workspace_persona(workspace: WorkspacePath) -> str:
+    if workspace is None or not os.path.isdir(workspace):
         return ""
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
-    if len(data) > _MOST_PERSONA:
-        raise UsageError(
-            f"{str(path)!r} has {len(data):,} bytes, over the limit of {_MOST_PERSONA:,}; what is "
-            f"sent with every request should be short"
-        )
+    path = Path(workspace) / WORKSPACE_FOLDER / PERSONA
+    try:
+        data = LinkedRoot(workspace).read(path, _MOST_PERSONA)
+    except PathRefused as refusal:
+        # A link that leads nowhere goes no more unseen than one that leads out.
+        if refusal.reason == "missing" and not path.is_symlink():
+            return ""
+        raise UsageError(f"{str(path)!r} cannot be read: {refusal.detail}") from None
+    return _persona(path, data)
+
+
+def _user_persona() -> str:
+    path = data_folder() / PERSONA
+    data = read_own_file(path, _MOST_PERSONA)
+    return "" if data is None else _persona(path, data)
+
+
+def _persona(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").strip()
     except UnicodeDecodeError as error:

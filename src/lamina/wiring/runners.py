@@ -25,6 +25,7 @@ from lamina.wiring.tool_hosts import (
     with_search,
     withdraw_files,
 )
+from lamina.wiring.workspaces import folder_of
 
 R = TypeVar("R", bound=ChatRunner)
 
@@ -148,15 +149,15 @@ async def _open_with_tools(
     opening: dict[str, Any],
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
-    agent, folder = opening.get("agent"), opening.get("workspace")
+    agent, folder = opening.get("agent"), folder_of(opening.get("workspace"))
     if agent is not None:
-        hosts += await agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
+        hosts += await agent_hosts(agent, folder)
     opened, clients = await _open(session, providers, opening)
     try:
         if agent is None and (place := opened.state.session.with_agent_at):
             # The session goes on, and so does its agent, if it is still there.
             with suppress(UsageError):
-                hosts += await agent_hosts(place, ".")
+                hosts += await agent_hosts(place, folder)
         if files:
             hosts.append(await offer_files(opened))
         else:

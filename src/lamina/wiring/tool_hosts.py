@@ -92,7 +92,7 @@ def list_hosts(
 
 
 async def agent_hosts(
-    agent: str | os.PathLike[str], workspace: str | os.PathLike[str]
+    agent: str | os.PathLike[str], workspace: str | os.PathLike[str] | None
 ) -> list[ToolHost]:
     """The servers of an agent, and the files of its skills."""
     from lamina.tools.mcp_client.config import servers_from
@@ -106,7 +106,7 @@ async def agent_hosts(
         path = servers_path(definition)
         hosts.append(_servers(servers_from(definition.servers, path, os.environ)))
     if definition.skills:
-        hosts.append(SkillTools(definition.skills))
+        hosts.append(SkillTools(definition.skills, definition.root or None))
     return hosts
 
 

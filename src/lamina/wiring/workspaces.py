@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from lamina.ports import MemorySource
+from lamina.ports import MemorySource, WorkspaceSource
 from lamina.stores.jsonl import file_stem
 from lamina.wiring.folders import data_folder
 from lamina.workspace.folder import FolderWorkspace
@@ -20,6 +20,15 @@ def workspace_folder(root: str | os.PathLike[str]) -> Path:
     place = Path(root).resolve()
     digest = hashlib.sha256(str(place).encode("utf-8", "surrogatepass")).hexdigest()
     return data_folder() / f"{file_stem(place.name)[:60]}-{digest[:12]}"
+
+
+def folder_of(workspace: str | os.PathLike[str] | WorkspaceSource | None) -> Path | None:
+    """The folder of a workspace, given as such or by its path; without one it is the current
+    folder. None if it has no folder."""
+    if workspace is None or isinstance(workspace, str | os.PathLike):
+        return Path(workspace or ".")
+    folder = getattr(workspace, "folder", None)
+    return Path(folder) if isinstance(folder, str | os.PathLike) else None
 
 
 def open_workspace(root: str | os.PathLike[str]) -> FolderWorkspace:

@@ -1,0 +1,44 @@
+"""A file that is a person's own, or that they named: links may lead anywhere.
+
+Law: only a regular file is read. A pipe would make us wait for ever, and a device never ends.
+"""
+
+import os
+import stat
+
+from lamina.errors import UsageError
+from lamina.files.file_place import read_up_to
+
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_own_file(path: str | os.PathLike[str], limit: int) -> bytes | None:
+    """The bytes of a file; None if there is none.
+
+    Raises:
+        UsageError: it is not a regular file, longer than `limit`, or cannot be read.
+    """
+    name = repr(os.fspath(path))
+    try:
+        # Checked first: opening a pipe or a device can have side effects.
+        _check(name, os.stat(path))
+        handle = os.open(path, _OPEN)
+        try:
+            status = os.fstat(handle)
+            _check(name, status)
+            data = read_up_to(handle, limit + 1, status.st_size)
+        finally:
+            os.close(handle)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
+    if len(data) > limit:
+        size = max(status.st_size, len(data))
+        raise UsageError(f"{name} has {size:,} bytes, over the limit of {limit:,}: shorten it")
+    return data
+
+
+def _check(name: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{name} is not a regular file and is not read")
