@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from lamina.journal import Journal
 from lamina.values.agent import Guides
 from lamina.values.entry import Entry, SessionEntry
-from lamina.values.item import Item, LoadedItem, Shape
+from lamina.values.item import Excerpt, Item, LoadedItem, Shape
 from lamina.values.message import Message, ToolCall
 from lamina.values.note import Catalogue, Passage
 from lamina.values.piece import Piece
@@ -221,11 +221,14 @@ class NoteSource(Protocol):
         """All notes as they are now; only what changed is read anew."""
         ...
 
-    async def texts(
-        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
-    ) -> Sequence[str | None]:
-        """The text of passages, each with the path of its note: as the note holds it, or as it is
-        `searched`, which is what its digest is of. None where the note is not as it was."""
+    async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
+        """The text of passages as they are searched, which is what their digest is of, each with
+        the path of its note. None where the note is not as it was."""
+        ...
+
+    async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
+        """The passages as their notes hold them, with the secrets that they have a piece of. None
+        where the note is not as it was."""
         ...
 
     def take_warnings(self) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """A workspace of notes to be searched, and an index that goes by their words."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import anyio
 import numpy
@@ -11,6 +11,8 @@ from lamina.ports import Progress, ReadTexts
 from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.scores import Scores
 from lamina.selection.terms import find_terms
+from lamina.text.secrets import cut_excerpt, find_secrets
+from lamina.values.item import Excerpt
 from lamina.values.note import Catalogue, Note, Passage
 from lamina.values.selection import Document
 
@@ -49,25 +51,33 @@ class NoteSourceFake:
             self._known[path] = known
         return known[2]
 
-    async def texts(
-        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
-    ) -> Sequence[str | None]:
+    async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
         await anyio.lowlevel.checkpoint()
-        if not searched and self.before_texts:
+        return [self._text(path, passage, searched_text) for path, passage in wanted]
+
+    async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
+        await anyio.lowlevel.checkpoint()
+        if self.before_texts:
             self.notes.update(self.before_texts.pop(0))
-        return [self._text(path, passage, searched) for path, passage in wanted]
+        texts = [
+            self._text(path, passage, lambda _, passage, lines: stored_text(passage, lines))
+            for path, passage in wanted
+        ]
+        return [
+            None if text is None else cut_excerpt(text, find_secrets(text), 0, len(text))
+            for text in texts
+        ]
 
     def take_warnings(self) -> Sequence[str]:
         return ()
 
-    def _text(self, path: str, passage: Passage, searched: bool) -> str | None:
+    def _text(
+        self, path: str, passage: Passage, cut: Callable[[str, Passage, list[str]], str]
+    ) -> str | None:
         note = self._note(path) if path in self.notes else None
         if note is None or passage not in note.passages:
             return None
-        lines = self.notes[path].split("\n")
-        if searched:
-            return searched_text(note.title, passage, lines)
-        return stored_text(passage, lines)
+        return cut(note.title, passage, self.notes[path].split("\n"))
 
 
 class WordIndexFake:

@@ -269,8 +269,14 @@ def test_the_private_key_of_a_service_account_is_found_in_its_json() -> None:
 
 def test_secrets_are_told_by_kind_and_number() -> None:
     text = f"{made('ghp_~x36~')} {made('ghp_~x36~', 2)} {made('AKIA~u16~')}"
-    assert describe_secrets(find_secrets(text)) == "3 secrets (2 x GitHub token, AWS access key)"
-    assert describe_secrets(find_secrets(made("hf_~x34~"))) == "1 secret (Hugging Face token)"
+    assert (
+        describe_secrets([found.kind for found in find_secrets(text)])
+        == "3 secrets (2 x GitHub token, AWS access key)"
+    )
+    assert (
+        describe_secrets([found.kind for found in find_secrets(made("hf_~x34~"))])
+        == "1 secret (Hugging Face token)"
+    )
 
 
 secret_pieces = st.sampled_from([secret for _, secret in SECRETS])

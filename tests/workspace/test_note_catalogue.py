@@ -291,9 +291,9 @@ def test_texts_of_passages_are_those_of_the_note(root: CountingRoot, vault: Path
     notes = NoteCatalogue(root)
     plan = by_path(notes.refresh())["work/plan.md"]
     wanted = [("work/plan.md", passage) for passage in plan.passages]
-    stored = notes.texts(wanted)
-    assert "".join(text or "" for text in stored).count("Do it.") == 1
-    searched = notes.texts(wanted, searched=True)
+    stored = [excerpt.text for excerpt in notes.excerpts(wanted) if excerpt]
+    assert "".join(stored).count("Do it.") == 1
+    searched = notes.texts(wanted)
     for passage, text in zip(plan.passages, searched, strict=True):
         assert text is not None
         assert text.startswith("plan")
@@ -305,7 +305,7 @@ def test_a_note_is_opened_once_for_all_of_its_passages(root: CountingRoot) -> No
     plan, home = (by_path(notes.refresh())[path] for path in ("work/plan.md", "home.md"))
     root.news()
     wanted = [(note.path, passage) for note in (plan, home, plan) for passage in note.passages]
-    assert None not in notes.texts(wanted)
+    assert None not in notes.excerpts(wanted)
     assert root.news() == ["work/plan.md", "home.md"]
 
 
@@ -319,7 +319,7 @@ def test_text_of_a_note_that_is_not_as_it_was_is_none(root: CountingRoot, vault:
     (vault / "work" / "plan.md").write_text("")
     assert notes.texts(wanted) == (None, None, None)
     (vault / "work" / "plan.md").unlink()
-    assert notes.texts(wanted, searched=True) == (None, None, None)
+    assert notes.texts(wanted) == (None, None, None)
     assert notes.texts([]) == ()
 
 
@@ -331,8 +331,8 @@ def test_texts_of_notes_with_a_mark_of_order_and_bad_bytes(vault: Path) -> None:
     odd = by_path(notes.refresh())["odd.md"]
     assert odd.passages
     wanted = [("odd.md", passage) for passage in odd.passages]
-    for searched in (False, True):
-        assert None not in notes.texts(wanted, searched=searched)
+    assert None not in notes.texts(wanted)
+    assert None not in notes.excerpts(wanted)
 
 
 def test_names_are_made_once_for_a_catalogue(root: CountingRoot, vault: Path) -> None:

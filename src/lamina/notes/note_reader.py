@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from lamina.notes.frontmatter import (
     MOST_HEAD,
     is_unclosed,
@@ -20,12 +22,13 @@ from lamina.notes.names import NOTE_SUFFIX
 from lamina.notes.outline import CodeBlock, read_outline
 from lamina.notes.passages import cut_passages
 from lamina.text.pictures import PICTURE_SUFFIXES, decode_target, find_destination, mask_code
+from lamina.text.secrets import find_secrets, list_pieces
 from lamina.values.note import Note
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
 # Goes up when the same bytes give a different note, so that saved notes are read again.
-READER_VERSION = 2
+READER_VERSION = 3
 
 QUERY_INFOS = ("lamina-query",)
 _MOST_PROBLEMS = 10
@@ -54,7 +57,7 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
     lines = body.split("\n")
     outline = read_outline(lines)
     inline, links, embeds = _read_inline(body)
-    return Note(
+    note = Note(
         path=path,
         title=title,
         digest=hashlib.sha256(data).hexdigest(),
@@ -71,6 +74,38 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
         passages=cut_passages(title, head, lines, first_line, outline.headings, outline.blocks),
         problems=_limit_problems((*undecodable, *problems)),
     )
+    safe = _without_secrets(note, head or "")
+    return replace(note, safe=safe) if safe else note
+
+
+def _without_secrets(note: Note, head: str) -> dict[str, Any]:
+    """What a query can show of a note and holds a secret, without it. A value is judged where it
+    stands: by itself nobody would know what a password is."""
+    shown = "\n".join((head, *note.headings, *note.links, *note.embeds, *note.tags))
+    findings = find_secrets(shown)
+    if not findings:
+        return {}
+    pieces = list_pieces(shown, findings)
+    return {
+        name: safe
+        for name in ("properties", "aliases", "tags", "links", "embeds", "headings")
+        if (safe := _hide(value := getattr(note, name), pieces)) != value
+    }
+
+
+def _hide(value: Any, pieces: dict[str, str]) -> Any:
+    match value:
+        case str():
+            for piece, mark in pieces.items():
+                value = value.replace(piece, mark)
+            return value
+        case dict():
+            return {name: _hide(inner, pieces) for name, inner in value.items()}
+        case list() | tuple():
+            return type(value)(_hide(inner, pieces) for inner in value)
+        case _:
+            # A password may be a number.
+            return pieces.get(str(value), value)
 
 
 def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:

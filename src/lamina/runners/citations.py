@@ -25,7 +25,7 @@ from lamina.text import (
     without_definitions,
 )
 from lamina.values.entry import CustomEntry
-from lamina.values.item import Item, selection_id
+from lamina.values.item import Excerpt, Item, selection_id
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
 
@@ -108,7 +108,8 @@ def screen_hits(
     warnings: list[str] = []
     for hit in hits:
         item = Item(id=selection_id(hit.path, hit.start, hit.end), content=hit.text)
-        clean_item, item_warnings = screen.item(item, secrets)
+        excerpt = Excerpt(text=hit.text, safe=hit.safe, secrets=hit.secrets)
+        clean_item, item_warnings = screen.item(item, secrets, excerpt)
         clean_hits.append(replace(hit, text=clean_item.content))
         warnings += item_warnings
     return tuple(clean_hits), tuple(warnings)

@@ -194,11 +194,10 @@ class Session:
         """Calls of the last answer that have no result yet."""
         return calls.waiting_calls(self._record)
 
-    async def keep_result(self, result: ToolResult) -> None:
+    async def keep_result(self, result: ToolResult) -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait: it is not run
-        again, whatever happens. `resume` takes it up with the rest."""
-        async with self.turns.lock:
-            await calls.keep_result(self._record, result)
+        again, whatever happens. `resume` takes it up with the rest. Gives it as it is kept."""
+        return await self.turns.keep_result(result)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False

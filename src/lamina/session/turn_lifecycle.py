@@ -22,6 +22,7 @@ from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
+from lamina.session.calls import keep_result
 from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
 from lamina.session.replies import CommitOutcome, Replies
 from lamina.session.turn import Turn
@@ -77,7 +78,7 @@ class TurnLifecycle:
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
-        self._news = [f"journal: {damage}" for damage in record.damage]
+        self.news = [f"journal: {damage}" for damage in record.damage]
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.last_sent is not None
 
@@ -110,11 +111,13 @@ class TurnLifecycle:
             question = message.text
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
-                warnings += await update_memory(page, self.memory)
+                warnings += await update_memory(page, self.memory, self._reader.screen)
             self.toolset = toolset or self.toolset
             choices = None
             if self._has_choices(page.state, toolset):
-                choices = TurnChoices(self.selector, self.layouts, page, model, question)
+                choices = TurnChoices(
+                    self.selector, self._reader.screen, self.layouts, page, model, question
+                )
             tools = await choices.tools(toolset) if choices else NO_TOOLS
             if starting:
                 await self._run_hooks("before_agent_start", page, model.name, message)
@@ -127,7 +130,8 @@ class TurnLifecycle:
                 warnings += await change_warnings(page.state, self._reader, attachments)
             if choices:
                 attachments = await choices.guides(attachments, tools)
-            warnings = (*self._news, *warnings)
+            tool_texts = self._screen_texts(tool_texts, page.state)
+            warnings = (*self.news, *warnings)
             return await self._ask(page, model, message, attachments, tools, tool_texts, warnings)
 
     def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
@@ -167,7 +171,7 @@ class TurnLifecycle:
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
-        self._news.clear()
+        self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     async def _draft(
@@ -222,9 +226,28 @@ class TurnLifecycle:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
-            message = Message(role="tool", blocks=tuple(results), id=page.next_id())
+            blocks = tuple(self._screen_result(result, state) for result in results)
+            message = Message(role="tool", blocks=blocks, id=page.next_id())
             message, warnings = await self._hook_message(message, state)
+            warnings = (*self.news, *warnings)
             return await self._answer_calls(page, turn.entry, message, turn.attachments, warnings)
+
+    async def keep_result(self, result: ToolResult) -> ToolResult:
+        """Keeps what a tool gave while other calls of its turn wait; gives it as it is kept."""
+        async with self.lock:
+            result = self._screen_result(result, self._record.state)
+            await keep_result(self._record, result)
+            return result
+
+    def _screen_result(self, result: ToolResult, state: State) -> ToolResult:
+        result, warnings = self._reader.screen.result(result, state.settings.secrets)
+        self.news += warnings
+        return result
+
+    def _screen_texts(self, texts: tuple[ToolText, ...], state: State) -> tuple[ToolText, ...]:
+        screened = [self._reader.screen.tool_text(text, state.settings.secrets) for text in texts]
+        self.news += [warning for _, warnings in screened for warning in warnings]
+        return tuple(text for text, _ in screened)
 
     async def _answer_calls(
         self,
@@ -253,6 +276,7 @@ class TurnLifecycle:
             request.context.left_out if left_out is None else left_out,
         )  # fmt: skip
         await self._record.keep(plan.entries, plan.state)
+        self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     async def current(self) -> Turn | None:

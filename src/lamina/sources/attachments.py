@@ -26,7 +26,6 @@ from lamina.values.item import (
     ItemId,
     LoadedItem,
     Shape,
-    is_guidance,
     key_of,
     kind_of,
     note_id,
@@ -65,7 +64,7 @@ class AttachmentReader:
         self._workspace = workspace
         self._store = store
         self._web = web
-        self._screen = SecretScreen()
+        self.screen = SecretScreen()
 
     async def read_all(self, attach: Iterable[Attachable], state: State) -> Attachments:
         """Everything that applies to the next turn of `state`."""
@@ -104,8 +103,9 @@ class AttachmentReader:
         )
 
     async def read(self, what: Attachable, state: State, *, keep: bool = True) -> Attachments:
-        """One attachment with what comes along with it, or why it cannot be had. `keep` stores the
-        bytes of its pictures.
+        """One attachment with what comes along with it, or why it cannot be had. With `keep` it is
+        for this session's journal, and the bytes of its pictures are stored; otherwise it is only
+        looked at, and still says which workspace it is of.
 
         Raises:
             InvalidText: an item that was passed in holds text that cannot be sent.
@@ -145,7 +145,7 @@ class AttachmentReader:
         bundle = self._take(item)
         if not bundle.readings:
             return Attachments(left_out=bundle.left_out)
-        if is_guidance(item.id) or item.kind == "tool":
+        if item.kind == "tool":
             return Attachments(attachments=(attachment,))
         item, warnings = await self._keep(bundle.readings[0], settings)
         return Attachments(attachments=(replace(attachment, item=item),), warnings=tuple(warnings))
@@ -233,8 +233,8 @@ class AttachmentReader:
     ) -> tuple[Item, Sequence[str]]:
         for blob in reading.blobs if keep else ():
             await self._store.put_blob(blob)
-        item, warnings = self._screen.item(reading.item, settings.secrets)
-        if item.workspace:
+        item, warnings = self.screen.item(reading.item, settings.secrets, reading.excerpt)
+        if item.workspace and keep:
             # The journal it goes into belongs to one workspace.
             item = replace(item, workspace="")
         return item, (*reading.warnings, *warnings)

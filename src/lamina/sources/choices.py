@@ -16,6 +16,7 @@ from lamina.assembly.tools import describe_tool, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.attachments import Attachments
+from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import SearchChoice, Selector, runner_up, take_while_room
 from lamina.values.agent import Guides
 from lamina.values.entry import ForgetEntry, IncludeEntry
@@ -43,9 +44,16 @@ class TurnChoices:
     """The choices of one turn. What they change of the session is written with the turn."""
 
     def __init__(
-        self, selector: Selector, layouts: Layouts, page: Page, target: Target, question: str
+        self,
+        selector: Selector,
+        screen: SecretScreen,
+        layouts: Layouts,
+        page: Page,
+        target: Target,
+        question: str,
     ) -> None:
         self._selector = selector
+        self._screen = screen
         self._layouts = layouts
         self._page = page
         self._target = target
@@ -124,7 +132,7 @@ class TurnChoices:
         settings = page.state.settings
         if not (selector.guides_turns or settings.relevance_priority) and tools is NO_TOOLS:
             return attached
-        guides = await selector.guides()
+        guides, findings = self._screen.guides(await selector.guides(), settings.secrets)
         missing = self._add_mentioned(guides, {a.item.id for a in attached.attachments})
         own, warnings = await selector.weigh(self._question, attached.attachments, page.state)
         room = 0
@@ -134,7 +142,13 @@ class TurnChoices:
         return Attachments(
             attachments=(*own, *guidance.attachments, *tools.described),
             left_out=(*attached.left_out, *missing, *guidance.left_out, *tools.left_out),
-            warnings=(*attached.warnings, *warnings, *guidance.warnings, *tools.warnings),
+            warnings=(
+                *attached.warnings,
+                *findings,
+                *warnings,
+                *guidance.warnings,
+                *tools.warnings,
+            ),
         )
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:

@@ -7,22 +7,24 @@ cannot be read changes nothing.
 from lamina.assembly.page import Page
 from lamina.errors import LaminaError
 from lamina.ports import MemorySource
+from lamina.sources.secrets import SecretScreen
 from lamina.text import escape_content
 from lamina.values.patch import Display, Patch, SystemPartRemove, SystemPartSet
 
 MEMORY_PART = "user_memory"
 
 
-async def update_memory(page: Page, memory: MemorySource) -> tuple[str, ...]:
+async def update_memory(page: Page, memory: MemorySource, screen: SecretScreen) -> tuple[str, ...]:
     """Writes down what is remembered, if it is not what stands; returns warnings."""
     try:
         text = (await memory.read()).strip()
     except LaminaError as error:
         return (f"memory: {error}; what was remembered before still holds",)
+    text, warnings = screen.text(text, memory.name, page.state.settings.secrets)
     part = render_memory(text)
     standing = {part.name: part.text for part in page.state.envelope.system}.get(MEMORY_PART, "")
     if part == standing:
-        return ()
+        return warnings
     op: SystemPartSet | SystemPartRemove
     if part:
         reason = f"{memory.name} {'changed' if standing else 'was taken up'}"
@@ -31,7 +33,7 @@ async def update_memory(page: Page, memory: MemorySource) -> tuple[str, ...]:
         reason = f"{memory.name} is empty now"
         op = SystemPartRemove(name=MEMORY_PART, reason=reason)
     page.transform("lamina.memory", Patch(ops=(op,), display=Display(title=reason)))
-    return ()
+    return warnings
 
 
 def render_memory(text: str) -> str:

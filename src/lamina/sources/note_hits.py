@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lamina.values.item import note_id
+from lamina.values.item import Excerpt, note_id
 from lamina.values.note import Hit, Note, NoteSearchResult, Passage
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class Stretch(Struct, frozen=True, kw_only=True):
 
 
 def take_distinct(
-    chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, str]"
+    chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, Excerpt]"
 ) -> "list[ChosenPassage]":
     """The chosen passages that could be read, one for every text: notes that quote one another
     would fill a search with one passage."""
     by_text: dict[str, ChosenPassage] = {}
     for passage in chosen:
         if passage in texts:
-            by_text.setdefault(" ".join(texts[passage].split()), passage)
+            by_text.setdefault(" ".join(texts[passage].text.split()), passage)
     return list(by_text.values())
 
 
@@ -68,24 +68,35 @@ def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> boo
     return note.passages[before.place].heading == note.passages[after.place].heading
 
 
-def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, str]") -> Hit:
+def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]") -> Hit:
     first = last = stretch.passages[0]
-    text = texts[stretch.chosen[0]]
+    whole = texts[stretch.chosen[0]]
     for passage, choice in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
-        text += _between(last, passage) + texts[choice]
+        whole = _join(whole, _between(last, passage), texts[choice])
         last = passage
     note = stretch.note
     return Hit(
         item=note_id(note.path),
         path=note.path,
         title=note.title,
-        text=text,
+        text=whole.text,
         start=first.start,
         end=last.end,
         heading=first.heading,
         anchor=first.anchor,
         score=stretch.score,
         mtime=note.mtime,
+        safe=whole.safe,
+        secrets=whole.secrets,
+    )
+
+
+def _join(before: Excerpt, joint: str, after: Excerpt) -> Excerpt:
+    secrets = before.secrets + after.secrets
+    return Excerpt(
+        text=before.text + joint + after.text,
+        safe=(before.safe or before.text) + joint + (after.safe or after.text) if secrets else "",
+        secrets=secrets,
     )
 
 

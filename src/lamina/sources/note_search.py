@@ -15,7 +15,7 @@ from lamina.notes.names import is_in_folder, tag_matches
 from lamina.ports import Corpus, Index, NoteSource, Progress
 from lamina.sources.candidates import corpus_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
-from lamina.values.item import note_id
+from lamina.values.item import Excerpt, note_id
 from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope
 from lamina.values.selection import Document, SearchSettings
 
@@ -153,19 +153,19 @@ class WorkspaceSearch:
     async def _texts(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
         """The texts that an index has not met yet, as they are searched."""
         places = self._shelf.find(digests)
-        texts = await self._source.texts(list(places.values()), searched=True)
+        texts = await self._source.texts(list(places.values()))
         pairs = zip(places, texts, strict=True)
         return {digest: text for digest, text in pairs if text is not None}
 
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
-    ) -> "dict[ChosenPassage, str]":
-        """The texts of passages, without those of notes that changed."""
+    ) -> "dict[ChosenPassage, Excerpt]":
+        """The passages as their notes hold them, without those of notes that changed."""
         found_in = [(notes[passage.document], passage.place) for passage in passages]
         places = [(note.path, note.passages[place]) for note, place in found_in]
-        texts = await self._source.texts(places) if places else ()
-        pairs = zip(passages, texts, strict=True)
-        return {passage: text for passage, text in pairs if text is not None}
+        excerpts = await self._source.excerpts(places) if places else ()
+        pairs = zip(passages, excerpts, strict=True)
+        return {passage: excerpt for passage, excerpt in pairs if excerpt is not None}
 
     def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
         news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)

@@ -98,6 +98,7 @@ _CUT_KEY = re.compile(
 def _private_keys(text: str) -> Spans:
     """Whole blocks of keys, and what is there of one that was cut off."""
     key_end = 0
+    closed: set[int] = set()
     for match in _KEY_BEGINS.finditer(text):
         if match.start() < key_end:
             continue
@@ -108,11 +109,34 @@ def _private_keys(text: str) -> Spans:
             if not _KEY_LINE.search(text, match.end(), end):
                 continue
             key_end = end + len(closing)
+            closed.add(key_end)
         elif cut := _CUT_KEY.match(text, match.end()):
             key_end = cut.end()
         else:
             continue
         yield match.start(), key_end
+    for match in _KEY_ENDS.finditer(text):
+        if match.end() not in closed and (start := _tail_start(text, match.start())) is not None:
+            yield start, match.end()
+
+
+_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?-----")
+_TAIL_LINE = re.compile(r"[\s>#*|\"',+]{0,80}+([A-Za-z0-9+/]{1,100}+)={0,2}[\s\"',+\\]{0,20}+")
+
+
+def _tail_start(text: str, end: int) -> int | None:
+    """Where the lines of a key begin that ends at `end` and lost its beginning."""
+    first = None
+    lowest = max(0, end - _MOST_KEY)
+    at = text.rfind("\n", lowest, end)
+    while at > lowest:
+        line_start = max(text.rfind("\n", lowest, at) + 1, lowest)
+        line = _TAIL_LINE.fullmatch(text, line_start, at)
+        # Only the last line of a key is short.
+        if line is None or (first is not None and len(line[1]) < 20):
+            break
+        first, at = line_start, line_start - 1
+    return first
 
 
 _DISCORD_TAIL = re.compile(r"\.[\w-]{6}\.[\w-]{27,40}(?![\w-])")

@@ -2,7 +2,8 @@
 
 Laws: the same text gives the same findings and the same redacted text. What stands in place of a
 secret says its kind and nothing else of it: no digest that could be tried against a list. Text that
-was redacted holds no secrets. Time grows with the length of the text.
+was redacted holds no secrets. A part of a text is judged as a part of it: half a key is a secret
+where the whole one is. Time grows with the length of the text.
 """
 
 import math
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from lamina.text.characters import splice
 from lamina.text.secret_kinds import SECRET_KINDS, is_placeholder
+from lamina.values.item import Excerpt
 
 
 class SecretFinding(Struct, frozen=True, kw_only=True):
@@ -78,11 +80,60 @@ def redact(text: str, findings: Sequence[SecretFinding]) -> str:
     return splice(text, ((f.start, f.end, f"[redacted: {f.kind}]") for f in findings))
 
 
-def describe_secrets(findings: Sequence[SecretFinding]) -> str:
-    """How many secrets of which kind were found, for a person."""
-    counts = Counter(finding.kind for finding in findings)
+def cut_excerpt(text: str, findings: Sequence[SecretFinding], start: int, end: int) -> Excerpt:
+    """The part of a text from one place to another; `findings` are those of the whole text. A
+    secret of several lines has a mark in each of them, so that lines keep their numbers."""
+    inside = [finding for finding in findings if finding.start < end and finding.end > start]
+    part = text[start:end]
+    if not inside:
+        return Excerpt(text=part)
+    pieces = (
+        replace(piece, start=max(piece.start, start) - start, end=min(piece.end, end) - start)
+        for finding in inside
+        for piece in _by_line(text, finding)
+        if piece.start < end and piece.end > start
+    )
+    return Excerpt(
+        text=part,
+        safe=redact(part, tuple(pieces)),
+        secrets=tuple(finding.kind for finding in inside),
+    )
+
+
+def _by_line(text: str, finding: SecretFinding) -> Iterator[SecretFinding]:
+    start = finding.start
+    while start < finding.end:
+        line_end = text.find("\n", start, finding.end)
+        end = finding.end if line_end < 0 else line_end
+        if text[start:end].strip():
+            yield replace(finding, start=start, end=end)
+        start = end + 1
+
+
+def list_pieces(text: str, findings: Sequence[SecretFinding]) -> dict[str, str]:
+    """The lines of secrets, each with the mark for it: for values that were read from a text, and
+    are not spelled as they are there."""
+    pieces: dict[str, str] = {}
+    for finding in findings:
+        for line in text[finding.start : finding.end].split("\n"):
+            if len(line.strip()) >= _SHORTEST_PIECE:
+                pieces.setdefault(line.strip(), f"[redacted: {finding.kind}]")
+    return pieces
+
+
+_SHORTEST_PIECE = 6
+
+
+def count_marks(text: str) -> int:
+    """How often a text says that a secret was left out."""
+    return len(_MARK.findall(text)) if "[" in text else 0
+
+
+def describe_secrets(secrets: Sequence[str]) -> str:
+    """How many secrets of which kinds there are, for a person."""
+    counts = Counter(secrets)
     kinds = ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in counts.items())
-    return f"{len(findings)} secret{'' if len(findings) == 1 else 's'} ({kinds})"
+    return f"{len(secrets)} secret{'' if len(secrets) == 1 else 's'} ({kinds})"
 
 
 def _small(text: str) -> str:
@@ -139,6 +190,10 @@ _CODE = re.compile(
     r"^\$|\$[({]|\\|://|\.\.|[({\[]|\w\.[a-z_]+\.|^[./~]|^arn:|^sha\d+-", re.IGNORECASE
 )
 _KINDS_BY_NAME = (("pass", "password"), ("pwd", "password"), ("key", "API key"), ("token", "token"))
+_OTHERWISE = "secret"
+_KIND_NAMES = {kind.name for kind in SECRET_KINDS} | {kind for _, kind in _KINDS_BY_NAME}
+_ALL_KINDS = "|".join(map(re.escape, sorted({*_KIND_NAMES, _OTHERWISE})))
+_MARK = re.compile(rf"\[redacted:\s*(?:{_ALL_KINDS})\s*\]", re.IGNORECASE)
 
 
 def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
@@ -149,7 +204,7 @@ def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
         while at >= 0:
             match = _VALUE.match(text, at + len(name))
             if match and (group := match.lastgroup) and _is_random(match[group], group):
-                kind = next((kind for part, kind in _KINDS_BY_NAME if part in name), "secret")
+                kind = next((kind for part, kind in _KINDS_BY_NAME if part in name), _OTHERWISE)
                 yield SecretFinding(kind=kind, start=match.start(group), end=match.end(group))
             at = small.find(name, at + len(name))
 

@@ -22,6 +22,7 @@ from lamina.tools.limits import (
     NO_RESULT,
     cut_text,
     fail,
+    refuse_marks,
     say_seconds,
 )
 from lamina.tools.names import MOST_LETTERS, is_exposable
@@ -39,7 +40,8 @@ _MOST_THREADS = 40
 
 class FunctionTool(Generic[P, R]):
     """A function with its name and description for a model and a person. It can still be called
-    like the plain function."""
+    like the plain function. One that `writes_marks` sees to it itself that the mark of a secret
+    does not replace it; others are not called with one."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class FunctionTool(Generic[P, R]):
         include: Include = "always",
         timeout: float = CALL_SECONDS,
         max_characters: int = MOST_CHARACTERS,
+        writes_marks: bool = False,
     ) -> None:
         own_name: str = name or getattr(function, "__name__", "") or type(function).__name__
         if not is_exposable(own_name):
@@ -72,6 +75,7 @@ class FunctionTool(Generic[P, R]):
         self.name = own_name
         self.timeout = timeout
         self.max_characters = max_characters
+        self.writes_marks = writes_marks
         self._parameters: Parameters = read_parameters(function, own_name)
         if description is None:
             description = first_paragraph(inspect.getdoc(function))
@@ -89,6 +93,8 @@ class FunctionTool(Generic[P, R]):
         self, arguments: Mapping[str, Any], threads: anyio.CapacityLimiter | None = None
     ) -> ToolOutput:
         """Calls the function with arguments from a model."""
+        if not self.writes_marks and (refusal := refuse_marks(arguments)):
+            return refusal
         try:
             values = self._parameters.convert(arguments)
         except msgspec.ValidationError as error:

@@ -1,8 +1,12 @@
-"""How long a tool may take, how long its output may be, and the output for no result.
+"""How long a tool may take, how long its output may be, what it may not be given, and the output
+for no result.
 
 Law: a cut text says so, and how long it was."""
 
+from collections.abc import Mapping
+
 from lamina.codec import mend_text
+from lamina.text.secrets import count_marks
 from lamina.values.tool import ToolOutput
 
 MOST_CHARACTERS = 100_000
@@ -21,6 +25,30 @@ def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
     # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
     return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
+
+
+def holds_mark(value: object) -> bool:
+    """Whether an argument holds a mark that stands for a secret."""
+    match value:
+        case str():
+            return count_marks(value) > 0
+        case Mapping():
+            return any(holds_mark(inner) for inner in value.values())
+        case list() | tuple():
+            return any(map(holds_mark, value))
+        case _:
+            return False
+
+
+def refuse_marks(arguments: Mapping[str, object]) -> ToolOutput | None:
+    """What a call gives whose arguments hold such a mark: a tool that writes would put it in the
+    place of the secret, for good."""
+    if not holds_mark(arguments):
+        return None
+    return fail(
+        "The call was not run: its arguments hold a mark ([redacted: ...]) where a secret was left "
+        "out. Leave it out, so that the secret stays where it is."
+    )
 
 
 def say_seconds(seconds: float) -> str:

@@ -182,11 +182,22 @@ class AttachmentSpec(Struct, frozen=True, kw_only=True):
     shape: Shape = "attached"
 
 
+class Excerpt(Struct, frozen=True, kw_only=True):
+    """A part of a text. `secrets` are the kinds of those that it holds a piece of, judged in the
+    whole text; `safe` is the part without them, and empty if there are none."""
+
+    text: str
+    safe: str = ""
+    secrets: tuple[str, ...] = ()
+
+
 class LoadedItem(Struct, frozen=True, kw_only=True):
-    """An item as it was read, with the bytes of its images. What came along with something else
-    says how (`embed`, `query`, `folder`, `tag`), and with what."""
+    """An item as it was read, with the bytes of its images. One that is a part of something larger
+    has its content as the `excerpt` that it is. What came along with something else says how
+    (`embed`, `query`, `folder`, `tag`), and with what."""
 
     item: Item
+    excerpt: Excerpt | None = None
     blobs: tuple[bytes, ...] = ()
     warnings: tuple[str, ...] = ()
     origin: str = ""

@@ -41,6 +41,8 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queries: tuple[str, ...] = ()
     properties: dict[str, Any] = {}
     passages: tuple[Passage, ...] = ()
+    # The fields above that hold secrets, without these.
+    safe: dict[str, Any] = {}
     # What is wrong with it, as frontmatter that is not YAML; with its line.
     problems: tuple[str, ...] = ()
 
@@ -64,7 +66,8 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage that a search found, with its text as the note holds it now."""
+    """A passage that a search found, with its text as the note holds it now. `secrets` are the
+    kinds of those in it, and `safe` is the text without them, as in an `Excerpt`."""
 
     item: ItemId
     path: str
@@ -77,6 +80,8 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Cosine similarity; None where it was found by its words alone.
     score: float | None = None
     mtime: float = 0.0
+    safe: str = ""
+    secrets: tuple[str, ...] = ()
 
 
 class NoteSearchResult(Struct, frozen=True, kw_only=True):

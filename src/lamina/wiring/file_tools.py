@@ -1,14 +1,11 @@
 """The files of a workspace as tools for a model."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-from lamina.errors import UsageError
 from lamina.session.session import Session
-from lamina.text.secrets import find_secrets, redact
 from lamina.tools.functions import FunctionTool
 from lamina.workspace.file_actions.actions import FileActions
+from lamina.workspace.file_secrets import FileSecrets
 from lamina.workspace.folder import FolderWorkspace
 
 FILES_PART = "files"
@@ -17,36 +14,17 @@ _LOOKING = ("ls", "read", "grep")
 _CHANGING = ("write", "edit", "touch", "mv", "rm", "undo")
 
 
-# What stands where a secret was left out.
-_MARK = "[redacted: "
-
-
 def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionTool[..., Any]]:
     """The tools: looking is free, changing needs approval. Secrets in files do not reach the
     model, as the session's settings say, and what it has not seen it cannot write over."""
-    actions = FileActions(workspace.root, on_change=workspace.mark)
+    file_secrets = FileSecrets()
 
-    def screened(function: Callable[..., str]) -> Callable[..., str]:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> str:
-            text = function(*args, **kwargs)
-            if session.settings.secrets != "redact":
-                return text
-            return redact(text, find_secrets(text))
+    def hide(text: str) -> str:
+        if session.settings.secrets != "redact":
+            return text
+        return file_secrets.cut(text, 0, len(text)).safe or text
 
-        return run
-
-    def guarded(function: Callable[..., str]) -> Callable[..., str]:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> str:
-            if any(isinstance(arg, str) and _MARK in arg for arg in (*args, *kwargs.values())):
-                raise UsageError(
-                    f"the text holds a mark ({_MARK}...]) where a secret was left out: change the "
-                    f"parts around it with edit, so that the secret stays"
-                )
-            return function(*args, **kwargs)
-
-        return run
-
-    looking = [FunctionTool(screened(getattr(actions, n)), permission="free") for n in _LOOKING]
-    return looking + [FunctionTool(guarded(getattr(actions, name))) for name in _CHANGING]
+    actions = FileActions(workspace.root, on_change=workspace.mark, hide=hide)
+    looking = [FunctionTool(getattr(actions, name), permission="free") for name in _LOOKING]
+    # They know themselves what may be written where.
+    return looking + [FunctionTool(getattr(actions, name), writes_marks=True) for name in _CHANGING]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
 from lamina.ports import (
+    BundleSource,
     Clock,
     GuideSource,
     Index,
@@ -27,6 +29,7 @@ from lamina.ports import (
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.session.session import Session
 from lamina.sources.hooks import Hooks
+from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import Selector
 from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
@@ -41,7 +44,7 @@ from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
-from lamina.wiring.workspaces import memory_source, open_workspace, workspace_folder
+from lamina.wiring.workspaces import folder_of, memory_source, open_workspace, workspace_folder
 from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
@@ -74,10 +77,17 @@ class FunctionSummarizer:
 
 
 def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
-    """The sessions of a workspace, in a folder of their own."""
+    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
+    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
+    and are still found there."""
     if workspace is None or isinstance(workspace, str | os.PathLike):
         return JsonlStore(workspace_folder(workspace or "."))
-    return JsonlStore(data_folder() / file_stem(workspace.name))
+    by_name = data_folder() / file_stem(workspace.name)
+    if (folder := folder_of(workspace)) is not None:
+        return JsonlStore(workspace_folder(folder), earlier=by_name)
+    if isinstance(workspace, BundleSource):
+        return JsonlStore(data_folder() / file_stem(workspace.id), earlier=by_name)
+    return JsonlStore(by_name)
 
 
 def default_target() -> str:
@@ -144,8 +154,7 @@ async def open_session(
     if agent is not None:
         from lamina.wiring.agent_defaults import read_agent_defaults
 
-        folder = workspace if isinstance(workspace, str | os.PathLike) else "."
-        defaults = await read_agent_defaults(agent, folder, project=project)
+        defaults = await read_agent_defaults(agent, folder_of(workspace), project=project)
         place, relations, agent_name = defaults.place, defaults.agent.relations, defaults.agent.name
         system = system or defaults.system
         memory = memory if memory is not None else defaults.agent.memory
@@ -160,9 +169,10 @@ async def open_session(
     always_items = None if always is None else tuple(always)
     parts = _system_parts(system, project, project_context, memory)
     if is_known := bool(session and await store.has(session)):
-        journal = await store.open(session or "")
+        journal, warnings = await store.open(session or ""), ()
     else:
         book.find(first_target)
+        parts, always_items, warnings = _screened(parts, always_items, first_settings)
         header = start_entry(
             session or token_hex(8),
             clock.now(),
@@ -177,7 +187,7 @@ async def open_session(
         )
         journal = await store.create(header)
     if not place:
-        place, relations = await _agent_of(journal)
+        place, relations = await _agent_of(journal, folder_of(workspace))
     search_index = LazyIndex() if index is None else index
     opened = Session(
         journal,
@@ -187,7 +197,7 @@ async def open_session(
         workspace=source,
         hooks=all_hooks,
         summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
-        selector=Selector(search_index, _guides(place), relations=relations),
+        selector=Selector(search_index, _guides(place, folder_of(workspace)), relations=relations),
         web=LazyWebFetcher() if web is None else web,
         memory=memory_source(memory_file),
         searcher=_searcher(source, search_index),
@@ -198,6 +208,9 @@ async def open_session(
             opened.closing.append(part.aclose)
     if is_known:
         try:
+            parts, always_items, warnings = _screened(
+                parts, always_items, settings or opened.settings
+            )
             if not opened.settings.target:
                 # The header is lost, and its target with it.
                 with contextlib.suppress(UnknownTarget):
@@ -209,7 +222,19 @@ async def open_session(
         except BaseException:
             await opened.close()
             raise
+    opened.turns.news += warnings
     return opened
+
+
+def _screened(
+    parts: tuple[SystemPart, ...], always: tuple[Item, ...] | None, settings: Settings
+) -> tuple[tuple[SystemPart, ...], tuple[Item, ...] | None, tuple[str, ...]]:
+    """What a session is opened with, without its secrets, and what a person should know of it."""
+    screen = SecretScreen()
+    parts, warnings = screen.parts(parts, settings.secrets)
+    pairs = [screen.item(item, settings.secrets) for item in always or ()]
+    warnings += tuple(warning for _, found in pairs for warning in found)
+    return parts, always and tuple(item for item, _ in pairs), warnings
 
 
 def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
@@ -220,25 +245,28 @@ def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None"
     return WorkspaceSearch(source, index)
 
 
-def _guides(place: str) -> GuideSource | None:
+def _guides(place: str, folder: Path | None) -> GuideSource | None:
     if not place:
         return None
     from lamina.agents.folder import AgentFolder
+    from lamina.wiring.agents import bringer_of
 
-    return AgentFolder(place)
+    return AgentFolder(place, bringer_of(place, folder))
 
 
-async def _agent_of(journal: OpenJournal) -> tuple[str, dict[str, tuple[str, ...]]]:
+async def _agent_of(
+    journal: OpenJournal, folder: Path | None
+) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The place of a session's agent, and its relations; none if the agent is gone, which its items
     then say."""
     header = next(iter(journal.journal.entries.values()), None)
     place = header.with_agent_at if isinstance(header, SessionEntry) else ""
     if not place:
         return "", {}
-    from lamina.agents.agent_reader import read_agent
+    from lamina.wiring.agents import read_agent
 
     try:
-        return place, (await run_sync(read_agent, place)).relations
+        return place, (await run_sync(read_agent, place, folder)).relations
     except UsageError:
         return place, {}
 

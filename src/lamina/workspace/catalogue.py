@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,12 +22,16 @@ from lamina.files.paths import PathRefused, is_sayable, say_too_large
 from lamina.files.root import MAX_FILE_BYTES, Root
 from lamina.notes.names import NoteNames
 from lamina.notes.note_reader import decode_note, read_note
-from lamina.notes.passages import searched_text, stored_text
+from lamina.notes.passages import searched_text
 from lamina.ports import Progress
+from lamina.values.item import Excerpt
 from lamina.values.note import Catalogue, Passage
 from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
+from lamina.workspace.file_secrets import FileSecrets, line_span
 from lamina.workspace.folder_watcher import FolderWatcher
 from lamina.workspace.item_reader import NOTE_SUFFIXES
+
+R = TypeVar("R")
 
 # Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
 MOST_WALKED_NOTES = 5_000
@@ -97,6 +101,7 @@ class NoteCatalogue:
         # When all files were last checked.
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
+        self._secrets = FileSecrets()
 
     # -- what callers do ---------------------------------------------------------------------------
 
@@ -127,21 +132,13 @@ class NoteCatalogue:
         # removed before its file is read, so a mark that comes later stays.
         self._doubts.add(path)
 
-    def texts(
-        self, passages: Sequence[tuple[str, Passage]], *, searched: bool = False
-    ) -> tuple[str | None, ...]:
-        """The text of passages, each with the path of its note: as the note holds it, or as it is
-        `searched`. None if the note has changed."""
-        results: list[str | None] = [None] * len(passages)
-        places: dict[str, list[int]] = {}
-        for place, (path, _) in enumerate(passages):
-            places.setdefault(path, []).append(place)
-        # One note at a time, so that only one is in memory.
-        for path, inside in places.items():
-            title, lines = self._title(path), self._lines(path)
-            for place in inside:
-                results[place] = _cut(title, passages[place][1], lines, searched=searched)
-        return tuple(results)
+    def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
+        """Passages as they are searched, each with the path of its note; None if it changed."""
+        return self._cut_all(passages, lambda _passage, _lines, searched: searched)
+
+    def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
+        """Passages as their notes hold them, each with the path of its note; None if it changed."""
+        return self._cut_all(passages, lambda passage, lines, _: self._excerpt(passage, lines))
 
     def names(self, catalogue: Catalogue) -> NoteNames:
         """The names of the notes in a catalogue; made once per catalogue."""
@@ -167,6 +164,32 @@ class NoteCatalogue:
                 self._file.close()
 
     # -- texts -------------------------------------------------------------------------------------
+
+    def _cut_all(
+        self,
+        passages: Sequence[tuple[str, Passage]],
+        cut: Callable[[Passage, list[str], str], R],
+    ) -> tuple[R | None, ...]:
+        """What is cut out of notes, from their lines and the text that is searched."""
+        results: list[R | None] = [None] * len(passages)
+        places: dict[str, list[int]] = {}
+        for place, (path, _) in enumerate(passages):
+            places.setdefault(path, []).append(place)
+        # One note at a time, so that only one is in memory.
+        for path, inside in places.items():
+            title, lines = self._title(path), self._lines(path)
+            for place in inside:
+                passage = passages[place][1]
+                text = _find_text(title, passage, lines)
+                results[place] = None if text is None else cut(passage, lines, text)
+        return tuple(results)
+
+    def _excerpt(self, passage: Passage, lines: list[str]) -> Excerpt:
+        text = "\n".join(lines)
+        start, end = line_span(text, passage.start, passage.end)
+        if passage.part:
+            start, end = start + passage.part[0], start + passage.part[1]
+        return self._secrets.cut(text, start, end)
 
     def _lines(self, path: str) -> list[str]:
         """The lines of a note as they are now; none if it cannot be read."""
@@ -334,14 +357,13 @@ class NoteCatalogue:
         )
 
 
-def _cut(title: str, passage: Passage, lines: list[str], *, searched: bool) -> str | None:
-    """The text of a passage, if the lines still hold it."""
+def _find_text(title: str, passage: Passage, lines: list[str]) -> str | None:
+    """The text of a passage as it is searched, if the lines still hold it."""
     if passage.end > len(lines):
         return None
     text = searched_text(title, passage, lines)
-    if hashlib.sha256(text.encode("utf-8", "replace")).digest() != passage.digest:
-        return None
-    return text if searched else stored_text(passage, lines)
+    is_same = hashlib.sha256(text.encode("utf-8", "replace")).digest() == passage.digest
+    return text if is_same else None
 
 
 def _is_note(path: str) -> bool:

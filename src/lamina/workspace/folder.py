@@ -5,7 +5,7 @@ Law: nothing outside the root is ever opened; `root` is the one door.
 
 import os
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lamina.files.paths import clean_path
 from lamina.files.root import Root
 from lamina.ports import FetchPicture, Progress
-from lamina.values.item import Item, LoadedItem, Shape, key_of
+from lamina.values.item import Excerpt, Item, LoadedItem, Shape, key_of
 from lamina.values.note import Catalogue, Passage
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.workspace.gatherer import Gatherer
@@ -54,6 +54,10 @@ class FolderWorkspace:
     @property
     def id(self) -> str:
         return self.root.id
+
+    @property
+    def folder(self) -> Path:
+        return self.root.path
 
     async def aclose(self) -> None:
         """Releases the watcher and the cache file; the next call starts them again."""
@@ -99,11 +103,13 @@ class FolderWorkspace:
         """All notes as they are now; only changed files are read again."""
         return await anyio.to_thread.run_sync(self._notes.refresh, progress)
 
-    async def texts(
-        self, wanted: Sequence[tuple[str, Passage]], *, searched: bool = False
-    ) -> Sequence[str | None]:
-        """The text of passages, each with the path of its note; None where it has changed."""
-        return await anyio.to_thread.run_sync(partial(self._notes.texts, wanted, searched=searched))
+    async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
+        """Passages as they are searched, each with the path of its note; None where it changed."""
+        return await anyio.to_thread.run_sync(self._notes.texts, wanted)
+
+    async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
+        """Passages as their notes hold them; None where a note has changed."""
+        return await anyio.to_thread.run_sync(self._notes.excerpts, wanted)
 
     def take_warnings(self) -> Sequence[str]:
         """What went wrong with saving the catalogue or watching the folder; reported once."""

@@ -7,7 +7,6 @@ reported and the rest goes on. A name means one path or none; it is never guesse
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,10 +30,9 @@ from lamina.values.item import (
 )
 from lamina.values.note import Catalogue, Note
 from lamina.values.request import GatheredItems, LeftOut
+from lamina.workspace.file_secrets import FileSecrets
 from lamina.workspace.item_reader import kind_of_file, read_item
-
-if TYPE_CHECKING:
-    from lamina.notes.query.cache import QueryCache
+from lamina.workspace.query_results import QueryResults
 
 # The most files a folder or tag brings in; for more there is search.
 MOST_GATHERED = 2_000
@@ -60,7 +58,8 @@ class Gatherer:
         self._root = root
         self._look = look
         self._names = names
-        self._queries: QueryCache | None = None
+        self._query_results = QueryResults()
+        self._secrets = FileSecrets()
 
     def gather(self, reference: str, embed_depth: int) -> GatheredItems:
         """The item that is meant, and what it brings along; pictures are not read here."""
@@ -225,15 +224,17 @@ class Gatherer:
         end_warnings = (
             () if last == end else (f"{place.path} has {last:,} lines: it ends before {end}",)
         )
+        excerpt = self._secrets.cut_lines(whole.item.content, start, last)
         item = replace(
             whole.item,
             id=selection_id(place.path, start, last),
             title=PurePosixPath(place.path).stem,
-            content="\n".join(lines[start - 1 : last]),
+            content=excerpt.text,
             version="",
         )
         warnings = (*place.warnings, *whole.warnings, *end_warnings)
-        return GatheredItems(readings=(LoadedItem(item=item, warnings=warnings),))
+        reading = LoadedItem(item=item, excerpt=excerpt, warnings=warnings)
+        return GatheredItems(readings=(reading,))
 
     def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""
@@ -300,17 +301,17 @@ class Gatherer:
         """The result of a query block, as its own item."""
         source = item_id("note", path)
         item = query_id(path, query)
-        from lamina.notes.query.cache import QueryCache
-
-        self._queries = self._queries or QueryCache()
         try:
-            text = self._queries.text(query, self._look().notes, path)
+            excerpt = self._query_results.find(query, self._look(), path)
         except QueryError as error:
             detail = f"a query of {path} is wrong: {error}"
             omission = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
             return GatheredItems(left_out=(omission,))
-        result = Item(id=item, title=_first_line(query), content=text, workspace=self._root.id)
-        return GatheredItems(readings=(LoadedItem(item=result, origin="query", source=source),))
+        result = Item(
+            id=item, title=_first_line(query), content=excerpt.text, workspace=self._root.id
+        )
+        reading = LoadedItem(item=result, excerpt=excerpt, origin="query", source=source)
+        return GatheredItems(readings=(reading,))
 
     def _one_query(self, path: str, digest: str) -> GatheredItems:
         note = read_note(path, read_item(self._root, path, hidden=True).item.content.encode())

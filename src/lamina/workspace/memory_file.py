@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from lamina.codec import mend_text
 from lamina.errors import UsageError
+from lamina.files.own_file import read_own_file
+from lamina.text.secrets import count_marks
 
 MOST_BYTES = 64 * 1024
 BYTE_ORDER_MARK = "\ufeff"
@@ -59,6 +61,11 @@ class MemoryFile:
         line = _bare(" ".join(mend_text(text).split()))
         if not line:
             raise UsageError("there is nothing to remember: say what")
+        if count_marks(line):
+            raise UsageError(
+                "the text holds a mark ([redacted: ...]) where a secret was left out: there is "
+                "less to remember than there seems to be; say it without the mark"
+            )
         if any(memory.text == line for memory in await self.lines()):
             return False
         before = await self._bytes()
@@ -90,22 +97,9 @@ class MemoryFile:
         await anyio.to_thread.run_sync(self._replace, text)
 
     def _read(self) -> str:
-        try:
-            # Without waiting: a pipe may never deliver anything.
-            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(handle, "rb") as file:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise UsageError(f"{self.path} is not a regular file")
-                data = file.read(MOST_BYTES + 1)
-        except FileNotFoundError:
+        data = read_own_file(self.path, MOST_BYTES)
+        if data is None:
             return ""
-        except OSError as error:
-            raise UsageError(f"{self.path} cannot be read: {error.strerror}") from error
-        if len(data) > MOST_BYTES:
-            raise UsageError(
-                f"{self.path} has more than {MOST_BYTES // 1024} kB, too much to send with every "
-                f"request: shorten it"
-            )
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals
-from lamina.tools.limits import MOST_CHARACTERS
+from lamina.tools.limits import MOST_CHARACTERS, refuse_marks
 from lamina.tools.mcp_client.config import ServerList
 from lamina.tools.mcp_client.server import Server, ServerPatience
 from lamina.tools.offered_tool import ask_all, tool_name_of, without_duplicates
@@ -102,6 +102,8 @@ class McpServers:
             await self.toolset()
         if name not in self._offers:
             return ToolOutput(text=f"No MCP server offers a tool {name!r}", is_error=True)
+        if refusal := refuse_marks(arguments):
+            return refusal
         server, tool = self._offers[name]
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 

@@ -1,8 +1,9 @@
 """What a model may do in a workspace: look, search, change, and take a change back.
 
-Law: nothing is lost. A change that is ambiguous, or meant for a file that has changed since, does
-nothing; what a change removes is saved first; and everything goes through the root, so nothing
-outside it is ever touched. The docstrings are sent to the model.
+Laws: nothing is lost. A change that is ambiguous, or meant for a file that has changed since, does
+nothing; what a change removes is saved first; a mark that stands for a secret is not written in its
+place. Everything goes through the root, so nothing outside it is ever touched. The docstrings are
+sent to the model.
 """
 
 import contextlib
@@ -17,11 +18,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 from lamina.errors import UsageError
 from lamina.files.paths import FileChanged, PathRefused, clean_path, is_hidden
 from lamina.files.root import MAX_FILE_BYTES, Root
+from lamina.text.secrets import count_marks, find_secrets
 from lamina.workspace.file_actions.grep import GrepSearch, grep_files
 from lamina.workspace.file_actions.line_finder import PATTERN_SECONDS
 from lamina.workspace.file_actions.text_edit import edit_text, say_lines
 from lamina.workspace.file_actions.trash import Deed, Trash
 from lamina.workspace.file_actions.view import (
+    Hide,
+    as_it_is,
     has_control,
     is_text,
     is_utf8,
@@ -63,8 +67,9 @@ def _one_at_a_time(
 
 class FileActions:
     """The tools on one root. `trash` is the folder for removed and replaced files, by default
-    `.lamina/trash` in the root. `on_change` is called with every path that changed. `seconds` is
-    how long a regular expression may take."""
+    `.lamina/trash` in the root. `on_change` is called with every path that changed. `hide` takes
+    out of a whole text what is not to be shown of it. `seconds` is how long a regular expression
+    may take."""
 
     def __init__(
         self,
@@ -72,6 +77,7 @@ class FileActions:
         *,
         trash: str | os.PathLike[str] | None = None,
         on_change: Callable[[str], None] | None = None,
+        hide: Hide = as_it_is,
         seconds: float = PATTERN_SECONDS,
     ) -> None:
         self._root = root
@@ -82,6 +88,7 @@ class FileActions:
                 raise UsageError(f"trash {os.fspath(trash)!r} cannot be made: {error}") from error
         kept_files = Trash(root, None if trash is None else Root(trash))
         self._writer = FileWriter(root, kept_files, on_change or (lambda _: None))
+        self._hide = hide
         self._seconds = seconds
         self._lock = threading.Lock()
 
@@ -98,7 +105,7 @@ class FileActions:
             raise UsageError(f"{path} is a file; read it, or list the folder that it is in")
         unread: list[str] = []
         entries = tuple(self._root.walk(path, unread)) if recursive else self._root.list(path)
-        return show_folder(entries, unread, whole_paths=recursive)
+        return self._hide(show_folder(entries, unread, whole_paths=recursive))
 
     @_report_refusals()
     def read(self, path: str, start: int = 1, end: int | None = None) -> str:
@@ -113,7 +120,7 @@ class FileActions:
         """
         target = self._path(path)
         data, _ = self._root.read(target)
-        text = show_file(str(target), data, start, end)
+        text = show_file(str(target), data, start, end, self._hide)
         self._writer.note_seen(target, data)
         return text
 
@@ -144,6 +151,7 @@ class FileActions:
                 f"or overwrite=true to replace all of it"
             )
         self._writer.check_fresh(target, old, read_hash)
+        _refuse_marks(target, content, (old or b"").decode("utf-8", "replace"))
         if old == data:
             return f"{show_name(str(target))} holds exactly that already; nothing was changed"
         deed = self._writer.put("write", target, old, data)
@@ -178,6 +186,7 @@ class FileActions:
         if not is_text(data) or not is_utf8(data):
             raise UsageError(f"{target} is not UTF-8 text and is not edited")
         self._writer.check_fresh(target, data, read_hash)
+        _refuse_marks(target, new, old)
         change = edit_text(str(target), data.decode(), old, new, replace_all=replace_all)
         result = change.text.encode()
         if len(result) > MAX_FILE_BYTES:
@@ -267,7 +276,7 @@ class FileActions:
             limit: How many lines that match to show; the others are counted.
         """
         search = GrepSearch(pattern, regex, ignore_case, context, limit, self._seconds)
-        return grep_files(self._root, search, path, glob)
+        return grep_files(self._root, search, path, glob, self._hide)
 
     @_one_at_a_time
     def undo(self, id: str | None = None) -> str:
@@ -306,6 +315,16 @@ class FileActions:
         return (
             f"{show_name(str(path))}: {plural(len(data), 'byte')}, hash {short_hash(deed.after)}; "
             f"undo id {deed.id}"
+        )
+
+
+def _refuse_marks(path: PurePosixPath, new: str, old: str) -> None:
+    """Refuses a text with marks of secrets that are not just those of the text it replaces."""
+    marks = count_marks(new)
+    if marks and (marks > count_marks(old) or find_secrets(old)):
+        raise UsageError(
+            f"{path} is left as it is: the text holds a mark ([redacted: ...]) where a secret was "
+            f"left out, which would be lost; change the parts around it with edit"
         )
 
 

@@ -15,6 +15,8 @@ from lamina.selection.globs import first_match
 from lamina.workspace.file_actions.line_finder import LineMatches, PatternFinder, PlainFinder
 from lamina.workspace.file_actions.view import (
     MOST_CHARACTERS,
+    Hide,
+    as_it_is,
     cut_around,
     is_text,
     plural,
@@ -44,8 +46,11 @@ class GrepSearch(NamedTuple):
     seconds: float
 
 
-def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
-    """Searches a folder, or one file.
+def grep_files(
+    root: Root, search: GrepSearch, folder: str, glob: str, hide: Hide = as_it_is
+) -> str:
+    """Searches a folder, or one file. What `hide` takes out of a text is not found either: who may
+    not see it could otherwise guess it, letter by letter.
 
     Raises:
         PathRefused: there is no such file or folder.
@@ -62,9 +67,26 @@ def grep_files(root: Root, search: GrepSearch, folder: str, glob: str) -> str:
         else PlainFinder(pattern, ignore_case=ignore_case)
     ) as finder:
         for batch in _batches(texts):
-            for file, places in zip(batch, finder.find([text for _, text in batch]), strict=True):
+            for file, places in _find(finder, batch, hide):
                 report.add(file, places)
     return report.text(problems)
+
+
+def _find(
+    finder: PatternFinder | PlainFinder, batch: list[FileText], hide: Hide
+) -> Iterator[tuple[FileText, LineMatches]]:
+    """The files of a batch with the places in them. Only those with a match are searched for what
+    is to be hidden, and then once more without it."""
+    places = dict(zip(batch, finder.find([text for _, text in batch]), strict=True))
+    safe_files = {
+        file: FileText(file.path, safe)
+        for file, matches in places.items()
+        if matches and (safe := hide(file.text)) != file.text
+    }
+    matches_again = finder.find([file.text for file in safe_files.values()]) if safe_files else ()
+    safe_places = dict(zip(safe_files, matches_again, strict=True))
+    for file in batch:
+        yield safe_files.get(file, file), safe_places.get(file, places[file])
 
 
 def _check(search: GrepSearch) -> None:

@@ -4,7 +4,7 @@ Law: whatever is cut says so, with how much is missing and how to get it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 from lamina.errors import UsageError
@@ -21,6 +21,14 @@ HASH_LETTERS = 12
 _NAMED = 5
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+# A text without what is not to be shown; every line stays where it is.
+Hide = Callable[[str], str]
+
+
+def as_it_is(text: str) -> str:
+    return text
 
 
 def has_control(name: str) -> bool:
@@ -43,15 +51,16 @@ def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_p
     return "\n".join(lines) or ("(no files)" if whole_paths else "(an empty folder)")
 
 
-def show_file(path: str, data: bytes, start: int, end: int | None) -> str:
-    """Lines of a file under a header with their numbers and the file's hash.
+def show_file(path: str, data: bytes, start: int, end: int | None, hide: Hide = as_it_is) -> str:
+    """Lines of a file under a header with their numbers and the file's hash. `hide` takes out of
+    the whole text what is not to be shown, and leaves its lines where they are.
 
     Raises:
         UsageError: it is not text, or has no such lines.
     """
     if not is_text(data):
         raise UsageError(f"{path} is not text ({len(data):,} bytes)")
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    text = hide(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     notes = [] if is_utf8(data) else ["not UTF-8; what cannot be read is shown as �"]
     if ends_in_crlf(text):
         text = text.replace("\r\n", "\n")
