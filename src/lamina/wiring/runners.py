@@ -148,15 +148,17 @@ async def _open_with_tools(
     opening: dict[str, Any],
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
-    agent, folder = opening.get("agent"), opening.get("workspace")
+    agent, trust = opening.get("agent"), opening.get("trust", False)
+    workspace = opening.get("workspace")
+    folder = workspace if isinstance(workspace, str | os.PathLike) else "."
     if agent is not None:
-        hosts += await agent_hosts(agent, folder if isinstance(folder, str | os.PathLike) else ".")
+        hosts += await agent_hosts(agent, folder, trust)
     opened, clients = await _open(session, providers, opening)
     try:
         if agent is None and (place := opened.state.session.with_agent_at):
             # The session goes on, and so does its agent, if it is still there.
             with suppress(UsageError):
-                hosts += await agent_hosts(place, ".")
+                hosts += await agent_hosts(place, folder, trust)
         if files:
             hosts.append(await offer_files(opened))
         else:
