@@ -77,7 +77,10 @@ async def ask(
             await _require_attachable(prompt, options)
             async with stop_on_signals() as stop:
                 runner = await open_runner(
-                    options, ConsoleNotices(console), approver=approver, needs_key=True
+                    options,
+                    ConsoleNotices(console, asks=True),
+                    approver=approver,
+                    needs_key=True,
                 )
                 async with runner:
                     output.on_gone = stop.abort = runner.abort

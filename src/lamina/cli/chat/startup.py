@@ -45,7 +45,10 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
                 screen.tell("there is no session here to continue: this is a new one")
         approver = KeyboardApprover(screen)
         runner = await open_runner(
-            options, ConsoleNotices(screen.err), approver=approver, author="lamina.chat"
+            options,
+            ConsoleNotices(screen.err, asks=True),
+            approver=approver,
+            author="lamina.chat",
         )
         async with runner:
             chat = Chat(
