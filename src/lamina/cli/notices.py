@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ConsoleNotices:
-    """With `asks`, a person who sits at the terminal is asked."""
+    """With `asks`, there is a person at the terminal who can be asked."""
 
     def __init__(self, console: Console, *, asks: bool = False) -> None:
         self._console = console
@@ -26,11 +26,9 @@ class ConsoleNotices:
         await ensure_model(name, self._console)
 
     async def agree(self, folder: "FolderTrust") -> bool:
-        from lamina.cli.trust import agree_to_folder, can_ask
+        from lamina.cli.trust import agree_to_folder
 
-        return (
-            self._asks and can_ask(self._console) and await agree_to_folder(self._console, folder)
-        )
+        return self._asks and await agree_to_folder(self._console, folder)
 
     def index_progress(self, action: str, things: str) -> IndexProgress:
         return IndexProgress(self._console, action, things)

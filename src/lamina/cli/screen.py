@@ -173,3 +173,8 @@ def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Tabl
         justify: Literal["left", "right"] = "right" if name in right else "left"
         table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
     return table
+
+
+def can_ask(console: Console) -> bool:
+    """Whether there is a person at a terminal who sees what is printed."""
+    return console.is_terminal and sys.stdin is not None and sys.stdin.isatty()

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text as Styled
 
+from lamina.cli.screen import can_ask
 from lamina.cli.terminal_text import visible
 from lamina.errors import UsageError
 from lamina.faces.plain_text import format_json
@@ -94,34 +97,35 @@ def show_folder(console: Console, folder: FolderTrust) -> None:
         console.print(Styled(f"  {visible(line)}"), soft_wrap=True)
 
 
-def can_ask(console: Console) -> bool:
-    """Whether there is a person at a terminal who sees what is printed."""
-    return console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
-
-
 async def ask_trust(console: Console, question: str) -> bool:
     """Waits for a line that says yes; anything else is a no."""
-    forget_typed()
-    console.print(f"{question} [y/N] ", end="", markup=False)
-    console.file.flush()
-    line = await read_line()
+    with _terminal_input() as handle:
+        console.print(f"{question} [y/N] ", end="", markup=False)
+        console.file.flush()
+        if handle is None:
+            line = await anyio.to_thread.run_sync(sys.stdin.readline)
+        else:
+            # Waiting can be cancelled, which a read could not.
+            await anyio.wait_readable(handle)
+            line = os.read(handle, 1024).decode("utf-8", "replace")
     return line.strip().lower() in YES
 
 
-def forget_typed() -> None:
-    """What was typed before the question is no answer to it."""
-    if sys.platform != "win32":
-        import termios
-
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-async def read_line() -> str:
-    """A line from the terminal; waiting for it can be cancelled."""
+@contextmanager
+def _terminal_input() -> Iterator[int | None]:
+    """The terminal itself, as standard input may be put aside; None if it cannot be opened. What
+    was typed before is no answer, and is forgotten."""
     if sys.platform == "win32":
-        return await anyio.to_thread.run_sync(sys.stdin.readline)
-    await anyio.wait_readable(sys.stdin.fileno())
-    return os.read(sys.stdin.fileno(), 1024).decode("utf-8", "replace")
+        yield None
+        return
+    import termios
+
+    handle = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    try:
+        termios.tcflush(handle, termios.TCIFLUSH)
+        yield handle
+    finally:
+        os.close(handle)
 
 
 async def show_trusted(workspace: Path, as_json: bool) -> None:
