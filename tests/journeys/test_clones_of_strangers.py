@@ -59,11 +59,12 @@ class Clone:
         return write(self.folder, {file: content, "server.py": SERVER, **TEXTS})
 
     async def open(self, **given: Any) -> AgentRunner:
-        return await lamina.open_agent(
-            "talk", store=self.store, book=FakeBook(), index=IndexFake(), workspace=self.folder,
-            providers=ProvidersFake(self.provider),
-            **({"agent": self.place, "target": SMALL.name} | given),
-        )  # fmt: skip
+        opening: dict[str, Any] = {
+            "store": self.store, "book": FakeBook(), "index": IndexFake(), "agent": self.place,
+            "workspace": self.folder, "target": SMALL.name,
+            "providers": ProvidersFake(self.provider),
+        }  # fmt: skip
+        return await lamina.open_agent("talk", **(opening | given))
 
     async def look(self, **given: Any) -> tuple[Toolset, str, tuple[str, ...]]:
         """The tools, what the model was sent, and the warnings of a question."""
