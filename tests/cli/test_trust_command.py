@@ -1,5 +1,6 @@
 """`lamina trust`, and who is asked when an agent is named (issue 16, A.3)."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 from tests.agents.files import write
 from tests.cli.commands import LAMINA
 from tests.cli.inside import error, lamina, output
+from tests.cli.test_ask_modes import ClientsFake
+from tests.fakes.providers import ProviderFake
 from tests.terminal import Terminal
 
 ODD = str(Path(__file__).parents[1] / "tools" / "odd_server.py")
@@ -114,6 +117,28 @@ def test_ctrl_c_at_the_question_trusts_nothing_and_ends_the_command(clone: Path)
         assert terminal.wait_for_end() == 130
     assert json.loads(output("trust", "--list", "--json", cwd=clone)) == []
     assert not (clone.parent / "starts").exists()
+
+
+def test_a_script_says_so_for_one_command_and_nothing_is_remembered(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, provider = clone.parent / "starts", ProviderFake()
+    monkeypatch.setattr("lamina.faces.session_opener.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    for name in ("LAMINA_TRUST", "LAMINA_YES", "CI"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    ask = ("ask", "Hello?", "--agent", ".", "-m", "openai:gpt-4o")
+    for flags in ((), ("--allow-tools",)):
+        code, _, err = lamina(*ask, *flags, cwd=clone)
+        assert (code, starts.exists()) == (0, False)
+        assert "its servers (odd) are not started; see what it brings, and trust it" in err
+        assert "Be kind." in str(provider.bodies[-1])
+        assert "tools" not in provider.bodies[-1]
+    code, _, err = lamina(*ask, "--trust", cwd=clone)
+    assert (code, starts.exists(), "not started" in err) == (0, True, False)
+    assert "odd__echo" in str(provider.bodies[-1]["tools"])
+    assert json.loads(output("trust", "--list", "--json", cwd=clone)) == []
 
 
 def test_trust_needs_something_to_trust(clone: Path) -> None:

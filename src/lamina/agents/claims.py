@@ -52,7 +52,7 @@ def find_claims(
     text = json.dumps(whole, sort_keys=True, default=str)
     lines = [line for name in servers for line in _server_lines(name, servers[name], files, start)]
     if model or "target" in settings:
-        lines.append(f"model: {_show(settings.get('target') or model)} is sent what you ask")
+        lines.append(f"model: {show_text(settings.get('target') or model)} is sent what you ask")
     if "ask_before_tools" in settings:
         lines.append("ask_before_tools: never, so that tools run without asking you")
     return Claims(
@@ -79,31 +79,41 @@ def without_claims(agent: Agent, claims: Claims) -> dict[str, Any]:
     }
 
 
+def show_text(value: Any) -> str:
+    """A text of others on one line, with everything in it to be seen."""
+    return "".join(
+        character if character == " " or _is_plain(character) else _escape(character)
+        for character in str(value)
+    )
+
+
 def _server_lines(
     name: str, entry: Mapping[str, Any], files: Sequence[NamedFile], start: str
 ) -> list[str]:
-    lines = [f"server {_show(name)}"]
+    lines = [f"server {show_text(name)}"]
     if entry.get("url"):
-        lines.append(f"  connects to {_show(entry['url'])}")
+        lines.append(f"  connects to {show_text(entry['url'])}")
     if entry.get("command"):
         words = (entry["command"], *_list(entry.get("args")))
-        lines.append(f"  runs {' '.join(_show(shlex.quote(str(word))) for word in words)}")
-        lines.append(f"  in {_show(entry.get('cwd') or start)}")
+        lines.append(f"  runs {' '.join(show_text(shlex.quote(str(word))) for word in words)}")
+        lines.append(f"  in {show_text(entry.get('cwd') or start)}")
     for what, key in (("with", "env"), ("header", "headers")):
         terms = entry.get(key)
         for variable, value in terms.items() if isinstance(terms, Mapping) else ():
-            lines.append(f"  {what} {_show(f'{variable}={value}')}")
+            # What runs is shown whole; keys that are handed over are not kept a second time.
+            text = f"{variable}={value}"
+            lines.append(f"  {what} {show_text(redact(text, find_secrets(text)))}")
     tools = entry.get("tools")
     terms = tools if isinstance(tools, Mapping) else {}
     own = [tool for tool, term in terms.items() if term.get("permission") == "free"]
     if entry.get("permission") == "free":
         asked = [tool for tool, term in terms.items() if term.get("permission") == "required"]
-        but = f" but {', '.join(map(_show, asked))}" if asked else ""
+        but = f" but {', '.join(map(show_text, asked))}" if asked else ""
         lines.append(f"  runs every tool{but} without asking you")
     elif own:
-        lines.append(f"  runs {', '.join(map(_show, own))} without asking you")
+        lines.append(f"  runs {', '.join(map(show_text, own))} without asking you")
     mine = [file for file in files if file.server == name]
-    lines += [f"  file {_show(file.path)} {_brief(file.digest)}" for file in mine[:_MOST_SHOWN]]
+    lines += [f"  file {show_text(file.path)} {_brief(file.digest)}" for file in mine[:_MOST_SHOWN]]
     if rest := mine[_MOST_SHOWN:]:
         digest = hashlib.sha256("".join(file.digest for file in rest).encode()).hexdigest()
         lines.append(f"  and {len(rest):,} files more {_brief(digest)}")
@@ -116,16 +126,6 @@ def _brief(digest: str) -> str:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _show(value: Any) -> str:
-    """A text of others on one line, with everything in it to be seen, and known secrets not."""
-    text = str(value)
-    text = redact(text, find_secrets(text))
-    return "".join(
-        character if character == " " or _is_plain(character) else _escape(character)
-        for character in text
-    )
 
 
 def _is_plain(character: str) -> bool:

@@ -4,6 +4,7 @@ Laws: on a terminal all goes to one place, in colours. Without one, standard out
 asked for and standard error what is said about it. Everything is escaped on its way out.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -177,4 +178,9 @@ def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Tabl
 
 def can_ask(console: Console) -> bool:
     """Whether there is a person at a terminal who sees what is printed."""
-    return console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
+    return (
+        console.is_terminal
+        and sys.stdin is not None
+        and sys.stdin.isatty()
+        and (sys.platform == "win32" or os.access("/dev/tty", os.R_OK))
+    )

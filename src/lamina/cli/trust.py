@@ -36,7 +36,7 @@ _SETTLED = {
 }
 _STANDINGS = {
     "recorded": "trusted as it is",
-    "changed": "changed since",
+    "changed": "changed since, as seen from this folder",
     "gone": "gone",
     "nothing": "brings nothing any more",
 }
@@ -113,8 +113,8 @@ async def ask_trust(console: Console, question: str) -> bool:
 
 @contextmanager
 def _terminal_input() -> Iterator[int | None]:
-    """The terminal itself, as standard input may be put aside; None if it cannot be opened. What
-    was typed before is no answer, and is forgotten."""
+    """The terminal itself, as standard input may be put aside; None where it has no name. What was
+    typed before is no answer, and is forgotten."""
     if sys.platform == "win32":
         yield None
         return

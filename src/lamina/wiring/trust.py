@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from lamina.agents.claims import find_claims
+from lamina.agents.claims import find_claims, show_text
 from lamina.agents.named_files import NamedFiles, TooManyFiles
 from lamina.agents.trust_book import TrustBook
 from lamina.errors import UsageError
@@ -59,14 +59,12 @@ class FolderTrust(Struct, frozen=True, kw_only=True):
         why = "changed since you trusted it" if self.standing == "changed" else "is not trusted"
         parts: list[str] = []
         if claims.servers:
-            parts.append(f"its servers ({', '.join(claims.servers)}) are not started")
-        names = [
-            *(f"{name} {value!r}" for name, value in claims.settings.items()),
-            *([f"model {claims.model!r}"] if claims.model else []),
-        ]
-        if names:
-            verb = "does" if len(names) == 1 else "do"
-            parts.append(f"its {' and '.join(names)} {verb} not count")
+            names = ", ".join(map(show_text, claims.servers))
+            parts.append(f"its servers ({names}) are not started")
+        values = dict(claims.settings) | ({"model": claims.model} if claims.model else {})
+        if values:
+            what = " and ".join(f"{name} {value!r}" for name, value in values.items())
+            parts.append(f"its {what} {'does' if len(values) == 1 else 'do'} not count")
         text = f"the folder {claims.place!r} {why}: {', and '.join(parts)}"
         if self.problem or claims.problem:
             return f"{text}; {self.problem or claims.problem}"
