@@ -61,16 +61,16 @@ def test_agents_are_listed_with_what_they_hold(work: Path) -> None:
     write(work, {"AGENTS.md": "Hello."})
     assert output("agent", "list", cwd=work) == snapshot("""\
  name     where      rules  refs  skills  servers  problems            what for           \n\
+ mine     user           0     0       0        0  -                   Mine.              \n\
  harbour  workspace      2     1       0        1  -                   Knows the harbour. \n\
  odd      workspace      1     0       0        0  1 error, 1 warning                     \n\
- mine     user           0     0       0        0  -                   Mine.              \n\
  work     folder         1     0       0        0  -                                      \n\
 """)
     rows = json.loads(output("agent", "list", "--json", cwd=work))
     assert [(row["name"], row["errors"], row["warnings"]) for row in rows] == [
+        ("mine", 0, 0),
         ("harbour", 0, 0),
         ("odd", 1, 1),
-        ("mine", 0, 0),
         ("work", 0, 0),
     ]
 
@@ -120,7 +120,9 @@ def test_a_question_to_a_model_without_a_key_leaves_no_session(
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     write(work / "pilot", {"agent.yaml": "model: anthropic:claude-opus-5"})
-    assert "no key for 'anthropic'" in error("ask", "Hello?", "--agent", "pilot", cwd=work)
+    assert "no key for 'anthropic'" in error(
+        "ask", "Hello?", "--agent", "pilot", "--trust", cwd=work
+    )
     assert not list((work / "../data").glob("*/sessions/*"))
 
 
@@ -200,3 +202,14 @@ def test_without_a_path_all_agents_are_checked(work: Path) -> None:
     assert (code, out.splitlines()[-1]) == (1, "3 agents: 1 error.")
     assert out.startswith(".lamina/agents/empty:1: '.lamina/agents/empty' holds no agent")
     assert "there is no agent 'nobody'" in error("agent", "check", "nobody", cwd=work)
+
+
+def test_an_agent_of_the_name_of_ones_own_is_listed_as_reached_by_path(work: Path) -> None:
+    write(work / ".lamina/agents/mine", {"agent.yaml": "description: Theirs."})
+    write(work / "../data/agents/mine", {"agent.yaml": "description: Mine."})
+    shown = output("agent", "list", cwd=work)
+    assert [line.split()[1:4] for line in shown.splitlines()[1:]] == [
+        ["user", "0", "0"],
+        ["workspace,", "by", "path"],
+    ]
+    assert "Mine." in output("agent", "show", "mine", cwd=work)

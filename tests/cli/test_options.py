@@ -20,6 +20,7 @@ PREVIEW = {
     "--project = None",
     "--since = None",
     "--system = ",
+    "--trust = False",
     "--until = None",
     "--web = None",
 }

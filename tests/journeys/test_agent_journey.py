@@ -48,6 +48,7 @@ class House:
     def given(self) -> dict[str, Any]:
         return {
             "store": self.store, "book": self.book, "index": self.index, "workspace": self.folder,
+            "trust": True,
         }  # fmt: skip
 
     async def open(self, **given: Any) -> Session:

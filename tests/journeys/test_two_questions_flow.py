@@ -122,7 +122,7 @@ def test_settings_of_an_agent_hold_for_its_sessions_and_can_be_changed_there(
         store, book = FakeStore(), FakeBook()
         agent = write(tmp_path / "desk", files)
         session = await lamina.open_session(
-            "talk", store=store, book=book, agent=agent, workspace=tmp_path
+            "talk", store=store, book=book, agent=agent, workspace=tmp_path, trust=True
         )
         expected = Settings(target=SMALL.name)
         assert session.settings.target == SMALL.name
@@ -133,7 +133,7 @@ def test_settings_of_an_agent_hold_for_its_sessions_and_can_be_changed_there(
         await session.change(tool_joins=7)
         await session.close()
         session = await lamina.open_session(
-            "talk", store=store, book=book, agent=agent, workspace=tmp_path
+            "talk", store=store, book=book, agent=agent, workspace=tmp_path, trust=True
         )
         assert session.settings.tool_joins == 7
         await session.close()

@@ -17,11 +17,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_name_is_looked_for_in_the_workspace_then_among_ones_own(home: Path) -> None:
+def test_a_name_is_looked_for_among_ones_own_then_in_the_workspace(home: Path) -> None:
     write(
         home,
         {
             "work/.lamina/agents/both/agent.yaml": "name: both",
+            "work/.lamina/agents/theirs/agent.yaml": "name: theirs",
             "data/agents/both/agent.yaml": "name: both",
             "data/agents/mine/agent.yaml": "name: My Own",
             "data/agents/spark.yaml": "metadata: {name: Spark}",
@@ -29,7 +30,8 @@ def test_a_name_is_looked_for_in_the_workspace_then_among_ones_own(home: Path) -
         },
     )
     work = home / "work"
-    assert find_agent("both", work) == work / ".lamina/agents/both"
+    assert find_agent("both", work) == home / "data/agents/both"
+    assert find_agent("theirs", work) == work / ".lamina/agents/theirs"
     assert find_agent("mine", work) == home / "data/agents/mine"
     assert find_agent("spark", work) == home / "data/agents/spark.yaml"
     assert find_agent("My Own", work) == home / "data/agents/mine"
@@ -61,13 +63,13 @@ def test_all_agents_are_listed_with_what_the_workspace_itself_is(home: Path) -> 
     )
     found = list_agents(home / "work")
     assert [(agent.name, agent.where, agent.agent is not None) for agent in found] == [
+        ("b", "user", True),
         ("a", "workspace", True),
         ("empty", "workspace", False),
-        ("b", "user", True),
         ("work", "folder", True),
     ]
-    assert "holds no agent" in found[1].problem
-    assert list_agents(home / "nowhere") == found[2:3]
+    assert "holds no agent" in found[2].problem
+    assert list_agents(home / "nowhere") == found[:1]
 
 
 def test_who_answers_is_the_agent_then_the_workspace_then_the_user(home: Path) -> None:

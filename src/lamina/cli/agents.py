@@ -79,7 +79,7 @@ def _table(agents: tuple[FoundAgent, ...]) -> Table:
         row = describe_found_agent(agent)
         table.add_row(
             Styled(visible(agent.name)),
-            agent.where,
+            _where(agent, agents),
             *(str(row[name]) for name in _PARTS),
             _render_counts(row["errors"], row["warnings"]) or "-",
             Styled(one_line(agent.problem or row["description"], 60)),
@@ -94,10 +94,17 @@ def _blocks(agents: tuple[FoundAgent, ...]) -> Group:
         row = describe_found_agent(agent)
         counts = [_count(row[many], single) for many, single in _PARTS.items() if row[many]]
         summary = ", ".join((*counts, _render_counts(row["errors"], row["warnings"])))
-        name = Styled.assemble((visible(agent.name), "bold"), f" ({agent.where})")
+        name = Styled.assemble((visible(agent.name), "bold"), f" ({_where(agent, agents)})")
         lines = (summary.strip(", "), one_line(agent.problem or row["description"], 200))
         parts += [name, *(Padding(Styled(line), (0, 0, 0, 2)) for line in lines if line)]
     return Group(*parts)
+
+
+def _where(agent: FoundAgent, agents: tuple[FoundAgent, ...]) -> str:
+    """Where an agent is; one whose name is that of the user's own is reached by its path."""
+    own = {other.name for other in agents if other.where == "user"}
+    is_shadowed = agent.where == "workspace" and agent.name in own
+    return f"{agent.where}, by path" if is_shadowed else agent.where
 
 
 def _count(number: int, noun: str) -> str:

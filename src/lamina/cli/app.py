@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli.commands import agents, chat, context, memory, models, notes, search, sessions
+from lamina.cli.commands import (
+    agents,
+    chat,
+    context,
+    memory,
+    models,
+    notes,
+    search,
+    sessions,
+    trust,
+)
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -18,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of `lamina --help`.
-for group in (chat, notes, agents, search, context, memory, sessions, models):
+for group in (chat, notes, agents, trust, search, context, memory, sessions, models):
     app.add_typer(group.app)
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from lamina.cli.ask_output import AskOutput
 from lamina.cli.note_hits import render_footnotes
 from lamina.cli.notices import ConsoleNotices
+from lamina.cli.screen import can_ask
 from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
 from lamina.codec import require_text
 from lamina.errors import LaminaError, UsageError
@@ -69,6 +70,8 @@ async def ask(
 ) -> int:
     """Asks, and returns the exit code. Without a `text` the turn that was interrupted goes on."""
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    # Before standard input is put aside.
+    notices = ConsoleNotices(console, asks=can_ask(console))
     with own_output() as out:
         output = AskOutput(out, console, quiet=as_json)
         approver = AllowAllApprover() if allow_tools else DenyAllApprover(output.warn)
@@ -76,9 +79,7 @@ async def ask(
             code = 1
             await _require_attachable(prompt, options)
             async with stop_on_signals() as stop:
-                runner = await open_runner(
-                    options, ConsoleNotices(console), approver=approver, needs_key=True
-                )
+                runner = await open_runner(options, notices, approver=approver, needs_key=True)
                 async with runner:
                     output.on_gone = stop.abort = runner.abort
                     if options.session is None:

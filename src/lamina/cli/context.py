@@ -97,6 +97,7 @@ class _Stage:
             workspace=self._edits or self._folder, clock=self._clock, store=MemoryStore(),
             settings=None if options.agent else Settings(**changes), project=options.project,
             agent=find_agent(options.agent, options.workspace) if options.agent else None,
+            trust=options.trust,
         )  # fmt: skip
         if options.agent:
             # The agent's settings hold, except for those asked for here.

@@ -1,21 +1,34 @@
-"""What is shown on a console while a session is made ready: models that are fetched, and how far
-indexing is."""
+"""What is shown on a console while a session is made ready: models that are fetched, how far
+indexing is, and what a folder brings."""
+
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
 
+if TYPE_CHECKING:
+    from lamina.wiring.trust import FolderTrust
+
 
 class ConsoleNotices:
-    def __init__(self, console: Console) -> None:
+    """With `asks`, there is a person at the terminal who can be asked."""
+
+    def __init__(self, console: Console, *, asks: bool = False) -> None:
         self._console = console
+        self._asks = asks
 
     def say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False)
 
     async def fetch_model(self, name: str) -> None:
         await ensure_model(name, self._console)
+
+    async def agree(self, folder: "FolderTrust") -> bool:
+        from lamina.cli.trust import agree_to_folder
+
+        return self._asks and await agree_to_folder(self._console, folder)
 
     def index_progress(self, action: str, things: str) -> IndexProgress:
         return IndexProgress(self._console, action, things)

@@ -84,6 +84,14 @@ class PreviewFlags:
     project: Annotated[
         str | None, session_flag(metavar="NAME", help="One of the agent's projects.")
     ] = None
+    trust: Annotated[
+        bool,
+        session_flag(
+            "--trust",
+            help="Trust what the agent's folder brings now, just for this command: its servers are "
+            "started. See `lamina trust`.",
+        ),
+    ] = False
     mode: Annotated[
         Mode,
         _tool_flag(
@@ -131,6 +139,7 @@ class PreviewFlags:
             system=text_or_file(self.system),
             agent=self.agent,
             project=self.project,
+            trust=self.trust,
             mode=self.mode,
             files=self.files,
             scope=read_scope(self.within, self.since, self.until),
@@ -174,7 +183,9 @@ class SessionFlags(PreviewFlags):
     mcp: Annotated[
         Path | None,
         _tool_flag(
-            help="A JSON file with `mcpServers` whose tools to use.", exists=True, dir_okay=False
+            help="A JSON file with `mcpServers` to start, just for this command.",
+            exists=True,
+            dir_okay=False,
         ),
     ] = None
 

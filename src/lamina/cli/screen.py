@@ -4,6 +4,7 @@ Laws: on a terminal all goes to one place, in colours. Without one, standard out
 asked for and standard error what is said about it. Everything is escaped on its way out.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -173,3 +174,13 @@ def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Tabl
         justify: Literal["left", "right"] = "right" if name in right else "left"
         table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
     return table
+
+
+def can_ask(console: Console) -> bool:
+    """Whether there is a person at a terminal who sees what is printed."""
+    return (
+        console.is_terminal
+        and sys.stdin is not None
+        and sys.stdin.isatty()
+        and (sys.platform == "win32" or os.access("/dev/tty", os.R_OK))
+    )

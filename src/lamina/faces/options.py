@@ -42,6 +42,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     system: str = ""
     agent: str | None = None
     project: str | None = None
+    # Whether what the agent's folder brings now counts, for this opening.
+    trust: bool = False
     mcp: Path | None = None
     mode: Mode = "agent"
     # Where notes are searched.
@@ -91,3 +93,5 @@ def refuse_ignored(options: SessionOptions) -> None:
         )
     if options.project is not None and options.agent is None:
         raise UsageError(f"--project {options.project!r} needs --agent: projects are an agent's")
+    if options.trust and options.agent is None and options.session is None:
+        raise UsageError("--trust needs --agent: it is about what an agent's folder brings")

@@ -5,8 +5,8 @@ Law: what cannot work is refused before there is a session; one that nobody can 
 be in the way.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -24,6 +24,7 @@ from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
+from lamina.values.trust import Trust
 from lamina.wiring import default_target
 from lamina.wiring.clients import find_key
 from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
@@ -32,6 +33,7 @@ from lamina.wiring.workspaces import memory_file
 if TYPE_CHECKING:
     from lamina.tools.mcp_client.config import ServerList
     from lamina.wiring.agent_defaults import AgentDefaults
+    from lamina.wiring.trust import FolderTrust
 
 SYSTEM = (
     "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
@@ -50,6 +52,10 @@ class Notices(Protocol):
         Raises:
             ModelMissing: it cannot be fetched.
         """
+
+    def agree(self, folder: "FolderTrust") -> Awaitable[bool]:
+        """Asks the person whether they trust what a folder brings; False where nobody can be
+        asked."""
 
     def index_progress(self, action: str, things: str) -> Callable[[int, int], None]:
         """Shows how far indexing is: `action` is done to a number of `things`."""
@@ -74,7 +80,7 @@ async def open_runner(
         UsageError: there is no such agent or project, or an option would have no effect.
     """
     refuse_ignored(options)
-    agent = await _read_agent(options)
+    agent, trust = await _read_agent(options, notices)
     session = options.session
     if session is not None:
         session = (await find_session(session, options.workspace)).session
@@ -91,7 +97,7 @@ async def open_runner(
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
-    runner = await _open(session, options, _persona(options, agent), approver, clients)
+    runner = await _open(session, options, _persona(options, agent), approver, clients, trust)
     runner.closing.append(clients.aclose)
     try:
         runner.session.turns.selector.progress = notices.index_progress("indexing", "chunks")
@@ -117,6 +123,7 @@ async def _open(
     system: str | tuple[tuple[str, str], ...],
     approver: Approver | None,
     clients: Clients,
+    trust: Trust,
 ) -> ChatRunner:
     window = options.changes.window
     # An agent has settings of its own, as a session that is there has.
@@ -125,6 +132,7 @@ async def _open(
         "system": system,
         "agent": options.agent,
         "project": options.project,
+        "trust": trust,
         "workspace": options.workspace,
         "target": options.target,
         "settings": Settings(window=window) if window is not None and is_plain else None,
@@ -140,14 +148,32 @@ async def _open(
     )
 
 
-async def _read_agent(options: SessionOptions) -> "AgentDefaults | None":
+async def _read_agent(
+    options: SessionOptions, notices: Notices
+) -> "tuple[AgentDefaults | None, Trust]":
+    """The agent, and what of its folder is trusted: what the person was shown and agreed to, or
+    what is there now."""
     if options.agent is None:
-        return None
+        return None, options.trust
+    from lamina.faces.trust import trust_folder
     from lamina.wiring.agent_defaults import read_agent_defaults
 
-    return await read_agent_defaults(
-        options.agent, options.workspace, project=options.project, default_persona=SYSTEM
-    )
+    read = partial(
+        read_agent_defaults, options.agent, options.workspace,
+        project=options.project, default_persona=SYSTEM,
+    )  # fmt: skip
+    agent = await read()
+    folder = agent.trust
+    if folder.counts:
+        return agent, False
+    if not options.trust:
+        if not await notices.agree(folder):
+            return agent, False
+        if folder.can_be_kept:
+            await trust_folder(folder)
+    # By its digest: whatever it is by now, this is what counts.
+    trust = folder.claims.digest
+    return await read(trust=trust), trust
 
 
 def _persona(
@@ -186,14 +212,12 @@ def _is_searched(options: SessionOptions, agent: "AgentDefaults | None") -> bool
         return True
     server_lists: list[ServerList] = []
     if options.mcp is not None or (agent is not None and agent.agent.servers):
-        from lamina.tools.mcp_client.config import read_servers, servers_from
-        from lamina.wiring.agents import servers_path
+        from lamina.tools.mcp_client.config import read_servers
 
         if options.mcp is not None:
             server_lists.append(read_servers(options.mcp))
         if agent is not None:
-            place = servers_path(agent.agent)
-            server_lists.append(servers_from(agent.agent.servers, place, os.environ))
+            server_lists.append(agent.servers)
     return any(
         server.include == "agent" or any(tool.include == "agent" for tool in server.tools.values())
         for server_list in server_lists

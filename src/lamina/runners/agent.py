@@ -79,6 +79,8 @@ class ToolList:
             if members.get(tool.id) != "removed"
         }
         for tool in toolset.withheld:
+            if tool.reason == "untrusted":
+                continue  # it stands with the request
             # Once a session: a server that is down should not be news on every turn.
             key = f"{tool.what} {tool.reason}"
             if key not in self._reports:

@@ -68,7 +68,10 @@ class Selector:
         *,
         relations: Mapping[str, Sequence[str]] | None = None,
         progress: Progress | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
+        """`notices` are what a person has to know of the agent, whatever is asked."""
+        self._notices = tuple(notices)
         self._index = index
         self._source = source
         # Whether there is an agent, whose rules and references may apply.
@@ -133,7 +136,8 @@ class Selector:
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *lower),
-            warnings=self._news(describe_problems(guides.problems)) + choice.warnings,
+            warnings=self._news((*self._notices, *describe_problems(guides.problems)))
+            + choice.warnings,
         )
 
     async def choose_tools(

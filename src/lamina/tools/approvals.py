@@ -5,28 +5,18 @@ has seen the change. A file that cannot be read is never overwritten, and nothin
 on it.
 """
 
-import errno
-import os
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UsageError
+from lamina.sharedfile import SharedFile
 from lamina.values.item import ItemId
 from lamina.values.tool import OfferedTool, Toolset, WithheldTool
-
-_VERSION = 1
-_LOCK_SECONDS = 10.0
-_POLL_SECONDS = 0.02
 
 
 class ReviewedDefinition(Struct, frozen=True, kw_only=True):
@@ -55,7 +45,7 @@ class _Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _ApprovalsFile(Struct, kw_only=True):
-    version: int = _VERSION
+    version: int = 1
     tools: dict[ItemId, _Record] = {}
 
 
@@ -64,6 +54,7 @@ class Approvals:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = SharedFile(path, _ApprovalsFile, "approvals", "approve every tool anew")
 
     async def review(self, tools: Sequence[OfferedTool]) -> Toolset:
         """The tools that may be offered; new ones are recorded, changed ones are withheld and their
@@ -89,15 +80,15 @@ class Approvals:
 
     def _review(self, tools: tuple[OfferedTool, ...]) -> Toolset:
         try:
-            book = self._read()
+            book = self._file.read()
             if any(_differs(book.tools.get(tool.id), tool) for tool in tools):
-                with self._locked():
+                with self._file.locked():
                     # Another process may have written since.
-                    book = self._read()
+                    book = self._file.read()
                     book.tools |= {
                         tool.id: _record(book.tools.get(tool.id), tool) for tool in tools
                     }
-                    self._write(book)
+                    self._file.write(book)
         except UsageError as error:
             if not tools:
                 return Toolset()
@@ -120,13 +111,13 @@ class Approvals:
                 approved=tool.approved,
                 offered=tool.pending,
             )
-            for id, tool in self._read().tools.items()
+            for id, tool in self._file.read().tools.items()
             if tool.pending is not None
         )
 
     def _approve(self, tool: str, digest: str | None) -> None:
-        with self._locked():
-            book = self._read()
+        with self._file.locked():
+            book = self._file.read()
             ids = {tool.name: id for id, tool in book.tools.items()}
             id = ids.get(tool, ItemId(tool))
             record = book.tools.get(id)
@@ -143,91 +134,7 @@ class Approvals:
                     f"again and then approve it"
                 )
             book.tools[id] = replace(record, approved=record.pending, pending=None)
-            self._write(book)
-
-    def _read(self) -> _ApprovalsFile:
-        try:
-            book = msgspec.json.decode(self.path.read_bytes(), type=_ApprovalsFile)
-        except FileNotFoundError:
-            return _ApprovalsFile()
-        except OSError as error:
-            raise UsageError(
-                f"the approvals in {str(self.path)!r} cannot be read: {error.strerror or error}; "
-                f"make the file readable"
-            ) from error
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise UsageError(
-                f"the approvals in {str(self.path)!r} are damaged ({error}) and are left as they "
-                f"are; mend the file, or delete it to approve every tool anew"
-            ) from error
-        if book.version != _VERSION:
-            raise UsageError(
-                f"the approvals in {str(self.path)!r} are of version {book.version}, and this "
-                f"Lamina knows {_VERSION}; use the newer Lamina, or another file"
-            )
-        return book
-
-    def _write(self, book: _ApprovalsFile) -> None:
-        """All or nothing: the new file replaces the old one once it is on the disk."""
-        data = msgspec.json.format(msgspec.json.encode(book, order="sorted"), indent=1) + b"\n"
-        try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(name, self.path)
-            except BaseException:
-                os.unlink(name)
-                raise
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One process at a time; the lock ends with the handle, even if a process is killed."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        try:
-            deadline = time.monotonic() + _LOCK_SECONDS
-            while not _lock(handle):
-                if time.monotonic() > deadline:
-                    raise UsageError(
-                        f"the approvals in {str(self.path)!r} are being written by another process "
-                        f"for more than {_LOCK_SECONDS:g} s; end it and try again"
-                    )
-                time.sleep(_POLL_SECONDS)
-            yield
-        finally:
-            os.close(handle)
-
-    def _unwritable(self, error: OSError) -> UsageError:
-        return UsageError(
-            f"the approvals in {str(self.path)!r} cannot be written: {error.strerror or error}; "
-            f"make room, or make the folder writable"
-        )
-
-
-if sys.platform == "win32":
-
-    def _lock(_: int) -> bool:
-        """Without locks the last writer wins, but always writes a whole file."""
-        return True
-
-else:
-    import fcntl
-
-    def _lock(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            # Any other failure is a file system without locks.
-            return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
-        return True
+            self._file.write(book)
 
 
 def _define(tool: OfferedTool) -> ReviewedDefinition:

@@ -37,7 +37,7 @@ class WithheldTool(Struct, frozen=True, kw_only=True):
     """A tool or a whole server that is not offered, and why."""
 
     what: str
-    reason: Literal["changed", "unreachable", "invalid", "duplicate"]
+    reason: Literal["changed", "unreachable", "invalid", "duplicate", "untrusted"]
     detail: str
 
 
@@ -53,6 +53,12 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
 
     text: str
     is_error: bool = False
+
+
+def stricter_policy(one: ApprovalPolicy, other: ApprovalPolicy) -> ApprovalPolicy:
+    """That of two policies by which a person is asked more often."""
+    order: tuple[ApprovalPolicy, ...] = ("never", "tool", "always")
+    return max(one, other, key=order.index)
 
 
 def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:

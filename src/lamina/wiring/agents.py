@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,25 +56,24 @@ def bringer_of(path: str | os.PathLike[str], workspace: WorkspacePath) -> Path |
 
 
 def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], ...]:
-    """Where agents are looked for by name, in order."""
+    """Where agents are looked for by name, in order: nobody's folder takes the place of one's
+    own."""
     return (
-        ("workspace", Path(workspace) / WORKSPACE_FOLDER / AGENTS),
         ("user", data_folder() / AGENTS),
+        ("workspace", Path(workspace) / WORKSPACE_FOLDER / AGENTS),
     )
 
 
 def find_agent(name_or_path: str, workspace: WorkspacePath = ".") -> Path:
-    """The folder or file of the agent that a person means: by name in the workspace or among their
-    own, or by path.
+    """The folder or file of the agent that a person means: by name among their own or in the
+    workspace, or by path.
 
     Raises:
         UsageError: there is none.
     """
     agents = list(_named(workspace))
-    if _is_name(name_or_path):
-        for _, name, path in agents:
-            if name == name_or_path:
-                return path
+    if _is_name(name_or_path) and (matches := _matches(name_or_path, agents)):
+        return matches[0][1]
     path = Path(name_or_path).expanduser()
     if path.exists():
         return path
@@ -86,6 +85,24 @@ def find_agent(name_or_path: str, workspace: WorkspacePath = ".") -> Path:
         f"there is no agent {name_or_path!r}: no path, and none of those that are known by name "
         f"({names}). `lamina agent list` shows them, `lamina agent new {name_or_path}` writes one"
     )
+
+
+def find_shadowed(name: str, workspace: WorkspacePath = ".") -> Path | None:
+    """The workspace's agent of a name that one's own has as well."""
+    if not _is_name(name):
+        return None
+    matches = _matches(name, list(_named(workspace)))
+    others = [path for where, path in matches if where == "workspace"]
+    return others[0] if others and matches[0][0] == "user" else None
+
+
+def _matches(name: str, agents: Sequence[tuple[str, str, Path]]) -> list[tuple[str, Path]]:
+    """Where agents of a name are: one's own also by the name that they give themselves."""
+    return [
+        (where, path)
+        for where, folder_name, path in agents
+        if name == folder_name or (where == "user" and _written_name(path, None) == name)
+    ]
 
 
 def _is_name(text: str) -> bool:
@@ -131,7 +148,7 @@ def _written_name(path: Path, workspace: WorkspacePath) -> str:
 
 
 def list_agents(workspace: str | os.PathLike[str] = ".") -> tuple[FoundAgent, ...]:
-    """The agents of the workspace and of the user, then what the workspace's own folder holds."""
+    """The agents of the user and of the workspace, then what the workspace's own folder holds."""
     agents = [_describe(where, name, path, workspace) for where, name, path in _named(workspace)]
     own = Path(workspace)
     if agent_reader.holds_agent(own):

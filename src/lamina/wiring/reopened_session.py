@@ -15,6 +15,7 @@ from lamina.values.item import Item
 from lamina.values.message import ToolDefinition
 from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsReplace
 from lamina.values.settings import Settings
+from lamina.values.tool import stricter_policy
 
 # The parts of L1 that come from an agent.
 AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
@@ -30,10 +31,12 @@ async def apply_given(
     options: Options | None,
     *,
     whole: bool = False,
+    loosens: bool = False,
 ) -> None:
     """Applies what differs from the last time the session was opened. What is given again as it was
     does not undo what was set in the session meanwhile. If the `whole` of an agent is given, a part
-    that the agent no longer has goes."""
+    that the agent no longer has goes. Only if it `loosens`, because a person said so outright, is
+    the session less strict about asking than it was."""
     header = session.state.session
     first_settings = replace(header.settings, target="")
     target = target or (settings.target if settings else "") or None
@@ -73,7 +76,10 @@ async def apply_given(
         ops.append(ToolsReplace(tools=tools or (), reason=reason))
     next_settings = session.settings
     if "settings" in new and settings:
-        next_settings = replace(settings, target=next_settings.target)
+        asking = settings.ask_before_tools
+        if not loosens:
+            asking = stricter_policy(asking, session.settings.ask_before_tools)
+        next_settings = replace(settings, target=next_settings.target, ask_before_tools=asking)
     if "target" in new and target:
         next_settings = replace(next_settings, target=target)
     await session.open_again(

@@ -149,15 +149,16 @@ async def _open_with_tools(
     opening: dict[str, Any],
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
-    agent, folder = opening.get("agent"), folder_of(opening.get("workspace"))
+    agent, trust = opening.get("agent"), opening.get("trust", False)
+    folder = folder_of(opening.get("workspace"))
     if agent is not None:
-        hosts += await agent_hosts(agent, folder)
+        hosts += await agent_hosts(agent, folder, trust)
     opened, clients = await _open(session, providers, opening)
     try:
         if agent is None and (place := opened.state.session.with_agent_at):
             # The session goes on, and so does its agent, if it is still there.
             with suppress(UsageError):
-                hosts += await agent_hosts(place, folder)
+                hosts += await agent_hosts(place, folder, trust)
         if files:
             hosts.append(await offer_files(opened))
         else:

@@ -7,7 +7,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
@@ -38,6 +37,7 @@ from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
+from lamina.values.trust import Trust
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
@@ -117,6 +117,7 @@ async def open_session(
     index: Index | None = None,
     web: WebSource | None = None,
     memory_file: str | os.PathLike[str] | MemorySource | None = None,
+    trust: Trust = False,
 ) -> Session:
     """Opens a session: a new one, or one that `store` holds under the id `session`.
 
@@ -130,6 +131,12 @@ async def open_session(
     `agent` is a name or a path: its persona, memory, model and settings hold unless others are
     given, `project` may name one of its projects, and its rules and references apply as their
     include modes say; those chosen by search are found with `index`, the user's own by default.
+    What is set in `settings` wins over the agent's, and what is left at its default does not.
+
+    The texts of an agent's folder are always read. Its servers, its model and a looser
+    `ask_before_tools` count only if a person trusted them as they are, with `lamina trust`, or if
+    `trust` says so: True for whatever is there now, or the digest of what is. The user's own agents
+    are trusted. What does not count is among the warnings of the first turn.
 
     `memory_file` is a file that becomes one part of L1, read again for every question; a change to
     it is a recorded reason. Pages that are attached are fetched by `web`, as far as the settings
@@ -150,15 +157,19 @@ async def open_session(
     )
     store = store or default_store(workspace)
     place, agent_name = "", ""
+    is_asking_said = bool(settings and settings.ask_before_tools != Settings().ask_before_tools)
     relations: dict[str, tuple[str, ...]] = {}
+    notices: tuple[str, ...] = ()
+    folder = folder_of(workspace)
     if agent is not None:
-        from lamina.wiring.agent_defaults import read_agent_defaults
+        from lamina.wiring.agent_defaults import merge_settings, read_agent_defaults
 
-        defaults = await read_agent_defaults(agent, folder_of(workspace), project=project)
+        defaults = await read_agent_defaults(agent, folder, project=project, trust=trust)
         place, relations, agent_name = defaults.place, defaults.agent.relations, defaults.agent.name
+        notices = defaults.notices
         system = system or defaults.system
         memory = memory if memory is not None else defaults.agent.memory
-        settings = settings or defaults.settings
+        settings = merge_settings(settings, defaults.settings)
         options = options or defaults.options
         target = target or settings.target or defaults.agent.model or None
         if defaults.project:
@@ -168,8 +179,9 @@ async def open_session(
     definitions = None if tools is None else tuple(tools)
     always_items = None if always is None else tuple(always)
     parts = _system_parts(system, project, project_context, memory)
+    warnings: tuple[str, ...] = ()
     if is_known := bool(session and await store.has(session)):
-        journal, warnings = await store.open(session or ""), ()
+        journal = await store.open(session or "")
     else:
         book.find(first_target)
         parts, always_items, warnings = _screened(parts, always_items, first_settings)
@@ -187,7 +199,7 @@ async def open_session(
         )
         journal = await store.create(header)
     if not place:
-        place, relations = await _agent_of(journal, folder_of(workspace))
+        place, relations, notices = await _agent_of(journal, folder, trust)
     search_index = LazyIndex() if index is None else index
     opened = Session(
         journal,
@@ -197,7 +209,9 @@ async def open_session(
         workspace=source,
         hooks=all_hooks,
         summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
-        selector=Selector(search_index, _guides(place, folder_of(workspace)), relations=relations),
+        selector=Selector(
+            search_index, _guides(place, folder), relations=relations, notices=notices
+        ),
         web=LazyWebFetcher() if web is None else web,
         memory=memory_source(memory_file),
         searcher=_searcher(source, search_index),
@@ -217,7 +231,7 @@ async def open_session(
                     await opened.change(target=first_target)
             await apply_given(
                 opened, parts, definitions, always_items, settings, target, options,
-                whole=agent is not None,
+                whole=agent is not None, loosens=is_asking_said,
             )  # fmt: skip
         except BaseException:
             await opened.close()
@@ -255,20 +269,21 @@ def _guides(place: str, folder: Path | None) -> GuideSource | None:
 
 
 async def _agent_of(
-    journal: OpenJournal, folder: Path | None
-) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The place of a session's agent, and its relations; none if the agent is gone, which its items
-    then say."""
+    journal: OpenJournal, folder: Path | None, trust: Trust
+) -> tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The place of a session's agent, its relations, and what does not count of it; none if the
+    agent is gone, which its items then say."""
     header = next(iter(journal.journal.entries.values()), None)
     place = header.with_agent_at if isinstance(header, SessionEntry) else ""
     if not place:
-        return "", {}
-    from lamina.wiring.agents import read_agent
+        return "", {}, ()
+    from lamina.wiring.agent_defaults import read_agent_defaults
 
     try:
-        return place, (await run_sync(read_agent, place, folder)).relations
+        defaults = await read_agent_defaults(place, folder, trust=trust)
     except UsageError:
-        return place, {}
+        return place, {}, ()
+    return place, defaults.agent.relations, defaults.notices
 
 
 def _system_parts(

@@ -11,10 +11,12 @@ from lamina.session.session import Session
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.note import Scope
 from lamina.values.patch import SystemPartRemove
+from lamina.values.tool import WithheldTool
+from lamina.values.trust import Trust
 from lamina.wiring.folders import data_folder
 
 if TYPE_CHECKING:
-    from lamina.tools.mcp_client.config import ServerList
+    from lamina.tools.mcp_client.config import ServerConfig, ServerList
 
 # What was agreed to of tools that others write, for all workspaces.
 APPROVALS_FILE = "approvals.json"
@@ -92,26 +94,34 @@ def list_hosts(
 
 
 async def agent_hosts(
-    agent: str | os.PathLike[str], workspace: str | os.PathLike[str] | None
+    agent: str | os.PathLike[str], workspace: str | os.PathLike[str] | None, trust: Trust = False
 ) -> list[ToolHost]:
-    """The servers of an agent, and the files of its skills."""
-    from lamina.tools.mcp_client.config import servers_from
+    """The servers of an agent, as far as its folder is trusted, and the files of its skills."""
+    from lamina.tools.mcp_client.config import ServerList
     from lamina.tools.skills import SkillTools
     from lamina.wiring.agent_defaults import read_agent_defaults
-    from lamina.wiring.agents import servers_path
+    from lamina.wiring.trust import start_check
 
-    definition = (await read_agent_defaults(agent, workspace)).agent
+    defaults = await read_agent_defaults(agent, workspace, trust=trust)
+    folder = defaults.trust
     hosts: list[ToolHost] = []
-    if definition.servers:
-        path = servers_path(definition)
-        hosts.append(_servers(servers_from(definition.servers, path, os.environ)))
-    if definition.skills:
-        hosts.append(SkillTools(definition.skills, definition.root or None))
+    if defaults.servers.servers or defaults.servers.problems:
+        check = None if folder.standing == "own" else start_check(folder.claims, workspace)
+        hosts.append(_servers(defaults.servers, check))
+    elif folder.claims.servers and not folder.counts:
+        names = ", ".join(folder.claims.servers)
+        withheld = WithheldTool(what=names, reason="untrusted", detail=folder.notice())
+        hosts.append(_servers(ServerList(problems=(withheld,))))
+    if defaults.agent.skills:
+        hosts.append(SkillTools(defaults.agent.skills, defaults.agent.root or None))
     return hosts
 
 
-def _servers(config: "ServerList") -> ToolHost:
+def _servers(
+    config: "ServerList", check: "Callable[[ServerConfig], None] | None" = None
+) -> ToolHost:
     from lamina.tools.approvals import Approvals
     from lamina.tools.mcp_client.servers import McpServers
 
-    return McpServers(config, approvals=Approvals(data_folder() / APPROVALS_FILE))
+    approvals = Approvals(data_folder() / APPROVALS_FILE)
+    return McpServers(config, approvals=approvals, check=check)

@@ -14,7 +14,7 @@ from lamina.cli.chat.chat import Chat
 from lamina.cli.chat.message_source import open_lines
 from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.cli.notices import ConsoleNotices
-from lamina.cli.screen import open_screen
+from lamina.cli.screen import can_ask, open_screen
 from lamina.errors import LaminaError
 from lamina.faces.mentions import workspace_path
 from lamina.faces.notes import open_notes
@@ -45,7 +45,10 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
                 screen.tell("there is no session here to continue: this is a new one")
         approver = KeyboardApprover(screen)
         runner = await open_runner(
-            options, ConsoleNotices(screen.err), approver=approver, author="lamina.chat"
+            options,
+            ConsoleNotices(screen.err, asks=can_ask(screen.err)),
+            approver=approver,
+            author="lamina.chat",
         )
         async with runner:
             chat = Chat(

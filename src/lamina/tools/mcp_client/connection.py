@@ -6,7 +6,7 @@ than its limit, even while a server that did not answer is still being shut down
 """
 
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
@@ -34,8 +34,15 @@ _MOST_PAGES = 100
 class Connection:
     """`settled` is set when it is open or has failed; `ended` when nothing of it is left."""
 
-    def __init__(self, config: ServerConfig, seconds: float, grace: float) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        seconds: float,
+        grace: float,
+        check: Callable[[ServerConfig], None] | None = None,
+    ) -> None:
         self.config = config
+        self._check = check
         self.settled = anyio.Event()
         self.ended = anyio.Event()
         self.deadline = anyio.current_time() + seconds
@@ -151,6 +158,9 @@ class Connection:
     async def _opened(self) -> AsyncIterator["Client"]:
         # Slow to import, and only needed by those who have servers.
         await anyio.to_thread.run_sync(_load_sdk)
+        if self._check is not None:
+            # As late as can be: nothing else comes between this look and the start.
+            await anyio.to_thread.run_sync(self._check, self.config)
         from mcp.client import Client
         from mcp_types import Implementation
 

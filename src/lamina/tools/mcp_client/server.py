@@ -4,7 +4,7 @@ Law: a server that keeps failing is retried less and less often, and a process t
 in a row is not started again; callers are told why in the meantime, at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -45,9 +45,15 @@ class Server:
     """A server by its configuration; its connections run in `tasks`."""
 
     def __init__(
-        self, config: ServerConfig, tasks: TaskGroup, patience: ServerPatience, max_characters: int
+        self,
+        config: ServerConfig,
+        tasks: TaskGroup,
+        patience: ServerPatience,
+        max_characters: int,
+        check: Callable[[ServerConfig], None] | None = None,
     ) -> None:
         self.config = config
+        self._check = check
         self._tasks = tasks
         self._patience = patience
         self._max_characters = max_characters
@@ -143,7 +149,8 @@ class Server:
         return current.problem
 
     def _start(self) -> Connection:
-        self._connection = Connection(self.config, self._patience.connect, self._patience.grace)
+        patience = self._patience
+        self._connection = Connection(self.config, patience.connect, patience.grace, self._check)
         self._tasks.start_soon(self._hold, self._connection)
         return self._connection
 

@@ -4,7 +4,7 @@ Law: a failing server costs only its own tools. What is offered was reviewed: a 
 definition changed since a person approved it is neither offered nor called.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import anyio
@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals
 from lamina.tools.limits import MOST_CHARACTERS, refuse_marks
-from lamina.tools.mcp_client.config import ServerList
+from lamina.tools.mcp_client.config import ServerConfig, ServerList
 from lamina.tools.mcp_client.server import Server, ServerPatience
 from lamina.tools.offered_tool import ask_all, tool_name_of, without_duplicates
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
@@ -30,8 +30,12 @@ class McpServers:
         approvals: Approvals | None = None,
         patience: ServerPatience | None = None,
         max_characters: int = MOST_CHARACTERS,
+        check: Callable[[ServerConfig], None] | None = None,
     ) -> None:
+        """`check` is called in a thread before a server is started, and raises a UsageError if it
+        must not be."""
         self._config = config
+        self._check = check
         self._approvals = approvals
         self._patience = patience or ServerPatience()
         self._max_characters = max_characters
@@ -46,7 +50,7 @@ class McpServers:
         tasks = self._tasks = anyio.create_task_group()
         await tasks.__aenter__()
         self._servers = {
-            server.name: Server(server, tasks, self._patience, self._max_characters)
+            server.name: Server(server, tasks, self._patience, self._max_characters, self._check)
             for server in self._config.servers
         }
         return self

@@ -1,0 +1,139 @@
+"""A small JSON file of a person's decisions, which several processes may share.
+
+Law: it is read whole or not at all, and written whole or not at all; what cannot be read is never
+overwritten.
+"""
+
+import errno
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from lamina.errors import UsageError
+
+_LOCK_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+class _Versioned(Protocol):
+    """What such a file holds: a record that is empty by default, and says its version."""
+
+    version: int
+
+
+T = TypeVar("T", bound=_Versioned)
+
+
+class SharedFile(Generic[T]):
+    """The file at `path`, read as `form`. `noun` is what it holds, and `anew` what a person has to
+    do again if it is deleted."""
+
+    def __init__(self, path: Path, form: type[T], noun: str, anew: str) -> None:
+        self.path = path
+        self._form = form
+        self._noun = noun
+        self._anew = anew
+
+    def read(self) -> T:
+        """What it holds; an empty record if there is no file.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        try:
+            content = msgspec.json.decode(self.path.read_bytes(), type=self._form)
+        except FileNotFoundError:
+            return self._form()
+        except OSError as error:
+            raise UsageError(
+                f"the {self._noun} in {str(self.path)!r} cannot be read: "
+                f"{error.strerror or error}; make the file readable"
+            ) from error
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise UsageError(
+                f"the {self._noun} in {str(self.path)!r} are damaged ({error}) and are left as "
+                f"they are; mend the file, or delete it to {self._anew}"
+            ) from error
+        if content.version != (known := self._form().version):
+            raise UsageError(
+                f"the {self._noun} in {str(self.path)!r} are of version {content.version}, and "
+                f"this Lamina knows {known}; use the newer Lamina, or another file"
+            )
+        return content
+
+    def write(self, content: T) -> None:
+        """All or nothing: the new file replaces the old one once it is on the disk.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        data = msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=1) + b"\n"
+        try:
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self.path)
+            except BaseException:
+                os.unlink(name)
+                raise
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time; the lock ends with the handle, even if a process is killed.
+
+        Raises:
+            UsageError: another process holds it, or it cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            deadline = time.monotonic() + _LOCK_SECONDS
+            while not _lock(handle):
+                if time.monotonic() > deadline:
+                    raise UsageError(
+                        f"the {self._noun} in {str(self.path)!r} are being written by another "
+                        f"process for more than {_LOCK_SECONDS:g} s; end it and try again"
+                    )
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            os.close(handle)
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"the {self._noun} in {str(self.path)!r} cannot be written: "
+            f"{error.strerror or error}; make room, or make the folder writable"
+        )
+
+
+if sys.platform == "win32":
+
+    def _lock(_: int) -> bool:
+        """Without locks the last writer wins, but always writes a whole file."""
+        return True
+
+else:
+    import fcntl
+
+    def _lock(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Any other failure is a file system without locks.
+            return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
+        return True
