@@ -75,7 +75,7 @@ def test_three_records_on_one_line_are_three_and_one_notice_says_so() -> None:
         ImportProblem(
             line=2,
             what="glued",
-            detail="records without line ends: 3 whole on one line; the whole ones were read",
+            detail="3 records on one line; all of them were read",
         ),
     )
 
@@ -86,8 +86,7 @@ def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_read_and_the_other_ke
     session = take(data)
     assert conversation(session) == [("user", "one"), ("user", "three")]
     assert [(p.line, p.what, p.detail) for p in session.problems] == [
-        (3, "glued", "records without line ends: 1 whole and 1 torn on one line; the whole ones"
-                     " were read"),
+        (3, "glued", "1 whole and 1 torn on one line; what is whole was read"),
         (3, "unreadable", "not a whole record; kept as its text"),
         (3, "missing_parent", "the parent 'a1' of 'u2' is not in the file"),
     ]  # fmt: skip

@@ -123,9 +123,13 @@ class _Reader:
         if not whole_count or len(pieces) == 1:
             self._add_text(number, text, error, is_torn=is_last)
             return
-        torn = f" and {len(pieces) - whole_count} torn" if whole_count < len(pieces) else ""
-        detail = f"{whole_count} whole{torn} on one line; the whole ones were read"
-        self.report(number, "glued", f"records without line ends: {detail}")
+        torn_count = len(pieces) - whole_count
+        detail = f"{whole_count} records on one line; all of them were read"
+        if torn_count:
+            detail = (
+                f"{whole_count} whole and {torn_count} torn on one line; what is whole was read"
+            )
+        self.report(number, "glued", detail)
         if text.encode("utf-8") != line:
             self.report(number, "mended", _REPLACED)
         for piece in pieces:
