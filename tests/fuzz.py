@@ -143,13 +143,17 @@ class Fuzz:
         # In another order each time, so that short runs get to everything in the end.
         Random(seed).shuffle(files)
         drawings = [Drawing(file=file, seed=seed, times=self._options.times) for file in files]
-        before = self.examples
+        before, spoken = self.examples, self.minutes
         try:
             while (drawings or self._processes) and not self._over:
                 while drawings and len(self._processes) < self._options.jobs:
                     self._processes.append(Process(drawings.pop(), self.failed))
                 time.sleep(0.1)
                 self._harvest([process for process in self._processes if process.ended])
+                if self.minutes >= spoken + 1:
+                    spoken = self.minutes
+                    done = len(files) - len(drawings) - len(self._processes)
+                    say(f"round {number}: {done} of {len(files)} files; so far {self.summary}")
         finally:
             self._harvest(list(self._processes))
             done = files[len(drawings) :]
