@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
-.PHONY: help demo test crash format bench clean
+.PHONY: help demo test crash fuzz format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
 
+fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="formats text")
+	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)
+
 format: $(STAMP)  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -54,4 +57,4 @@ $(VENV)/.bench: $(STAMP)
 	@touch $@
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

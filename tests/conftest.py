@@ -1,5 +1,5 @@
 """Property tests draw the same on every run and every machine, so that a red run is about the
-change and not about luck. With LAMINA_FUZZ set, they draw anew."""
+change and not about luck. With LAMINA_FUZZ=N they draw anew, N times as many (`make fuzz`)."""
 
 import os
 from collections.abc import Iterator
@@ -8,19 +8,49 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 
 from lamina.downloads.folders import cache_folder
 from lamina.embed.download import pull_embedding
 from lamina.providers.local.model_download import pull_local_model
 from lamina.providers.local.models import DEFAULT_MODEL
 
-settings.register_profile("same", derandomize=True)
-if not os.environ.get("LAMINA_FUZZ"):
-    settings.load_profile("same")
+FUZZ = int(os.environ.get("LAMINA_FUZZ") or 0)
+
+# Every setting by name: Hypothesis has other defaults where it believes to be in CI, and how fast
+# a machine is, or what failed on it before, makes no difference.
+settings.register_profile(
+    "tests",
+    settings.get_profile("default"),
+    derandomize=not FUZZ,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
+if not FUZZ:
+    # Hypothesis also draws the literals of all modules that happen to be loaded, which depends on
+    # what ran before in the same process.
+    providers._get_local_constants = lambda: providers._local_constants
 
 # The user's own: models stay there from run to run.
 KEPT = cache_folder()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With LAMINA_FUZZ=N, every property draws N times as many examples."""
+    tests = {getattr(item, "obj", None): getattr(item, "cls", None) for item in items}
+    for test, machine in tests.items() if FUZZ > 1 else ():
+        if test is None or not is_hypothesis_test(test):
+            continue
+        usual = machine.settings if machine else test._hypothesis_internal_use_settings
+        often = settings(usual, max_examples=usual.max_examples * FUZZ)
+        if machine:
+            machine.settings = often
+        else:
+            test._hypothesis_internal_use_settings = often
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -85,7 +85,9 @@ def test_vectors_are_what_they_were(embedder: MiniLM) -> None:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(texts=st.lists(st.text(max_size=400), min_size=1, max_size=4))
 def test_a_text_has_one_vector_alone_and_among_others(embedder: MiniLM, texts: list[str]) -> None:

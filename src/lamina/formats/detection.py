@@ -66,5 +66,5 @@ def _read_file(data: bytes) -> JsonLinesFile:
         except ValueError:
             value = None
         if isinstance(value, dict):
-            return JsonLinesFile(records=(JsonLine(number=1, value=value),), problems=())
+            return JsonLinesFile(records=(JsonLine(number=1, index=0, value=value),), problems=())
     return read_lines(data)

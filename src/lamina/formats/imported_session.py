@@ -7,10 +7,11 @@ from lamina.values.entry import Entry
 
 class ImportProblem(Struct, frozen=True, kw_only=True):
     """Something that could not be taken as it was. `line` counts from 1; None if it is about
-    none. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `not_an_object`,
-    `nul_bytes`, `encoding`, `mended`), of the tree (`missing_parent`, `cycle`, `duplicate`,
-    `no_header`), of calls (`orphan_result`, `missing_result`, `unpaired`), of what is kept as data
-    (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`), and others."""
+    none. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `glued`,
+    `not_an_object`, `nul_bytes`, `encoding`, `mended`), of the tree (`missing_parent`, `cycle`,
+    `duplicate`, `no_header`), of calls (`orphan_result`, `missing_result`, `unpaired`), of what is
+    kept as data (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`),
+    and others."""
 
     line: int | None
     what: str

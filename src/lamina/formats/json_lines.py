@@ -1,12 +1,14 @@
 """Bytes of a file to JSON objects, line by line.
 
 Laws: every line that is not blank becomes a record, and one that is not a JSON object also becomes
-a problem with its number. What comes out can be stored: no lone surrogates, no numbers that JSON
-has no word for, nothing nested deeper than `DEPTH`.
+a problem with its number. A line of several records becomes all of them, and a problem. What comes
+out can be stored: no lone surrogates, no numbers that JSON has no word for, nothing nested deeper
+than `DEPTH`.
 """
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -16,16 +18,19 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.formats.imported_session import ImportProblem
 from lamina.formats.json_fields import Object, parse_moment
+from lamina.formats.line_pieces import head_of, split_line
 
 # Deeper than any real file; the encoder's own limit is about nine times that.
 DEPTH = 100
 _BLANK = b" \t\r\x00"
+_REPLACED = "bytes that are not UTF-8, or NUL bytes, were replaced"
 
 
 class JsonLine(Struct, frozen=True, kw_only=True):
-    """One JSON object and the line it stands on."""
+    """One JSON object, the line it stands on and its place among the records of the file."""
 
     number: int
+    index: int
     value: Object
 
     @property
@@ -34,9 +39,11 @@ class JsonLine(Struct, frozen=True, kw_only=True):
 
 
 class UnreadLine(Struct, frozen=True, kw_only=True):
-    """A line that is not a JSON object: its text, or the value it holds instead."""
+    """A line, or a part of one, that is not a JSON object: its text, or the value it holds
+    instead."""
 
     number: int
+    index: int
     data: Any
 
 
@@ -56,37 +63,88 @@ class JsonLinesFile(Struct, frozen=True, kw_only=True):
 
 def read_lines(data: bytes) -> JsonLinesFile:
     """The records of a file of JSON lines, whatever state it is in."""
-    records: list[LineRecord] = []
-    problems: list[ImportProblem] = []
     data, encoding_note = _as_utf8(data)
+    raw_lines = data.split(b"\n")
+    lines = [raw.strip(_BLANK) for raw in raw_lines]
+    values = [_parse_line(line) if line else None for line in lines]
+    reader = _Reader(values)
     if encoding_note:
-        problems.append(ImportProblem(line=None, what="encoding", detail=encoding_note))
-    pieces = data.split(b"\n")
-    for number, raw in enumerate(pieces, 1):
-        piece = raw.strip(_BLANK)
-        if not piece:
-            if b"\x00" in raw:
-                detail = f"{raw.count(0)} NUL bytes and nothing else"
-                problems.append(ImportProblem(line=number, what="nul_bytes", detail=detail))
-            continue
-        try:
-            value, notes = parse_json(piece)
-        except ValueError as error:
-            is_torn = number == len(pieces)
-            detail = "the file ends in the middle of it" if is_torn else str(error)
-            problems.append(
-                ImportProblem(line=number, what="torn" if is_torn else "unreadable", detail=detail)
-            )
-            records.append(UnreadLine(number=number, data=readable_text(piece)))
-            continue
-        problems += [ImportProblem(line=number, what="mended", detail=note) for note in notes]
+        reader.report(None, "encoding", encoding_note)
+    for number, (raw, line, value) in enumerate(zip(raw_lines, lines, values, strict=True), 1):
+        if isinstance(value, ValueError):
+            reader.add_pieces(number, line, str(value), is_last=number == len(lines))
+        elif value is not None:
+            reader.add(number, *value)
+        elif b"\x00" in raw:
+            reader.report(number, "nul_bytes", f"{raw.count(0)} NUL bytes and nothing else")
+    return JsonLinesFile(records=tuple(reader.records), problems=tuple(reader.problems))
+
+
+def _parse_line(line: bytes) -> tuple[Any, tuple[str, ...]] | ValueError:
+    try:
+        return parse_json(line)
+    except ValueError as error:
+        return error
+
+
+class _Reader:
+    """The records of the lines so far, and what is to be said of them."""
+
+    def __init__(self, values: Sequence[tuple[Any, tuple[str, ...]] | ValueError | None]) -> None:
+        self.records: list[LineRecord] = []
+        self.problems: list[ImportProblem] = []
+        self._values = values
+
+    @cached_property
+    def _heads(self) -> set[tuple[str, ...]]:
+        """How whole records of this file begin."""
+        values = (value[0] for value in self._values if isinstance(value, tuple))
+        return {head_of(value) for value in values if isinstance(value, dict)}
+
+    def report(self, number: int | None, what: str, detail: str) -> None:
+        self.problems.append(ImportProblem(line=number, what=what, detail=detail))
+
+    def add(self, number: int, value: Any, notes: tuple[str, ...]) -> None:
+        for note in notes:
+            self.report(number, "mended", note)
         if isinstance(value, dict):
-            records.append(JsonLine(number=number, value=value))
-        else:
-            detail = f"a {type(value).__name__} stands where an object should"
-            problems.append(ImportProblem(line=number, what="not_an_object", detail=detail))
-            records.append(UnreadLine(number=number, data=value))
-    return JsonLinesFile(records=tuple(records), problems=tuple(problems))
+            self.records.append(JsonLine(number=number, index=len(self.records), value=value))
+            return
+        detail = f"a {type(value).__name__} stands where an object should"
+        self.report(number, "not_an_object", detail)
+        self.records.append(UnreadLine(number=number, index=len(self.records), data=value))
+
+    def add_pieces(self, number: int, line: bytes, error: str, *, is_last: bool) -> None:
+        """Adds what a line holds that is not one JSON value: glued records, whole and torn, or
+        nothing that can be read."""
+        text = readable_text(line)
+        pieces = split_line(text, self._heads)
+        whole_count = sum(piece.is_object for piece in pieces)
+        if not whole_count or len(pieces) == 1:
+            self._add_text(number, text, error, is_torn=is_last)
+            return
+        torn_count = len(pieces) - whole_count
+        detail = f"{whole_count} records on one line; all of them were read"
+        if torn_count:
+            detail = (
+                f"{whole_count} whole and {torn_count} torn on one line; what is whole was read"
+            )
+        self.report(number, "glued", detail)
+        if text.encode("utf-8") != line:
+            self.report(number, "mended", _REPLACED)
+        for piece in pieces:
+            try:
+                if not piece.is_object:
+                    raise ValueError("not a whole record; kept as its text")
+                self.add(number, *parse_json(piece.text.encode("utf-8")))
+            except ValueError as piece_error:
+                is_torn = is_last and piece is pieces[-1]
+                self._add_text(number, piece.text, str(piece_error), is_torn=is_torn)
+
+    def _add_text(self, number: int, text: str, error: str, *, is_torn: bool) -> None:
+        detail = "the file ends in the middle of it" if is_torn else error
+        self.report(number, "torn" if is_torn else "unreadable", detail)
+        self.records.append(UnreadLine(number=number, index=len(self.records), data=text))
 
 
 def _as_utf8(data: bytes) -> tuple[bytes, str]:
@@ -119,7 +177,7 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
     notes: list[str] = []
     text = readable_text(piece)
     if text.encode("utf-8") != piece:
-        notes.append("bytes that are not UTF-8, or NUL bytes, were replaced")
+        notes.append(_REPLACED)
     try:
         # Two readers in one: `strict` would refuse raw control characters inside strings.
         value = json.loads(text, strict=False, parse_constant=str)

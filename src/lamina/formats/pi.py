@@ -3,7 +3,8 @@
 Laws: the tree, the branches and the leaf (the last entry of the file) are those of the file. What a
 model saw is a message, what it did not see is data. Every field that has no place of ours is in
 `extra` under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex`
-counts the objects of the file with the header as 0. Version 2 says `hookMessage` for `custom`.
+counts the records of the file, readable or not, with the header as 0. Version 2 says `hookMessage`
+for `custom`.
 """
 
 from collections.abc import Callable
@@ -67,38 +68,38 @@ def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
     if header is None:
         builder.report(None, "no_header", "the file has no session header; its entries were read")
     records = [record for record in file.records if record is not header]
-    lines = _with_ids(file.lines, header)
-    return _Importer(builder, records, lines).run()
+    return _Importer(builder, records, _with_ids(file.records, header)).run()
 
 
-def _with_ids(lines: tuple[JsonLine, ...], header: JsonLine | None) -> dict[int, Object]:
-    """The objects by line number, with the ids that version 1 does not have."""
+def _with_ids(records: tuple[LineRecord, ...], header: JsonLine | None) -> dict[int, Object]:
+    """The objects by their index, with the ids that version 1 does not have."""
     is_first_version = header is not None and header.value.get("version", 1) in (1, None)
     values: dict[int, Object] = {}
-    names: list[str] = []
+    # By what `firstKeptEntryIndex` counts: the header as 0, also if it is lost, and every record
+    # that was written, also if it cannot be read any more.
+    names: list[str] = [""] if header is None and isinstance(records[0], JsonLine) else []
     before: str | None = None
-    for index, line in enumerate(lines):
-        value = line.value
-        own = value.get("id")
-        if line is header:
+    for record in records:
+        if not isinstance(record, JsonLine) or record is header:
             names.append("")
             continue
+        value = record.value
+        own = value.get("id")
         if not isinstance(own, str) or not own:
-            own = f"#{index}"
+            own = f"#{record.index}"
             value = {**value, "id": own}
             if is_first_version or "parentId" not in value:
                 value["parentId"] = before
         names.append(own)
         before = own
-        values[line.number] = value
-    for number, value in values.items():
+        values[record.index] = value
+    for index, value in values.items():
         kept_index = value.get("firstKeptEntryIndex")
         if "firstKeptEntryId" in value or not isinstance(kept_index, int):
             continue
-        if 0 <= kept_index < len(names):
-            # The header cannot be kept; everything behind it is.
-            kept_id = names[kept_index] or next(filter(None, names), "")
-            values[number] = {**value, "firstKeptEntryId": kept_id}
+        # What cannot be kept, as the header, gives way to the first entry behind it.
+        if 0 <= kept_index < len(names) and (kept_id := next(filter(None, names[kept_index:]), "")):
+            values[index] = {**value, "firstKeptEntryId": kept_id}
     return values
 
 
@@ -116,13 +117,13 @@ class _Importer:
     def _ids(self, record: LineRecord) -> tuple[str | None, str | None]:
         if not isinstance(record, JsonLine):
             return None, None
-        value = self.values[record.number]
+        value = self.values[record.index]
         parent = value.get("parentId")
         # Anything but a text names no entry: the parent is missing, which is reported.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
     def _add(self, line: JsonLine, is_cut: bool) -> str:
-        builder, number, value = self.builder, line.number, self.values[line.number]
+        builder, number, value = self.builder, line.number, self.values[line.index]
         own, parent = self._ids(line)
         if (duplicate := builder.find_duplicate(own, number, line.value)) is not None:
             return duplicate

@@ -175,13 +175,15 @@ class SessionBuilder:
     ) -> ImportedSession:  # fmt: skip
         """The session of records that may stand before their parents. `add` learns whether a
         cycle was cut at its line. The session goes on at the last record of the file."""
-        places: dict[int, str] = {}
+        leaf: str | None = None
         for record, is_cut in order_by_parent(records, ids):
             if isinstance(record, UnreadLine):
-                places[record.number] = self.keep_unread_line(record)
+                place = self.keep_unread_line(record)
             else:
-                places[record.number] = add(record, is_cut)
-        return self.finish(places[records[-1].number] if records else None)
+                place = add(record, is_cut)
+            if record is records[-1]:
+                leaf = place
+        return self.finish(leaf)
 
     def use_model(self, parent: str, target: str, *, at: float | None, line: int | None) -> str:
         """The position behind `parent` at which the session talks to `target`."""

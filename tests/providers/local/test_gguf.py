@@ -182,7 +182,10 @@ def test_every_truncated_file_is_refused(tmp_path: Path) -> None:
 
 
 @given(changes=st.dictionaries(st.integers(4, 400), st.integers(0, 255), max_size=12))
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_a_file_with_any_bytes_changed_is_read_or_refused(
     tmp_path: Path, changes: dict[int, int]
 ) -> None:

@@ -45,6 +45,7 @@ from lamina.formats.markdown.message import (
     show_moment,
     unescape,
 )
+from lamina.formats.markdown.open_blocks import block_padding
 from lamina.notes.names import NoteNames
 
 NAME_BYTES = 100
@@ -160,6 +161,7 @@ def epoch_seconds(epoch: int | None) -> float | None:
 
 def _render_head(chat: MarkdownChat) -> str:
     preamble = escape(chat.preamble)
+    preamble += block_padding("", preamble).back
     front = render_frontmatter(chat)
     return f"{front}\n\n{preamble}" if preamble.strip("\n") else front
 

@@ -18,7 +18,6 @@ from lamina.codec import canonical_bytes, digest_texts
 from lamina.errors import UsageError
 from lamina.formats.markdown.chat import ChatMessage, ChatRole
 from lamina.formats.markdown.context_line import merge_contexts, render_context
-from lamina.formats.markdown.fences import NO_PADDING, FencePadding
 from lamina.formats.markdown.message import (
     COMMENT_OPENS,
     VisibleMessage,
@@ -27,6 +26,7 @@ from lamina.formats.markdown.message import (
     render_tail,
     show_moment,
 )
+from lamina.formats.markdown.open_blocks import NO_PADDING, BlockPadding
 from lamina.notes.names import NoteNames
 
 VERSION = 1
@@ -52,7 +52,7 @@ class CommentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     body: str = ""
     fields: dict[str, Any] = {}
     # What stands around the text without being part of it.
-    fencing: FencePadding = NO_PADDING
+    fencing: BlockPadding = NO_PADDING
 
 
 class HiddenComment(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """One message in the visible form, and what reading that form by its own rules gives.
 
 Law: nothing inside a message can begin another one or pass for the hidden comment: the visible
-form puts a backslash in front of it. A code fence that a message leaves open is closed, so that
-what follows is not code. Reading strips nothing between a message's mark and its last lines except
-what was put there for that purpose.
+form puts a backslash in front of it. A code fence or an HTML comment that a message leaves open is
+closed, so that what follows is neither. Reading strips nothing between a message's mark and its
+last lines except what was put there for that purpose.
 """
 
 import re
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lamina.formats.markdown.chat import ChatContext, ChatMessage, ChatRole, ToolMessage
 from lamina.formats.markdown.context_line import read_context, render_context, show_line
-from lamina.formats.markdown.fences import NO_PADDING, FencePadding, fence_padding
+from lamina.formats.markdown.open_blocks import NO_PADDING, BlockPadding, block_padding
 from lamina.notes.names import NoteNames
 from lamina.values.message import ToolCall, ToolResult
 
@@ -64,9 +64,9 @@ def render_message(message: ChatMessage, tz: tzinfo) -> str:
     return _mark(message.role) + "\n".join([lines[0], *filter(None, lines[1:])])
 
 
-def padding_of(message: ChatMessage) -> FencePadding:
-    """What stands around the text of a message for the sake of its fences."""
-    return fence_padding(_mark(message.role), _render_text(message))
+def padding_of(message: ChatMessage) -> BlockPadding:
+    """What stands around the text of a message for the sake of blocks that it leaves open."""
+    return block_padding(_mark(message.role), _render_text(message))
 
 
 def _render_text(message: ChatMessage) -> str:
@@ -102,7 +102,7 @@ def read_message(
     tz: tzinfo,
     note_names: NoteNames,
     tail: str | None = None,
-    padding: FencePadding = NO_PADDING,
+    padding: BlockPadding = NO_PADDING,
 ) -> VisibleMessage:
     """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
     lines behind the text, and that markers inside it are escaped; `padding` is around it."""
