@@ -33,6 +33,7 @@ from lamina.compaction.plan import (
     summary_limit,
 )
 from lamina.errors import TurnStateError
+from lamina.journal import State, is_believable
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ports import Summarizer, Wire
 from lamina.record.layouts import Layouts
@@ -45,6 +46,8 @@ from lamina.values.settings import Promotion, Target
 from lamina.values.wire import Reply, WireRequest
 
 COMPACTION = "lamina.compaction"
+# What a compaction says that an overflow asked for.
+OVERFLOWED = "compaction (overflow)"
 # The bytes of the pictures in a prompt.
 ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
 # A summary may be longer than was asked for, but not by more than this.
@@ -309,6 +312,21 @@ class Compactions:
         self._blobs = blobs
         self.summarizer = summarizer
 
+    def swallowed_overflow(self, state: State, target: Target) -> int:
+        """The tokens that the last request took by its provider's word, if they were over the
+        window and it was answered all the same; 0 if not, or if something was done about it: one
+        that says so of the smaller request, too, is wrong."""
+        last, usage = state.last_sent, state.last_usage
+        if last is None or usage is None or last.target != target.name or state.cuts:
+            return 0
+        if usage.input <= self._layouts.room(target, state).window:
+            return 0
+        is_exact = self._layouts.book.counter(target).exact
+        if is_exact and not is_believable(usage.input, last.tokens):
+            return 0
+        is_smaller = any(boundary.reason == OVERFLOWED for boundary in last.context.boundaries)
+        return 0 if is_smaller else usage.input
+
     async def if_due(
         self,
         page: Page,
@@ -319,10 +337,15 @@ class Compactions:
         *,
         at_end: bool = False,
     ) -> CompactionOutcome | None:
-        """Compacts if the next request would be over the threshold. Without a summarizer this is
-        left to pruning, which spares the cache."""
+        """Compacts if the next request would be over the threshold, or the last one was over the
+        window and nobody said so. Without a summarizer the former is left to pruning, which spares
+        the cache."""
         state = page.state
-        if self.summarizer is None or state.settings.compaction == "off":
+        if state.settings.compaction == "off":
+            return None
+        if self.swallowed_overflow(state, target):
+            return await self.now(page, target, promotion, "overflow")
+        if self.summarizer is None:
             return None
         boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"

@@ -187,7 +187,7 @@ class TurnLifecycle:
         earlier = page.state.cuts
         await self._run_hooks("before_request", page, target.name, message)
         compaction = before
-        if before is None and self.compactions.summarizer is not None:
+        if before is None:
             compaction = await self.compactions.if_due(page, target, promotion, texts, items)
             if compaction and compaction.changed:
                 page = await self.compactions.keep(page)
