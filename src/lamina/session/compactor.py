@@ -155,6 +155,9 @@ class Compactor:
             files=plan.files,
             transformer=COMPACTION,
         )
+        if not outcome.changed:
+            same = "the summary that stands says the same already"
+            return CompactionOutcome(changed=False, reason=same, problem=problem)
         return CompactionOutcome(
             changed=True,
             reason=reason,
