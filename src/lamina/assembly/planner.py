@@ -4,7 +4,7 @@ Laws: nothing is written before everything is decided; the plan never exceeds it
 leaves out it reports. Order: boundary, attachments, budget, prefix check.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict
 
@@ -33,6 +33,7 @@ from lamina.assembly.page import Page
 from lamina.assembly.prune import fixed_tokens, prune
 from lamina.assembly.report import record_request
 from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, shorten_results
+from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.values.entry import EphemeralEntry, MessageEntry
@@ -215,13 +216,23 @@ class _TurnPlanner:
 def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
     sent: Prompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+    wholes: Mapping[str, str] | None = None,
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
-    what the turn went without so far, and still does."""
+    what the turn went without so far, and still does; `wholes` the digests of results that were
+    cut before, where the state does not say."""
     limit = draft.room.limit
     shorter = list(results)
     reports: list[LeftOut] = []
-    trial, prompt = _with_results(page, shorter, draft, assembler)
+    wholes = dict(page.state.whole_results) if wholes is None else dict(wholes)
+
+    def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
+        pairs = zip(results, sent_results, strict=True)
+        cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
+        digests = {call: digest_bytes(text.encode()) for call, text in cut.items()}
+        return _with_results(page, sent_results, draft, assembler, digests | wholes)
+
+    trial, prompt = send(shorter)
     outcome = PruneOutcome()
     slack = too_long = 0
     # How much shorter the results can become: what is left then is the lines that say so.
@@ -240,7 +251,7 @@ def plan_results(
             # Whatever may go, before a request is refused that could have been sent.
             slack = limit
             shorter, reports = shorten_results(results, longest, assembler.count_text)
-        trial, _ = _with_results(page, shorter, draft, assembler)
+        trial, _ = send(shorter)
         outcome = prune(
             trial, assembler, draft.room,
             turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
@@ -258,7 +269,7 @@ def plan_results(
                 too_long += min(page.state.settings.summary_tokens, limit // 20)
                 slack = 0
             shorter, reports = shorten_results(results, too_long, assembler.count_text)
-            trial, prompt = _with_results(page, shorter, draft, assembler)
+            trial, prompt = send(shorter)
             outcome = PruneOutcome()
     standing = tuple(a for a in attachments if stands(trial.state, a.item))
     reports += report_pruned(outcome)
@@ -295,11 +306,12 @@ def _still_without(
 
 
 def _with_results(
-    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler
-) -> tuple[Page, Prompt]:
+    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler,
+    wholes: dict[str, str],
+) -> tuple[Page, Prompt]:  # fmt: skip
     trial = page.copy()
     message = Message(role="tool", blocks=tuple(results), id=trial.next_id())
-    trial.write(MessageEntry, message=message)
+    trial.write(MessageEntry, message=message, whole_results=wholes)
     if draft.ephemera.messages:
         trial.write(EphemeralEntry, **asdict(draft.ephemera))
     return trial, _assemble(trial.state, assembler)

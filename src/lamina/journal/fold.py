@@ -115,8 +115,11 @@ def fold_entry(state: State, entry: Entry) -> State:
             uncached = state.envelope.uncached + messages
             envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
             state = replace(state, envelope=envelope)
-        case ResultEntry(result=result):
+        case ResultEntry(result=result, whole=whole):
             state = replace(state, results={**state.results, result.call_id: result})
+            if whole:
+                wholes = {**state.whole_results, result.call_id: whole}
+                state = replace(state, whole_results=wholes)
         case DecisionEntry():
             state = _decide(state, entry)
         case SettingsEntry(settings=settings):
@@ -195,7 +198,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
     messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
     if state.results or state.decisions:
-        state = replace(state, results={}, decisions={})
+        state = replace(state, results={}, whole_results={}, decisions={})
     if message.role != "user":
         envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)

@@ -194,11 +194,15 @@ class Session:
         """Calls of the last answer that have no result yet."""
         return calls.waiting_calls(self._record)
 
-    async def keep_result(self, result: ToolResult) -> None:
+    async def keep_result(self, result: ToolResult, *, whole: str = "") -> None:
         """Writes down what a tool gave while other calls of its turn still wait: it is not run
-        again, whatever happens. `resume` takes it up with the rest."""
+        again, whatever happens. `resume` takes it up with the rest. `whole` is all of a cut one."""
         async with self.turns.lock:
-            await calls.keep_result(self._record, result)
+            await calls.keep_result(self._record, self._store, result, whole)
+
+    async def read_result(self, what: str) -> str:
+        """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
+        return await calls.read_result(self._record, self._store, what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False

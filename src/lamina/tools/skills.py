@@ -13,8 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from lamina.codec import mend_text
-from lamina.tools.limits import MOST_CHARACTERS, cut_text, fail
+from lamina.tools.limits import cut_output, fail
 from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.values.agent import Skill
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
@@ -58,7 +57,7 @@ class SkillTools:
             return fail(f"{path!r} of the skill {skill!r} {refused}")
         except OSError as error:
             return fail(f"{path!r} of the skill {skill!r} cannot be read: {error.strerror}")
-        return ToolOutput(text=cut_text(mend_text(text), MOST_CHARACTERS))
+        return cut_output(text)
 
     def _offered(self) -> OfferedTool:
         schema = {
