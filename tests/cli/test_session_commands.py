@@ -368,10 +368,12 @@ def test_what_was_cut_off_a_result_is_read_back_and_missed_if_it_is_gone(notes: 
     by_digest = output("log", "tides", "--result", shown["digest"][:12], cwd=notes)
     assert by_digest == f"{long}\n"
     assert "there is no result 'c2' here" in error("log", "tides", "--result", "c2", cwd=notes)
-    assert "exclude one another" in error("log", "tides", "--result", "c1", "--tree", cwd=notes)
+    assert "exclude one another" in error(
+        "log", "tides", "--result", "c1", "--tree", cwd=notes, code=2
+    )
     assert "The session is sound." in output("verify", "tides", cwd=notes)
     (path.parent.parent / "blobs" / shown["digest"][:2] / shown["digest"]).unlink()
-    assert "result of search (c1) is missing" in lamina("verify", "tides", cwd=notes).stdout
+    assert "result of search (c1) is missing" in lamina("verify", "tides", cwd=notes)[1]
     assert "cannot be read" in error("log", "tides", "--result", "c1", cwd=notes)
 
 

@@ -109,8 +109,9 @@ def _side_requests(entries: tuple[Entry, ...]) -> list[tuple[Usage, float]]:
     """What planning calls and summaries cost, which are requests of their own."""
     costs = []
     for entry in entries:
-        is_own = isinstance(entry, CustomEntry) and entry.kind in (PLAN, SUMMARIZED)
-        if is_own and isinstance(entry.data, dict):
+        if not isinstance(entry, CustomEntry) or entry.kind not in (PLAN, SUMMARIZED):
+            continue
+        if isinstance(entry.data, dict):
             cost = entry.data.get("cost")
             with suppress(msgspec.ValidationError):
                 usage = msgspec.convert(entry.data.get("usage"), Usage)
