@@ -347,6 +347,36 @@ def test_what_a_compaction_dropped_is_shown_with_its_summary(notes: Path) -> Non
     assert "The session is sound." in output("verify", "tides", cwd=notes)
 
 
+def test_what_was_cut_off_a_result_is_read_back_and_missed_if_it_is_gone(notes: Path) -> None:
+    """Issue 16, B.11."""
+    long = "begin " + "tide " * 4_000 + "end"
+
+    async def search(session: Session) -> None:
+        turn = await session.prepare("What of the tide?")
+        turn = await turn.commit(openai_reply(None, calls=[("c1", "search")], input=100, cached=0))
+        turn = await turn.resume({"c1": long})
+        await turn.commit(openai_reply("Low.", input=2_000, cached=0))
+
+    path = keep(notes, "tides", search, settings=Settings(window=3_000), tools=[SEARCH])
+    assert output("log", "tides", "--result", "c1", cwd=notes) == f"{long}\n"
+    assert "(cut; all of it: log --result c1) search: begin tide" in output(
+        "log", "tides", cwd=notes
+    )
+    shown = json.loads(output("log", "tides", "--result", "c1", "--json", cwd=notes))
+    assert (shown["call_id"], shown["name"], shown["characters"]) == ("c1", "search", len(long))
+    assert shown["text"] == long
+    by_digest = output("log", "tides", "--result", shown["digest"][:12], cwd=notes)
+    assert by_digest == f"{long}\n"
+    assert "there is no result 'c2' here" in error("log", "tides", "--result", "c2", cwd=notes)
+    assert "exclude one another" in error(
+        "log", "tides", "--result", "c1", "--tree", cwd=notes, code=2
+    )
+    assert "The session is sound." in output("verify", "tides", cwd=notes)
+    (path.parent.parent / "blobs" / shown["digest"][:2] / shown["digest"]).unlink()
+    assert "result of search (c1) is missing" in lamina("verify", "tides", cwd=notes)[1]
+    assert "cannot be read" in error("log", "tides", "--result", "c1", cwd=notes)
+
+
 def test_a_session_without_compactions_dropped_nothing(notes: Path) -> None:
     keep(notes, "pier", ask_twice)
     assert output("log", "pier", "--dropped", cwd=notes) == "Nothing was dropped.\n"

@@ -330,13 +330,13 @@ def test_what_an_answer_is_called_is_that_of_the_latest() -> None:
         assert path.state.last_reply == name
 
 
-def test_a_count_is_halved_towards_what_the_provider_says_and_stays_within_bounds() -> None:
+def test_a_count_is_halved_towards_what_the_provider_says_if_that_can_be() -> None:
     path = Path()
     factors = []
-    for tokens in (8, 4, 0, 400, 400, 400):
+    for tokens in (8, 4, 0, 400, 12, 1):
         path.ask()
         path.request()
         path.answer()
         path.reply(usage=Usage(input=tokens))
         factors.append(path.state.calibration["fake:m"])
-    assert factors == [2.0, 1.5, 1.5, 3.0, 3.0, 3.0]
+    assert factors == [2.0, 1.5, 1.5, 1.5, 2.25, 2.25]

@@ -231,7 +231,7 @@ def test_a_reply_to_a_request_that_is_not_open_is_refused() -> None:
         story.replied().state  # noqa: B018
 
 
-def test_calibration_follows_what_was_reported_by_halves_and_within_bounds() -> None:
+def test_calibration_follows_what_was_reported_by_halves_and_not_beyond_reason() -> None:
     def turn(story: Story, reported: int) -> Story:
         return story.asks().requests(100).answers().replied(reported)
 
@@ -239,8 +239,11 @@ def test_calibration_follows_what_was_reported_by_halves_and_within_bounds() -> 
     assert once.state.calibration == {"fake:m": 1.2}
     assert turn(once, 100).state.calibration == pytest.approx({"fake:m": 1.1})
     assert turn(once, 0).state.calibration == {"fake:m": 1.2}
-    assert turn(Story(), 10_000).state.calibration == {"fake:m": 3.0}
-    assert turn(Story(), 1).state.calibration == {"fake:m": 0.3}
+    assert turn(Story(), 300).state.calibration == {"fake:m": 3.0}
+    assert turn(Story(), 50).state.calibration == {"fake:m": 0.5}
+    for beyond in (10_000, 301, 49, 1):
+        assert turn(Story(), beyond).state.calibration == {}
+        assert turn(once, beyond).state.calibration == {"fake:m": 1.2}
 
 
 def test_a_new_version_stands_beside_the_old_one_and_a_name_can_choose_between_them() -> None:

@@ -1,14 +1,30 @@
-"""Requests shown again: whatever was sent, what is kept and added is exactly what was recorded."""
+"""Requests shown again: whatever was sent, what is kept and added is exactly what was recorded.
+
+Issue 16, B.15: `CROWDED` was refused at 400 tokens although it could be sent."""
 
 import anyio
-from hypothesis import given
+from hypothesis import example, given
+from tests.fakes.book import OTHER
 from tests.rebuild import request_digests
-from tests.session.conversations import Conversation, Player, conversations, modest
+from tests.session.conversations import Ask, Conversation, Player, conversations, modest
 
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request, wire_request
 from lamina.audit.requests import RequestList, list_requests, recorded_digests
 from lamina.journal import journal_of
 from lamina.values.entry import RequestEntry
+
+# Three results want the room of two notes that the turn brought.
+CROWDED = Conversation(
+    steps=(
+        Ask(size=15, loops=(3,), result=60, answer=109),
+        Ask(size=59, attach=(("a.md", 3),), target=OTHER.name, tool_text=15, loops=(3,),
+            result=5, answer=111),
+        Ask(size=118, attach=(("a.md", 3), ("e.md", 10), ("c.md", 3)), target=OTHER.name,
+            tool_text=15, loops=(3,), result=60, answer=44),
+    ),
+    window=500,
+    rules=True,
+)  # fmt: skip
 
 
 async def play(conversation: Conversation) -> tuple[Player, RequestList, list[RebuiltRequest]]:
@@ -26,6 +42,7 @@ async def play(conversation: Conversation) -> tuple[Player, RequestList, list[Re
 
 @given(conversations)
 @modest
+@example(CROWDED)
 def test_what_is_kept_and_added_is_what_was_recorded(conversation: Conversation) -> None:
     _, requests, shown = anyio.run(play, conversation)
     entries = {each.request.id: each.request for each in requests.listed}

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lamina.assembly.budget import PruneCandidate
 from lamina.assembly.history import compact, next_question, splits_turn, summarise
+from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange
 from lamina.compaction.files import TouchedFiles
@@ -57,7 +58,7 @@ def consolidate(
     it is extracted."""
     state = page.state
     victims = {candidate.item for candidate in evicted}
-    in_place = _in_place(state, first_kept)
+    in_place = tuple(item for item in _in_place(state, first_kept) if item not in victims)
     library, reports = _plan_library(state, victims | set(in_place))
     ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
@@ -73,9 +74,15 @@ def consolidate(
             # With no summary in front, history has to begin with a question.
             first_kept = next_question(state.envelope.cached.since(0), first_kept)
             dropped = state.envelope.cached.until(first_kept).since(0)
-        op, report = compact(state, dropped, first_kept, summary, reason, assembler, files=files)
-        ops.append(op)
-        reports.append(report)
+        if [message.text for message in dropped] == [summary]:
+            # A summary would stand for itself.
+            first_kept = 0
+        else:
+            op, report = compact(
+                state, dropped, first_kept, summary, reason, assembler, files=files
+            )
+            ops.append(op)
+            reports.append(report)
     if short and short.start >= first_kept:
         ops += short.ops
         reports += short.reports
@@ -121,24 +128,34 @@ def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, .
     return tuple(library), reports
 
 
-def standing_sizes(state: State, assembler: Assembler) -> list[PruneCandidate]:
+def standing_sizes(
+    state: State, assembler: Assembler, attached: Sequence[Attachment] = ()
+) -> list[PruneCandidate]:
+    """What stands and can go, with what it is worth: to the turn that has it `attached`, or else
+    when it last was. Where another version is attached, that one is wanted, not what stands."""
     candidates = []
+    pictured = _in_place(state, 0)
+    attachments = {attachment.item.id: attachment for attachment in attached}
     for item_id, standing in state.standing.items():
         if not standing.current or item_id in state.forgotten:
             continue
         item = state.items[item_id, standing.current]
-        if item.pictures:
+        if item.pictures and item_id not in pictured:
             continue
-        known = state.known.get(item_id)
+        known, attachment = state.known.get(item_id), attachments.get(item_id)
+        priority = known.priority if known else MEDIUM
+        essential = bool(known and known.essential)
+        if attachment is not None:
+            priority, essential = attachment.priority, attachment.is_essential
+        is_wanted = attachment is None or applies(state, attachment.item)
+        must_stay = essential or item_id in state.pinned or kind_of(item_id) == "rule"
         candidates.append(
             PruneCandidate(
                 item=item_id,
                 label=label_of(item_id),
                 tokens=assembler.item_tokens(item),
-                priority=known.priority if known else MEDIUM,
-                essential=item_id in state.pinned
-                or kind_of(item_id) == "rule"
-                or bool(known and known.essential),
+                priority=priority,
+                essential=must_stay and is_wanted,
                 # Least recently named first; among those named together, the earliest added.
                 recency=(known.named << 20) + known.added if known else 0,
             )

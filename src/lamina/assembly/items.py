@@ -124,6 +124,13 @@ def stands(state: State, item: Item) -> bool:
     return standing is not None and _as_standing(state, item).version in standing.versions
 
 
+def applies(state: State, item: Item) -> bool:
+    """Whether the block that shows all of `item` is the one that applies: at a boundary only that
+    one stays."""
+    standing = state.standing.get(item.id)
+    return standing is not None and _as_standing(state, item).version == standing.current
+
+
 def compose(
     page: Page,
     draft: Draft,

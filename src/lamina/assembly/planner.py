@@ -4,7 +4,7 @@ Laws: nothing is written before everything is decided; the plan never exceeds it
 leaves out it reports. Order: boundary, attachments, budget, prefix check.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict
 
@@ -22,6 +22,7 @@ from lamina.assembly.history import limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
+    applies,
     compose,
     explain_rules,
     lay_always,
@@ -31,7 +32,8 @@ from lamina.assembly.items import (
 from lamina.assembly.page import Page
 from lamina.assembly.prune import fixed_tokens, prune
 from lamina.assembly.report import record_request
-from lamina.assembly.truncation import is_result, result_name, shorten_results
+from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, shorten_results
+from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.values.entry import EphemeralEntry, MessageEntry
@@ -47,6 +49,7 @@ NEW_ITEMS_SHARE = 0.75
 ATTEMPTS = 8
 SEAMS = 16
 OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
+OVER_WINDOW_REASON = "over the window"
 
 
 def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
@@ -126,7 +129,7 @@ class _TurnPlanner:
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
             natural = next(b for b in self.boundaries if b.kind != "compaction")
-            self._put_out(self._shrink(0, _while_cold(natural)))
+            self._shrink(0, _while_cold(natural))
 
     def _choose_attachments(self, cold: bool) -> None:
         state = self.page.state
@@ -152,16 +155,17 @@ class _TurnPlanner:
             too_much = turn.turn_tokens - int(NEW_ITEMS_SHARE * free)
             turn = self._drop_new(turn, turn.prompt.tokens - too_much)
         self.attachments, self.left_out = turn.kept, list(turn.left_out)
-        outcome = self._shrink(turn.turn_tokens, "over the window")
-        if outcome.changed:
-            self.boundaries.append(OVER_WINDOW)
-        self._put_out(outcome)
-        turn = self._drop_new(self._compose(), limit)
+        turn = self._make_room(turn.turn_tokens)
         if (over := turn.prompt.tokens - limit) > 0:
             # Names and summaries took more than was reckoned: give up that much more.
-            self._put_out(self._shrink(turn.turn_tokens + over + SEAMS, "over the window"))
-            turn = self._drop_new(self._compose(), limit)
-        return turn
+            turn = self._make_room(turn.turn_tokens + over + SEAMS)
+        return turn if turn.prompt.tokens <= limit else self._make_room(limit)
+
+    def _make_room(self, tokens: int) -> TentativeTurn:
+        """The turn once what was sent gave way to `tokens` of it."""
+        if self._shrink(tokens, OVER_WINDOW_REASON) and OVER_WINDOW not in self.boundaries:
+            self.boundaries.append(OVER_WINDOW)
+        return self._drop_new(self._compose(), self.draft.room.limit)
 
     def _drop_new(self, turn: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
         """Leaves out unsent items with a priority number above `above` until the request is within
@@ -184,16 +188,18 @@ class _TurnPlanner:
         left_out = tuple(self.left_out)
         return compose(self.page, self.draft, self.attachments, left_out, self.assembler)
 
-    def _shrink(self, turn_tokens: int, reason: str) -> PruneOutcome:
-        return prune(
+    def _shrink(self, turn_tokens: int, reason: str) -> bool:
+        """Prunes what was sent; whether that changed anything. Attachments that it took away are
+        not laid down again in the same breath; of others a new version is still to be sent."""
+        state, attached = self.page.state, self.attachments
+        outcome = prune(
             self.page, self.assembler, self.draft.room,
-            turn_tokens=turn_tokens, reason=reason, attached=self.attachments, cold=self.cold,
+            turn_tokens=turn_tokens, reason=reason, attached=attached, cold=self.cold,
         )  # fmt: skip
-
-    def _put_out(self, outcome: PruneOutcome) -> None:
-        """Attachments that a prune took away are not laid down again in the same breath."""
-        self.reports += report_pruned(outcome, self.attachments)
-        self._detach(outcome.evicted)
+        self.reports += report_pruned(outcome, attached)
+        new = {a.item.id for a in attached if not applies(state, a.item)}
+        self._detach([candidate for candidate in outcome.evicted if candidate.item not in new])
+        return outcome.changed
 
     def _detach(self, candidates: Sequence[PruneCandidate]) -> None:
         victims = {candidate.item for candidate in candidates}
@@ -210,16 +216,28 @@ class _TurnPlanner:
 def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
     sent: Prompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+    wholes: Mapping[str, str] | None = None,
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
-    what the turn went without so far, and still does."""
+    what the turn went without so far, and still does; `wholes` the digests of results that were
+    cut before, where the state does not say."""
     limit = draft.room.limit
     shorter = list(results)
     reports: list[LeftOut] = []
-    trial, prompt = _with_results(page, shorter, draft, assembler)
+    wholes = dict(page.state.whole_results) if wholes is None else dict(wholes)
+
+    def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
+        pairs = zip(results, sent_results, strict=True)
+        cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
+        digests = {call: digest_bytes(text.encode()) for call, text in cut.items()}
+        return _with_results(page, sent_results, draft, assembler, digests | wholes)
+
+    trial, prompt = send(shorter)
     outcome = PruneOutcome()
     slack = too_long = 0
-    boundary, reason = OVER_WINDOW, "over the window"
+    # How much shorter the results can become: what is left then is the lines that say so.
+    longest = sum(assembler.count_text(result.text) for result in results)
+    boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
     natural = find_boundary(page.state, draft.target, page.at)
     cold = natural is not None and natural.kind == "expired"
     most = limit
@@ -229,17 +247,21 @@ def plan_results(
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= most:
             break
-        trial, _ = _with_results(page, shorter, draft, assembler)
+        if is_last := attempt == ATTEMPTS - 1:
+            # Whatever may go, before a request is refused that could have been sent.
+            slack = limit
+            shorter, reports = shorten_results(results, longest, assembler.count_text)
+        trial, _ = send(shorter)
         outcome = prune(
             trial, assembler, draft.room,
             turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
         )  # fmt: skip
         prompt = _assemble(trial.state, assembler)
-        if (over := prompt.tokens - limit) <= 0:
+        if is_last or (over := prompt.tokens - limit) <= 0:
             break
         # What was sent gives way first; then what was not sent yet is shortened.
-        if attempt % 2 == 0:
-            slack += over + SEAMS
+        if attempt % 2 == 0 or too_long + NOTICE_TOKENS * len(results) >= longest:
+            slack += max(over + SEAMS, slack)
         else:
             too_long += over + SEAMS
             if outcome.dropped_messages > 1 and not reports:
@@ -247,7 +269,7 @@ def plan_results(
                 too_long += min(page.state.settings.summary_tokens, limit // 20)
                 slack = 0
             shorter, reports = shorten_results(results, too_long, assembler.count_text)
-            trial, prompt = _with_results(page, shorter, draft, assembler)
+            trial, prompt = send(shorter)
             outcome = PruneOutcome()
     standing = tuple(a for a in attachments if stands(trial.state, a.item))
     reports += report_pruned(outcome)
@@ -284,11 +306,12 @@ def _still_without(
 
 
 def _with_results(
-    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler
-) -> tuple[Page, Prompt]:
+    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler,
+    wholes: dict[str, str],
+) -> tuple[Page, Prompt]:  # fmt: skip
     trial = page.copy()
     message = Message(role="tool", blocks=tuple(results), id=trial.next_id())
-    trial.write(MessageEntry, message=message)
+    trial.write(MessageEntry, message=message, whole_results=wholes)
     if draft.ephemera.messages:
         trial.write(EphemeralEntry, **asdict(draft.ephemera))
     return trial, _assemble(trial.state, assembler)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from lamina.assembly.boundary import PruneOutcome, consolidate, standing_sizes
 from lamina.assembly.budget import Budget, PruneCandidate, drop_until
 from lamina.assembly.history import compact, splits_turn, summarise
+from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
 from lamina.compaction.cuts import choose_cut, choose_head, last_turns_start
@@ -118,14 +119,16 @@ def _evicted_by(
     before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
 ) -> tuple[PruneCandidate, ...] | None:
     """Of the items that no longer stand, those that this turn does not lay down again; None if
-    one of them is worth more than one that stays."""
+    one of them is worth more than one that stays, or would leave an earlier version of itself."""
     lost: list[PruneCandidate] = []
     staying: list[PruneCandidate] = []
-    for candidate in standing_sizes(before, assembler):
+    for candidate in standing_sizes(before, assembler, attached):
         old, new = before.standing[candidate.item], after.standing.get(candidate.item)
-        (staying if new and new.current == old.current else lost).append(candidate)
+        if new and new.current != old.current:
+            return None
+        (staying if new else lost).append(candidate)
     room = int(ITEMS_SHARE * goal) - sum(candidate.tokens for candidate in staying)
-    named = {a.item.id for a in attached}
+    named = {a.item.id for a in attached if applies(before, a.item)}
     again: set[ItemId] = set()
     for candidate in sorted(lost, key=lambda c: (c.priority, -c.recency)):
         must = candidate.essential or candidate.priority < before.settings.history_priority
@@ -175,8 +178,8 @@ def _prune_by_worth(
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages)
     recent = sum(sizes[last_turns_start(messages, settings.strip_turns) :])
-    library = standing_sizes(state, assembler)
-    attached_items = {a.item.id for a in attached}
+    library = standing_sizes(state, assembler, attached)
+    attached_items = {a.item.id for a in attached if applies(state, a.item)}
     applying = [candidate for candidate in library if candidate.item in attached_items]
     idle = [candidate for candidate in library if candidate.item not in attached_items]
     tokens, dropped = drop_over(applying, int(ITEMS_SHARE * free))

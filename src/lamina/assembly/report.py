@@ -13,7 +13,7 @@ from lamina.journal import State
 from lamina.layers import Assembler, ItemVersions, measure_layers
 from lamina.text import label_of
 from lamina.values.entry import RequestEntry
-from lamina.values.item import Attachment
+from lamina.values.item import Attachment, ItemId
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
 from lamina.values.request import (
@@ -81,7 +81,7 @@ def record_request(
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
-        left_out=_truly_out(state, draft.tools, (*left_out, *_unreported(state, left_out))),
+        left_out=_truly_out(state, kept, draft.tools, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -116,15 +116,25 @@ def record_request(
 
 
 def _truly_out(
-    state: State, tools: Sequence[ContextTool], left_out: Sequence[LeftOut]
+    state: State,
+    kept: Sequence[Attachment],
+    tools: Sequence[ContextTool],
+    left_out: Sequence[LeftOut],
 ) -> tuple[LeftOut, ...]:
     """Less what was taken away and stands again in the same request, and the descriptions of tools
     that are in the list instead."""
     if not left_out:
         return ()
-    there = {*map(str, state.standing), *(str(tool.item) for tool in tools)}
+    there = {str(item) for item in state.standing if not _is_outdated(state, item)}
+    there |= {str(attachment.item.id) for attachment in kept} | {str(tool.item) for tool in tools}
     passing = ("removed", "has_images")
     return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
+
+
+def _is_outdated(state: State, item: ItemId) -> bool:
+    """Whether an earlier version of an item stands, and no longer the one of the last request."""
+    then, now = state.sent_standing.get(item), state.standing[item]
+    return then is not None and then.current not in now.versions and now.current in then.versions
 
 
 def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
@@ -136,7 +146,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     return [
         LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
         for item in state.sent_standing
-        if item not in state.standing and item not in reported
+        if (item not in state.standing or _is_outdated(state, item)) and item not in reported
     ]
 
 

@@ -22,6 +22,7 @@ from lamina.values.event import (
     PromptProgress,
     RequestRetried,
     RequestStarted,
+    SummaryStep,
     ToolFinished,
     ToolStarted,
     UsageReported,
@@ -81,6 +82,8 @@ class AskOutput:
                 outcome = result.text if result.is_error else size
                 name = self._labels.get(result.call_id, result.name)
                 self.say(_shortened(f"tool {name} {word} {outcome} ({seconds:.1f} s)"))
+            case SummaryStep(step=step, of=of):
+                self.say(f"summing up part {step} of {of} of what was said")
             case RequestRetried(reason=reason):
                 self._retry(reason)
             case WarningIssued(text=text):

@@ -64,18 +64,23 @@ Write at most {words:,} words ({tokens:,} tokens). Keep names, paths, numbers an
 exactly as they are. Answer with the summary alone."""
 
 
-def summary_instruction(plan: CompactionPlan) -> str:
+def summary_instruction(
+    plan: CompactionPlan, *, in_parts: bool = False, is_last: bool = True
+) -> str:
     """The user message that asks for the summary of what `plan` drops; it follows those messages,
-    or all of them."""
-    parts = [_TASK, _SCOPE.format(line=plan.kept_line) if plan.kept_line else _SCOPE_UNKNOWN]
+    or all of them. `in_parts`, it follows a part of them, with nothing behind it and the earlier
+    summary told; what is to be said of the cut is for the last part."""
+    parts = [_TASK]
+    if not in_parts:
+        parts.append(_SCOPE.format(line=plan.kept_line) if plan.kept_line else _SCOPE_UNKNOWN)
     parts.append(_HEADINGS)
-    if plan.splits_turn:
+    if plan.splits_turn and is_last:
         parts.append(_TURN)
         if plan.question.strip():
             parts.append(f"What was asked in it:\n{quote_within(plan.question, QUOTED, len)}")
-    if plan.previous_summary:
+    if plan.previous_summary and not in_parts:
         parts.append(_EARLIER)
-    if files := _list_files(plan.files):
+    if is_last and (files := _list_files(plan.files)):
         parts.append(_FILES.format(files=files))
     words = max(1, plan.summary_tokens * 3 // 4)
     parts.append(_LENGTH.format(words=words, tokens=plan.summary_tokens))

@@ -1,5 +1,6 @@
 """A journal's entries, each in words, and the whole of it as data."""
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 import msgspec
@@ -68,9 +69,9 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
         case EphemeralEntry(tool_texts=texts, messages=messages):
             names = [text.name for text in texts] + [message.role for message in messages]
             return "ephemeral", f"for one request: {', '.join(names)}"
-        case MessageEntry(message=message, interrupted=interrupted):
+        case MessageEntry(message=message, interrupted=interrupted, whole_results=wholes):
             cut = " [interrupted]" if interrupted else ""
-            return message.role, render_message(message) + cut
+            return message.role, _where_whole(wholes) + render_message(message) + cut
         case RequestEntry(target=target, tokens=tokens, context=context):
             agreement = context.agreement
             text = f"{target} · {tokens:,} tokens, {agreement.reprocessed:,} of them new"
@@ -85,8 +86,9 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
             return "reply", (
                 f"{stop} · in {usage.input:,}, cached {usage.cached:,}, out {usage.output:,}{cache}"
             )
-        case ResultEntry(result=result):
-            return "result", f"{result.name}{' failed' if result.is_error else ''}: {result.text}"
+        case ResultEntry(result=result, whole=whole):
+            text = f"{result.name}{' failed' if result.is_error else ''}: {result.text}"
+            return "result", _where_whole({result.call_id: whole} if whole else {}) + text
         case DecisionEntry(tool=tool, decision=decision):
             return "decision", f"{tool}: {decision.replace('_', ' ')}"
         case SettingsEntry(settings=settings):
@@ -120,6 +122,11 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
             assert_never(entry)
 
 
+def _where_whole(wholes: Mapping[str, str]) -> str:
+    """How all of the results that were shortened can be read."""
+    return "".join(f"(cut; all of it: log --result {call}) " for call in wholes)
+
+
 def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
     """What a runner or an application noted; of what we know, what it comes to."""
     if isinstance(data, dict):
@@ -134,6 +141,10 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
                 return "plan", calls
             case "lamina.planned":
                 return "planned", calls
+            case "lamina.summarized":
+                problem = f" · {data['problem']}" if data.get("problem") else ""
+                part = f"part {data.get('step')} of {data.get('of')}"
+                return "summary", f"{data.get('target')} · {part}{problem}"
     return "custom", f"{kind} {msgspec.json.encode(data).decode()}"
 
 

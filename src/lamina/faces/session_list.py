@@ -14,6 +14,7 @@ from lamina.ledger import cost_of
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
 from lamina.runners.plan import PLAN
+from lamina.session.summary_writer import SUMMARIZED
 from lamina.session.tree import name_of
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
@@ -88,7 +89,7 @@ async def _describe(store: JsonlStore, session: str) -> SessionRow:
 def sum_usage(entries: tuple[Entry, ...]) -> Usage:
     usages = [entry.usage for entry in entries if isinstance(entry, ReplyEntry)]
     usages += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
-    usages += [usage for usage, _ in _plans(entries)]
+    usages += [usage for usage, _ in _side_requests(entries)]
     names = ("input", "cached", "written", "output")
     return Usage(**{name: sum(getattr(usage, name) for usage in usages) for name in names})
 
@@ -101,16 +102,18 @@ def sum_cost(entries: tuple[Entry, ...], book: TargetBook) -> float:
         if isinstance(entry, ReplyEntry) and entry.request in targets:
             with suppress(UnknownTarget):
                 cost += cost_of(entry.usage, book.find(targets[entry.request]))
-    return cost + sum(plan_cost for _, plan_cost in _plans(entries))
+    return cost + sum(own_cost for _, own_cost in _side_requests(entries))
 
 
-def _plans(entries: tuple[Entry, ...]) -> list[tuple[Usage, float]]:
-    """What planning calls cost, which are requests of their own."""
-    plans = []
+def _side_requests(entries: tuple[Entry, ...]) -> list[tuple[Usage, float]]:
+    """What planning calls and summaries cost, which are requests of their own."""
+    costs = []
     for entry in entries:
-        if isinstance(entry, CustomEntry) and entry.kind == PLAN and isinstance(entry.data, dict):
+        if not isinstance(entry, CustomEntry) or entry.kind not in (PLAN, SUMMARIZED):
+            continue
+        if isinstance(entry.data, dict):
             cost = entry.data.get("cost")
             with suppress(msgspec.ValidationError):
                 usage = msgspec.convert(entry.data.get("usage"), Usage)
-                plans.append((usage, float(cost) if isinstance(cost, int | float) else 0.0))
-    return plans
+                costs.append((usage, float(cost) if isinstance(cost, int | float) else 0.0))
+    return costs

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.audit.kept_results import whole_results
 from lamina.audit.verification import Verification, pictures_of, verify
 from lamina.errors import LaminaError, UsageError
 from lamina.faces.stored_session import StoredSession
@@ -32,6 +33,11 @@ async def check_session(stored: StoredSession) -> Verification:
             await stored.store.get_blob(digest)
         except LaminaError as error:
             problems.append(f"a picture is missing: {error}")
+    for digest, owner in whole_results(journal.entries.values()).items():
+        try:
+            await stored.store.get_blob(digest)
+        except LaminaError as error:
+            problems.append(f"what was cut off the result of {owner} is missing: {error}")
     return replace(verification, problems=tuple(problems))
 
 

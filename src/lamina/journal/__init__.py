@@ -1,5 +1,6 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
+from lamina.journal.calibration import is_believable
 from lamina.journal.fold import TOOLS_JOIN, awaits_results, fold_entry, initial_state, replay
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
@@ -24,6 +25,7 @@ __all__ = [
     "apply_patch",
     "awaits_results",
     "initial_state",
+    "is_believable",
     "fold_entry",
     "fold_repaired",
     "laid_items",

@@ -11,6 +11,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, JournalError
+from lamina.journal.calibration import calibrate
 from lamina.journal.patch_effects import (
     apply_lay_ops,
     apply_patch,
@@ -50,8 +51,6 @@ from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, Text, Use
 from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
-# No request has more; a higher figure is an error.
-MOST_TOKENS = 1 << 40
 # Who lets chosen tools join a list that was sent already.
 TOOLS_JOIN = "lamina.tools.join"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
@@ -116,8 +115,11 @@ def fold_entry(state: State, entry: Entry) -> State:
             uncached = state.envelope.uncached + messages
             envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
             state = replace(state, envelope=envelope)
-        case ResultEntry(result=result):
+        case ResultEntry(result=result, whole=whole):
             state = replace(state, results={**state.results, result.call_id: result})
+            if whole:
+                wholes = {**state.whole_results, result.call_id: whole}
+                state = replace(state, whole_results=wholes)
         case DecisionEntry():
             state = _decide(state, entry)
         case SettingsEntry(settings=settings):
@@ -196,7 +198,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
     messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
     if state.results or state.decisions:
-        state = replace(state, results={}, decisions={})
+        state = replace(state, results={}, whole_results={}, decisions={})
     if message.role != "user":
         envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
@@ -273,13 +275,10 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         cuts=state.cuts[cuts:],
         leaf=entry.id,
     )
-    if entry.usage.input and request.tokens:
-        ratio = min(entry.usage.input, MOST_TOKENS) / request.tokens
-        before = state.calibration.get(request.target)
-        # Half of what is new: one odd request (an image, a cut stream) must not swing the budget.
-        factor = ratio if before is None else (before + ratio) / 2
-        scale = min(3.0, max(0.3, factor))
-        state = replace(state, calibration={**state.calibration, request.target: scale})
+    before = state.calibration.get(request.target)
+    factor = calibrate(before, entry.usage.input, request.tokens)
+    if factor is not None and factor != before:
+        state = replace(state, calibration={**state.calibration, request.target: factor})
     if awaits_results(state):
         return replace(state, called_by=request.id)
     return _end_turn(state)

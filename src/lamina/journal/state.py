@@ -68,6 +68,8 @@ class State(Struct, frozen=True, kw_only=True):
     called_by: str = ""
     # Of the calls that wait: what has run already, and what was decided.
     results: Mapping[str, ToolResult] = {}
+    # The blobs with all of those that were cut.
+    whole_results: Mapping[str, str] = {}
     decisions: Mapping[str, DecisionEntry] = {}
     # Tools that run unasked in this session, with the digest of the definition that was allowed.
     allowed: Mapping[ItemId, str] = {}

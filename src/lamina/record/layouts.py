@@ -58,7 +58,12 @@ class Layouts:
         return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
 
     def room(self, target: Target, state: State) -> Budget:
-        factor = state.calibration.get(target.name, 1.0)
+        """The room for a request. What a provider reports never moves a count that is exact, and
+        only ever takes room away from an estimate: who reports too little must not be sent more
+        than fits."""
+        factor = 1.0
+        if not self.book.counter(target).exact:
+            factor = max(1.0, state.calibration.get(target.name, 1.0))
         return make_budget(state.settings, target, state.envelope.options.max_tokens, factor)
 
     def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:

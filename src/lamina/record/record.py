@@ -21,7 +21,6 @@ from lamina.journal import (
 from lamina.ports import Clock, OpenJournal
 from lamina.record.snapshot import Snapshot, thaw
 from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
-from lamina.values.message import Message
 
 
 class Record:
@@ -69,10 +68,10 @@ class Record:
             start, path = None, self.path(entry)
         return close_answered_request(replay_repaired(path, start)[0])
 
-    def message_of(self, request: RequestEntry) -> Message:
+    def message_of(self, request: RequestEntry) -> MessageEntry:
         """The question or the results that a request was made for."""
         own = self._back(request.id, self.before(request))
-        return next(entry.message for entry in own if isinstance(entry, MessageEntry))
+        return next(entry for entry in own if isinstance(entry, MessageEntry))
 
     def since(self, entry: str) -> tuple[Entry, ...]:
         """The entries of the active path behind `entry`, which is on it."""

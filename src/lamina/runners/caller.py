@@ -169,7 +169,7 @@ class Caller:
         )
         # It ran: that is written down, whatever happens meanwhile.
         with anyio.CancelScope(shield=True):
-            result = await self._session.keep_result(result)
+            result = await self._session.keep_result(result, whole=output.whole)
         await self._emit(ToolFinished(result=result, seconds=seconds))
 
 

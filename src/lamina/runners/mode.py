@@ -44,6 +44,7 @@ class RunContext:
         self.session = session
         self.providers = providers
         self._sender = Sender(session, providers)
+        session.turns.compactions.emit = self.emit
         self.start()
 
     def start(self, listener: Listener | None = None) -> None:

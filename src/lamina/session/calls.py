@@ -5,9 +5,11 @@ Law: what a tool gave is written down at once, so that it is not run again.
 
 from msgspec.structs import replace
 
+from lamina.audit.kept_results import find_result
 from lamina.codec import mend_text
 from lamina.errors import TurnStateError, UsageError
 from lamina.journal import awaits_results
+from lamina.ports import JournalStore
 from lamina.record.record import Record
 from lamina.sources.hook_runs import run_message_hooks
 from lamina.sources.hooks import Hooks
@@ -31,15 +33,30 @@ def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
     return tuple(call for call in state.envelope.cached[-1].calls if call.id not in state.results)
 
 
-async def keep_result(record: Record, result: ToolResult) -> None:
-    """Keeps what a tool gave while other calls of its turn wait.
+async def keep_result(
+    record: Record, store: JournalStore, result: ToolResult, whole: str = ""
+) -> None:
+    """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
+    text that was cut: on disk before the entry that names it.
 
     Raises:
         TurnStateError: no such call waits.
     """
     _require(record, result.call_id)
     result = replace(result, name=mend_text(result.name), text=mend_text(result.text))
-    await record.write(ResultEntry, result=result)
+    digest = await store.put_blob(mend_text(whole).encode()) if whole else ""
+    await record.write(ResultEntry, result=result, whole=digest)
+
+
+async def read_result(record: Record, store: JournalStore, what: str) -> str:
+    """All of a result that is kept, by its call's id or a digest.
+
+    Raises:
+        UsageError: there is none.
+        JournalError: what was cut off it is not there any more.
+    """
+    result = find_result(record.entries.values(), what)
+    return (await store.get_blob(result.digest)).decode() if result.digest else result.text
 
 
 async def keep_decision(
@@ -80,7 +97,7 @@ async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
     page = record.page()
     message = Message(role="tool", blocks=blocks, id=page.next_id())
     message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-    page.write(MessageEntry, message=message)
+    page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
     for warning in warnings:
         page.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
     page.write(LeaveEntry)

@@ -5,10 +5,8 @@ is extracted if there is no summarizer or its answer is of no use. A compaction 
 is not made, and says why.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,10 +17,9 @@ from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
 from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over, fixed_tokens
 from lamina.assembly.truncation import shorten_text
-from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_plan_summary
 from lamina.compaction.files import TouchedFiles
-from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
+from lamina.compaction.instruction import is_usable_summary
 from lamina.compaction.plan import (
     CompactionPlan,
     NoCompaction,
@@ -33,27 +30,24 @@ from lamina.compaction.plan import (
     summary_limit,
 )
 from lamina.errors import TurnStateError
-from lamina.layers import MESSAGE_TOKENS, Assembler
-from lamina.ports import Summarizer, Wire
+from lamina.journal import State, is_believable
+from lamina.layers import MESSAGE_TOKENS
+from lamina.ports import Summarizer
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
+from lamina.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
 from lamina.values.item import Item
-from lamina.values.message import Message, Text
-from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Promotion, Target
-from lamina.values.wire import Reply, WireRequest
 
 COMPACTION = "lamina.compaction"
-# The bytes of the pictures in a prompt.
-ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
-# A summary may be longer than was asked for, but not by more than this.
-TOO_LONG = 2
+# What a compaction says that an overflow asked for.
+OVERFLOWED = "compaction (overflow)"
 
 
 class CompactionOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of a compaction. `reason` says why there was none, or what it was for; `problem`
-    why the summary was extracted although there was a summarizer."""
+    why the summary, or some of it, was extracted although there was a summarizer."""
 
     changed: bool
     reason: str
@@ -67,38 +61,6 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     idle: bool = False
 
 
-class CompactionJob:
-    """What a summarizer is given; see `ports.SummaryJob`."""
-
-    def __init__(
-        self,
-        plan: CompactionPlan,
-        messages: Sequence[Message],
-        wire: Wire,
-        wire_request: WireRequest,
-    ) -> None:
-        self.target = wire_request.target
-        self.instruction = summary_instruction(plan)
-        self.messages = tuple(messages)
-        self.previous = plan.previous_summary
-        self.max_tokens = plan.summary_tokens * TOO_LONG
-        self._wire = wire
-        self._wire_request = wire_request
-
-    def request(self) -> dict[str, Any]:
-        """The request in the target's wire form: the conversation up to the cut, byte for byte as
-        it was sent, and the instruction behind it."""
-        return self._wire.encode(self._wire_request)
-
-    def read(self, answer: object) -> str:
-        """The text of what a summarizer returned."""
-        if isinstance(answer, str):
-            return mend_text(answer)
-        reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
-        texts = [block.text for block in reply.blocks if isinstance(block, Text)]
-        return mend_text("".join(texts))
-
-
 class Compactor:
     """Compacts what stands at a page, for one target."""
 
@@ -110,14 +72,17 @@ class Compactor:
         promotion: Promotion,
         summarizer: Summarizer | None,
         blobs: ReadBlobs,
+        emit: Emit | None = None,
     ) -> None:
         self._page = page
-        self._target = target
-        self._wire = layouts.book.wire(target)
         self._room = layouts.room(target, page.state)
-        self._assembler = layouts.assembler_for(target, promotion)
-        self._summarizer = summarizer
-        self._blobs = blobs
+        self._assembler = assembler = layouts.assembler_for(target, promotion)
+        wire = layouts.book.wire(target)
+        self._writer: SummaryWriter | None = None
+        if summarizer is not None:
+            self._writer = SummaryWriter(
+                page, assembler, target, wire, self._room, summarizer, blobs, emit
+            )
 
     def is_due(self, texts: Sequence[str], items: Sequence[Item], *, cold: bool) -> bool:
         """Whether the next request, with these texts and items new in it, needs compaction.
@@ -167,7 +132,8 @@ class Compactor:
         if isinstance(plan, NoCompaction):
             idle = trigger == "threshold" and not messages
             return CompactionOutcome(changed=False, reason=plan.reason, idle=idle)
-        summary, problem = await self._summarize(plan, messages)
+        written = await self._writer.write(plan, messages) if self._writer else WrittenSummary()
+        summary, problem = written.text, written.problem
         by = "model" if summary else "extract"
         count = self._assembler.count_text
         if not summary:
@@ -189,6 +155,9 @@ class Compactor:
             files=plan.files,
             transformer=COMPACTION,
         )
+        if not outcome.changed:
+            same = "the summary that stands says the same already"
+            return CompactionOutcome(changed=False, reason=same, problem=problem)
         return CompactionOutcome(
             changed=True,
             reason=reason,
@@ -198,61 +167,6 @@ class Compactor:
             tokens_dropped=plan.tokens_dropped,
             problem=problem,
             reports=tuple(report_pruned(outcome)),
-        )
-
-    async def _summarize(
-        self, plan: CompactionPlan, messages: Sequence[Message]
-    ) -> tuple[str, str]:
-        """The summarizer's summary, or why there is none."""
-        if self._summarizer is None:
-            return "", ""
-        request = await self._ask(plan)
-        job = CompactionJob(plan, messages[: plan.first_kept], self._wire, request)
-        limit = self._page.state.settings.summary_timeout_s
-        text = ""
-        with anyio.move_on_after(limit) as scope:
-            try:
-                text = job.read(await self._summarizer.summarize(job))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is the summarizer's
-                return "", mend_text(f"the summarizer failed: {type(error).__name__}: {error}")
-        if scope.cancelled_caught:
-            return "", f"the summarizer took longer than {limit:g} s"
-        count = self._assembler.count_text
-        question = shorten_text(plan.question, QUESTION_TOKENS, count)
-        summary = finish_summary(text, plan.files, question=question)
-        if not summary:
-            return "", "the summarizer said nothing"
-        # A summary that saves less than half would soon have to be made again.
-        if not is_usable_summary(summary, plan.tokens_dropped // 2, count):
-            return "", "the summarizer said more than half of what it would stand for"
-        if count(text) > TOO_LONG * plan.summary_tokens:
-            return "", f"the summarizer said more than {TOO_LONG * plan.summary_tokens:,} tokens"
-        return summary, ""
-
-    async def _ask(self, plan: CompactionPlan) -> WireRequest:
-        """The request for a summary: a prefix of what was sent, and the instruction."""
-        state = self._page.state
-        ask = Message(role="user", blocks=(Text(summary_instruction(plan)),), id="summarize")
-        envelope = replace(
-            state.envelope,
-            cached=state.envelope.cached.until(plan.first_kept),
-            tool_texts=(),
-            uncached=(ask,),
-        )
-        # Not the one in use, whose totals are of the whole of history.
-        # Its counts are rough: an encoder only asks whether a prefix is long enough for a cache.
-        assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
-        prompt = assembler.assemble(envelope, state.items, plan.first_kept)
-        limit = plan.summary_tokens * TOO_LONG
-        return WireRequest(
-            prompt=prompt,
-            target=self._target,
-            # A summary is prose, whatever form the session's answers have.
-            options=replace(envelope.options, max_tokens=limit, schema=None),
-            blobs=await self._blobs(prompt),
-            cache_key=state.session.session,
-            cache_ttl=state.settings.cache_ttl,
-            explicit_cache=state.settings.explicit_cache,
         )
 
     def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
@@ -270,7 +184,8 @@ def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
         return ()
     warnings = []
     if outcome.problem:
-        warnings.append(f"compaction: {outcome.problem}; the summary was extracted")
+        extracted = "" if outcome.by == "model" else "; the summary was extracted"
+        warnings.append(f"compaction: {outcome.problem}{extracted}")
     if not outcome.changed and not outcome.idle:
         warnings.append(f"compaction would not help: {outcome.reason}")
     return tuple(warnings)
@@ -308,6 +223,23 @@ class Compactions:
         self._layouts = layouts
         self._blobs = blobs
         self.summarizer = summarizer
+        # Set by a runner, so that those who watch a turn see what is asked for besides.
+        self.emit: Emit | None = None
+
+    def swallowed_overflow(self, state: State, target: Target) -> int:
+        """The tokens that the last request took by its provider's word, if they were over the
+        window and it was answered all the same; 0 if not, or if something was done about it: one
+        that says so of the smaller request, too, is wrong."""
+        last, usage = state.last_sent, state.last_usage
+        if last is None or usage is None or last.target != target.name or state.cuts:
+            return 0
+        if usage.input <= self._layouts.room(target, state).window:
+            return 0
+        is_exact = self._layouts.book.counter(target).exact
+        if is_exact and not is_believable(usage.input, last.tokens):
+            return 0
+        is_smaller = any(boundary.reason == OVERFLOWED for boundary in last.context.boundaries)
+        return 0 if is_smaller else usage.input
 
     async def if_due(
         self,
@@ -319,10 +251,15 @@ class Compactions:
         *,
         at_end: bool = False,
     ) -> CompactionOutcome | None:
-        """Compacts if the next request would be over the threshold. Without a summarizer this is
-        left to pruning, which spares the cache."""
+        """Compacts if the next request would be over the threshold, or the last one was over the
+        window and nobody said so. Without a summarizer the former is left to pruning, which spares
+        the cache."""
         state = page.state
-        if self.summarizer is None or state.settings.compaction == "off":
+        if state.settings.compaction == "off":
+            return None
+        if self.swallowed_overflow(state, target):
+            return await self.now(page, target, promotion, "overflow")
+        if self.summarizer is None:
             return None
         boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"
@@ -360,4 +297,6 @@ class Compactions:
         return self._record.page()
 
     def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
-        return Compactor(page, self._layouts, target, promotion, self.summarizer, self._blobs)
+        return Compactor(
+            page, self._layouts, target, promotion, self.summarizer, self._blobs, self.emit
+        )

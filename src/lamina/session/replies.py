@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lamina.codec import mend_text
 from lamina.errors import LaminaError
-from lamina.journal import awaits_results
+from lamina.journal import awaits_results, is_believable
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactor import Compactions, compaction_warnings
@@ -17,10 +17,13 @@ from lamina.values.entry import PROBLEM, CustomEntry, MessageEntry, ReplyEntry, 
 from lamina.values.message import Message
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
+from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
 # How much there must be to read before an index pays.
 INDEX_BYTES = 1 << 16
+# A server may add this much to every request and be right.
+SMALL_ERROR = 1_000
 
 
 class CommitOutcome(Struct, frozen=True, kw_only=True):
@@ -41,6 +44,8 @@ class Replies:
         self._layouts = layouts
         self._hooks = hooks
         self._compactions = compactions
+        # Targets whose counts a person was told not to believe.
+        self._doubted: set[str] = set()
 
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool
@@ -52,6 +57,7 @@ class Replies:
         page = record.page()
         message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
         message, warnings = await run_message_hooks(self._hooks, record.id, message, state.envelope)
+        warnings += self._doubt(request, reply.usage)
         page.write(MessageEntry, message=message, interrupted=not reply.complete)
         page.write(
             ReplyEntry,
@@ -70,6 +76,21 @@ class Replies:
             warnings += await self._end_turn(request, message)
         await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
         return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
+
+    def _doubt(self, request: RequestEntry, usage: Usage) -> tuple[str, ...]:
+        """What a person should know of the provider's count of a request: once, not every time."""
+        window, reported = request.context.fit.window, usage.input
+        if reported > window:
+            figures = f"{reported:,} tokens of a window of {window:,}"
+            return (f"the provider says that the request took {figures}, and answered it",)
+        far_off = abs(reported - request.tokens) > SMALL_ERROR
+        if not far_off or not reported or is_believable(reported, request.tokens):
+            return ()
+        if request.target in self._doubted:
+            return ()
+        self._doubted.add(request.target)
+        figures = f"{reported:,} tokens where {request.tokens:,} are counted here"
+        return (f"the provider reports {figures}; its counts are not used to size requests",)
 
     async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
         """What hooks make of a turn that is over, and compaction if it is due."""

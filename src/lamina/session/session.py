@@ -194,10 +194,15 @@ class Session:
         """Calls of the last answer that have no result yet."""
         return calls.waiting_calls(self._record)
 
-    async def keep_result(self, result: ToolResult) -> ToolResult:
+    async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait: it is not run
-        again, whatever happens. `resume` takes it up with the rest. Gives it as it is kept."""
-        return await self.turns.keep_result(result)
+        again, whatever happens. `resume` takes it up with the rest. `whole` is all of a cut one.
+        Gives it as it is kept."""
+        return await self.turns.keep_result(result, whole)
+
+    async def read_result(self, what: str) -> str:
+        """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
+        return await calls.read_result(self._record, self._store, what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False

@@ -14,7 +14,7 @@ from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
 from lamina.audit.rebuilt_request import pictures_in
-from lamina.codec import require_text
+from lamina.codec import digest_bytes, require_text
 from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
 from lamina.ledger import left_in_cache, previous_reply
@@ -34,7 +34,8 @@ from lamina.sources.hooks import HookReason, Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.text.excerpt import cut_text
+from lamina.values.entry import CustomEntry, Entry, MessageEntry, RequestEntry
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -191,7 +192,7 @@ class TurnLifecycle:
         earlier = page.state.cuts
         await self._run_hooks("before_request", page, target.name, message)
         compaction = before
-        if before is None and self.compactions.summarizer is not None:
+        if before is None:
             compaction = await self.compactions.if_due(page, target, promotion, texts, items)
             if compaction and compaction.changed:
                 page = await self.compactions.keep(page)
@@ -232,11 +233,19 @@ class TurnLifecycle:
             warnings = (*self.news, *warnings)
             return await self._answer_calls(page, turn.entry, message, turn.attachments, warnings)
 
-    async def keep_result(self, result: ToolResult) -> ToolResult:
-        """Keeps what a tool gave while other calls of its turn wait; gives it as it is kept."""
+    async def keep_result(self, result: ToolResult, whole: str = "") -> ToolResult:
+        """Keeps what a tool gave while other calls of its turn wait, and the `whole` of what was
+        cut; gives it as it is kept."""
         async with self.lock:
-            result = self._screen_result(result, self._record.state)
-            await keep_result(self._record, result)
+            state = self._record.state
+            if whole:
+                # A secret may be cut in two.
+                safe = self._screen_result(replace(result, text=whole), state).text
+                if safe != whole:
+                    result = replace(result, text=cut_text(safe, len(result.text)))
+                    whole = safe if result.text != safe else ""
+            result = self._screen_result(result, state)
+            await keep_result(self._record, self._store, result, whole)
             return result
 
     def _screen_result(self, result: ToolResult, state: State) -> ToolResult:
@@ -259,6 +268,7 @@ class TurnLifecycle:
         *,
         left_out: Sequence[LeftOut] | None = None,
         before: CompactionOutcome | None = None,
+        wholes: Mapping[str, str] | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
         target = self.layouts.book.find(request.target)
@@ -273,8 +283,9 @@ class TurnLifecycle:
         plan = plan_results(
             page, draft, results, assembler,
             self.layouts.last_sent(page.state, assembler), attachments,
-            request.context.left_out if left_out is None else left_out,
+            request.context.left_out if left_out is None else left_out, wholes,
         )  # fmt: skip
+        await self._keep_whole(plan.entries, results)
         await self._record.keep(plan.entries, plan.state)
         self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
@@ -313,15 +324,17 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            message = self._record.message_of(request)
+            asked = self._record.message_of(request)
+            message = asked.message
             # What it went without before, it goes without again, and says so.
             without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
             if message.role == "tool":
                 caller = page.state.last_sent
                 assert caller is not None
                 return await self._answer_calls(
-                    page, caller, message, turn.attachments, left_out=without, before=compaction
-                )
+                    page, caller, message, turn.attachments, left_out=without, before=compaction,
+                    wholes=asked.whole_results,
+                )  # fmt: skip
             question = Message(role="user", blocks=(Text(message.text),))
             attachments = await self._reader.read_all(turn.attachments, page.state)
             attachments = replace(attachments, left_out=(*attachments.left_out, *without))
@@ -381,6 +394,15 @@ class TurnLifecycle:
             keeper=self, entry=request, wire=wire, wire_request=wire_request,
             attachments=attachments, message=message,
         )  # fmt: skip
+
+    async def _keep_whole(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
+        """Keeps what is sent shortened: all of it, before the entry that names it."""
+        named = {
+            d for e in entries if isinstance(e, MessageEntry) for d in e.whole_results.values()
+        }
+        for data in [result.text.encode() for result in results] if named else []:
+            if digest_bytes(data) in named:
+                await self._store.put_blob(data)
 
     async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
         if not (state or self._record.state).pictured:

@@ -13,14 +13,14 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lamina.codec import canonical_bytes, mend_text
+from lamina.codec import canonical_bytes
 from lamina.errors import InvalidText, UsageError
 from lamina.tools.docstrings import first_paragraph
 from lamina.tools.limits import (
     CALL_SECONDS,
     MOST_CHARACTERS,
     NO_RESULT,
-    cut_text,
+    cut_output,
     fail,
     refuse_marks,
     say_seconds,
@@ -104,7 +104,7 @@ class FunctionTool(Generic[P, R]):
                 result = await self._invoke(values, threads)
             # Any error of a tool is its result, even `sys.exit()`.
             except (Exception, SystemExit) as error:  # noqa: BLE001
-                return fail(cut_text(_say_error(error), self.max_characters))
+                return fail(_say_error(error), self.max_characters)
         if scope.cancelled_caught:
             return fail(
                 f"{self.name!r} timed out after {say_seconds(self.timeout)}"
@@ -194,7 +194,7 @@ class FunctionTools:
 def _output(name: str, result: object, limit: int) -> ToolOutput:
     match result:
         case str():
-            return ToolOutput(text=cut_text(mend_text(result), limit))
+            return cut_output(result, limit)
         case None:
             return ToolOutput(text=NO_RESULT)
         case bytes() | bytearray() | memoryview():
@@ -203,7 +203,7 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
                 f"or what JSON can carry"
             )
     try:
-        return ToolOutput(text=cut_text(canonical_bytes(result).decode(), limit))
+        return cut_output(canonical_bytes(result).decode(), limit)
     except (TypeError, ValueError, OverflowError, RecursionError, InvalidText) as error:
         return fail(
             f"{name!r} gave a {type(result).__name__}, which JSON cannot carry ({error}); it has "

@@ -1,11 +1,12 @@
 """How long a tool may take, how long its output may be, what it may not be given, and the output
 for no result.
 
-Law: a cut text says so, and how long it was."""
+Law: a cut text says so, and how long it was; the whole of it goes with the output."""
 
 from collections.abc import Mapping
 
 from lamina.codec import mend_text
+from lamina.text.excerpt import cut_text
 from lamina.text.secrets import count_marks
 from lamina.values.tool import ToolOutput
 
@@ -14,17 +15,11 @@ CALL_SECONDS = 60.0
 NO_RESULT = "(no result)"
 
 
-def cut_text(text: str, limit: int = MOST_CHARACTERS) -> str:
-    """The text, or its beginning and end with a note between them; never longer than `limit`."""
-    if len(text) <= limit:
-        return text
-    note = f"\n[… cut here: {len(text):,} characters in all, at most {limit:,} are shown …]\n"
-    room = limit - len(note)
-    if room < 2:
-        return text[:limit]
-    # The beginning says what a result is about, the end how it turned out.
-    tail = room // 4
-    return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
+def cut_output(text: str, limit: int = MOST_CHARACTERS, *, is_error: bool = False) -> ToolOutput:
+    """The output of a call, cut to `limit` characters, with all of it beside."""
+    text = mend_text(text)
+    shown = cut_text(text, limit)
+    return ToolOutput(text=shown, is_error=is_error, whole=text if shown != text else "")
 
 
 def holds_mark(value: object) -> bool:
@@ -55,5 +50,5 @@ def say_seconds(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def fail(problem: str) -> ToolOutput:
-    return ToolOutput(text=mend_text(problem), is_error=True)
+def fail(problem: str, limit: int = MOST_CHARACTERS) -> ToolOutput:
+    return cut_output(problem, limit, is_error=True)

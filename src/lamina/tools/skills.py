@@ -12,11 +12,10 @@ from typing import Any
 
 import anyio.to_thread
 
-from lamina.codec import mend_text
 from lamina.errors import UsageError
 from lamina.files.linked_root import LinkedRoot
 from lamina.files.paths import LeadsOut, PathRefused
-from lamina.tools.limits import MOST_CHARACTERS, cut_text, fail
+from lamina.tools.limits import cut_output, fail
 from lamina.tools.offered_tool import NO_SERVER, offer_tool
 from lamina.values.agent import Skill
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
@@ -61,7 +60,7 @@ class SkillTools:
             return fail(f"{path!r} of the skill {skill!r} {refused}")
         except (PathRefused, UsageError) as refusal:
             return fail(f"{path!r} of the skill {skill!r} cannot be read: {refusal}")
-        return ToolOutput(text=cut_text(mend_text(text), MOST_CHARACTERS))
+        return cut_output(text)
 
     def _offered(self) -> OfferedTool:
         schema = {

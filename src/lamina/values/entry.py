@@ -74,6 +74,8 @@ class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):
     # Of answers that were imported: there is no request of ours that they reply to.
     usage: Usage | None = None
     model: str = ""
+    # Of results that were cut or shortened before they were sent: by call, the blob with all of it.
+    whole_results: dict[str, str] = {}
 
 
 class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
@@ -114,9 +116,11 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
 
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
     """A tool has run while other calls of its turn still wait: it must not run again. The message
-    that answers all of them repeats the result."""
+    that answers all of them repeats the result. `whole` is the blob with all of it, if it was
+    cut."""
 
     result: ToolResult
+    whole: str = ""
 
 
 class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):

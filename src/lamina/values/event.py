@@ -94,6 +94,13 @@ class WarningIssued(EventBase, frozen=True, kw_only=True, tag="warning"):
     text: str
 
 
+class SummaryStep(EventBase, frozen=True, kw_only=True, tag="summary"):
+    """History is too long for one summary: a part of it is being summed up."""
+
+    step: int
+    of: int
+
+
 class RequestRetried(EventBase, frozen=True, kw_only=True, tag="retry"):
     """The request is sent anew, made smaller; what was streamed of it before is void."""
 
@@ -118,6 +125,7 @@ Event = (
     | ApprovalDecided
     | UsageReported
     | WarningIssued
+    | SummaryStep
     | RequestRetried
     | TurnEnded
 )

@@ -49,10 +49,11 @@ class Toolset(Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
-    """The output of a call, as text for the model."""
+    """The output of a call, as text for the model; and all of it, if that was cut."""
 
     text: str
     is_error: bool = False
+    whole: str = ""
 
 
 def stricter_policy(one: ApprovalPolicy, other: ApprovalPolicy) -> ApprovalPolicy:

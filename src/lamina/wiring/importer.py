@@ -12,6 +12,7 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.audit.kept_results import whole_results
 from lamina.audit.verification import pictures_of
 from lamina.codec import mint_id
 from lamina.errors import LaminaError, UnknownTarget, UsageError
@@ -71,7 +72,7 @@ async def import_data(
             ImportProblem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage
         ]
         entries = tuple(journal.entries.values())
-        problems += await _missing_pictures(store, entries)
+        problems += await _missing_blobs(store, entries)
         return await _keep(store, session, "lamina", entries, problems, target)
     if _is_chat(name, data):
         return await _import_chat(data, name, session, folder, store, target, tz)
@@ -166,8 +167,8 @@ async def _keep(
     )
 
 
-async def _missing_pictures(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
-    """Pictures that the entries refer to and the store does not have: a journal holds no bytes."""
+async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
+    """What the entries refer to and the store does not have: a journal holds no bytes of it."""
     problems = []
     for digest in sorted(pictures_of(entries)):
         try:
@@ -175,6 +176,14 @@ async def _missing_pictures(store: JournalStore, entries: Sequence[Entry]) -> li
         except LaminaError:
             detail = f"the bytes of picture {digest[:12]} are not here; copy them from blobs/"
             problems.append(ImportProblem(line=None, what="picture", detail=detail))
+    for digest, owner in whole_results(entries).items():
+        try:
+            await store.get_blob(digest)
+        except LaminaError:
+            detail = f"what was cut off the result of {owner} is not here; copy it from blobs/"
+            problems.append(
+                ImportProblem(line=None, what="result", detail=f"{digest[:12]}: {detail}")
+            )
     return problems
 
 

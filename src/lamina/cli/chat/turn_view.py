@@ -26,6 +26,7 @@ from lamina.values.event import (
     PromptProgress,
     RequestRetried,
     RequestStarted,
+    SummaryStep,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -107,6 +108,8 @@ class TurnView:
                 self.reports.append(event)
             case WarningIssued(text=text):
                 self._warn(text)
+            case SummaryStep(step=step, of=of):
+                self._set_status(f"summing up part {step} of {of} of what was said")
             case RequestRetried(reason=reason):
                 self._drop()
                 self._note(f"(sent anew, made smaller: {reason})")

@@ -51,6 +51,14 @@ def log(
             "last one, or its entry.",
         ),
     ] = None,
+    result: Annotated[
+        str | None,
+        typer.Option(
+            "--result", metavar="CALL",
+            help="All of what a tool gave, also what was cut off before it was sent: by the id of "
+            "its call, or by digest.",
+        ),
+    ] = None,
     wire: Annotated[
         bool, typer.Option("--wire", help="With --request: in the vendor's wire format.")
     ] = False,
@@ -59,8 +67,8 @@ def log(
 ) -> None:  # fmt: skip
     """Show a session's entries: what was said, sent, changed and left out, and what it cost."""
     refuse_if(
-        sum((tree, dropped, requests, request is not None)) > 1,
-        "--tree, --dropped, --requests and --request exclude one another",
+        sum((tree, dropped, requests, request is not None, result is not None)) > 1,
+        "--tree, --dropped, --requests, --request and --result exclude one another",
     )
     refuse_if(wire and request is None, "--wire goes with --request N")
 
@@ -68,10 +76,13 @@ def log(
         from lamina.cli.log import render_log
         from lamina.cli.request_list import render_requests
         from lamina.cli.request_view import render_request
-        from lamina.faces import sent_requests
+        from lamina.faces import kept_results, sent_requests
         from lamina.faces.journal_log import describe_log
         from lamina.faces.plain_text import format_json
 
+        if result is not None:
+            kept = await kept_results.read_result(stored, result)
+            return format_json(kept_results.describe_result(kept)) if as_json else kept.text, ()
         if request is not None and wire:
             body, problems = await sent_requests.encode_wire(stored, request)
             return format_json(body), problems

@@ -14,6 +14,7 @@ from lamina.cli.rpc.params import (
     NavigateParams,
     Params,
     PromptParams,
+    ResultParams,
 )
 from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
@@ -120,6 +121,9 @@ class RpcMethods:
 
     async def get_context(self, params: ContextParams) -> object:
         return describe_context(self._session, self._book, full=params.full)
+
+    async def result(self, params: ResultParams) -> object:
+        return {"text": await self._session.read_result(params.what)}
 
     async def settings(self, params: dict[str, Any]) -> object:
         try:

@@ -44,6 +44,12 @@ class ItemParams(Params, frozen=True, kw_only=True):
     what: str
 
 
+class ResultParams(Params, frozen=True, kw_only=True):
+    """`what` is the id of a call, or a digest."""
+
+    what: str
+
+
 class RpcMethod(Struct, frozen=True):
     """A `job` is a turn of its own; an `idle` method waits for none, but refuses to disturb one."""
 
@@ -65,6 +71,7 @@ METHODS = {
     "approve": RpcMethod(ApproveParams),
     "get_context": RpcMethod(ContextParams),
     "items": RpcMethod(Params),
+    "result": RpcMethod(ResultParams),
     "send_message": RpcMethod(MessageParams),
     "shutdown": RpcMethod(Params),
     "tree": RpcMethod(Params),

@@ -5,9 +5,9 @@ Law: what is not text is named with its kind and size, never dropped and never s
 
 from typing import TYPE_CHECKING, Any
 
-from lamina.codec import canonical_bytes, mend_text
+from lamina.codec import canonical_bytes
 from lamina.errors import InvalidText
-from lamina.tools.limits import NO_RESULT, cut_text
+from lamina.tools.limits import NO_RESULT, cut_output
 from lamina.values.tool import ToolOutput
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def read_result(result: "CallToolResult", limit: int) -> ToolOutput:
         parts.append(_structured(result.structured_content))
     # One block is not copied: it may be large.
     text = parts[0] if len(parts) == 1 else "\n".join(parts)
-    return ToolOutput(text=cut_text(mend_text(text), limit) or NO_RESULT, is_error=result.is_error)
+    return cut_output(text or NO_RESULT, limit, is_error=result.is_error)
 
 
 def _block(block: "ContentBlock") -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lamina.codec import canonical_bytes, mend_text
 from lamina.errors import InvalidText
-from lamina.tools.limits import cut_text, fail, say_seconds
+from lamina.tools.limits import fail, say_seconds
 from lamina.tools.mcp_client.config import ServerConfig
 from lamina.tools.mcp_client.connection import MOST_TOOLS, Connection
 from lamina.tools.mcp_client.result import read_result
@@ -253,7 +253,7 @@ class Server:
         message = _describe_error(error)
         if str(error) in _REFUSALS:
             message = f"{message} ({connection.place.last_words})"
-        return fail(cut_text(message, self._max_characters))
+        return fail(message, self._max_characters)
 
 
 def _describe_error(error: BaseException) -> str:

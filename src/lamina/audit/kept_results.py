@@ -1,0 +1,77 @@
+"""What tools gave, read back: as it was sent, and where the whole of it is kept.
+
+Law: a result that was cut or shortened before it was first sent is kept whole, as a blob.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from lamina.errors import UsageError
+from lamina.values.entry import Entry, MessageEntry, ResultEntry
+from lamina.values.message import ToolResult
+
+# Of a digest at least so many digits have to be given.
+LEAST_DIGITS = 8
+
+
+class KeptResult(Struct, frozen=True, kw_only=True):
+    """The result of a call. `digest` is that of the whole, if `text` is not all of it."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    digest: str = ""
+
+
+def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
+    """Every result, in the order in which they were written."""
+    for entry in entries:
+        match entry:
+            case ResultEntry(result=result, whole=digest):
+                yield _describe(result, digest)
+            case MessageEntry(message=message, whole_results=wholes):
+                for block in message.blocks:
+                    if isinstance(block, ToolResult):
+                        yield _describe(block, wholes.get(block.call_id, ""))
+            case _:
+                pass
+
+
+def _describe(result: ToolResult, digest: str) -> KeptResult:
+    return KeptResult(
+        call_id=result.call_id,
+        name=result.name,
+        text=result.text,
+        is_error=result.is_error,
+        digest=digest,
+    )
+
+
+def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
+    """The latest result of a call, by the call's id or by the digest of the whole.
+
+    Raises:
+        UsageError: there is none.
+    """
+    results = list(list_results(entries))
+    of_call = [result for result in results if result.call_id == what]
+    of_digest = [r for r in results if len(what) >= LEAST_DIGITS and r.digest.startswith(what)]
+    found = of_call or of_digest
+    if not found:
+        ids = dict.fromkeys(result.call_id for result in results if result.digest)
+        shortened = ", ".join(ids) or "none"
+        raise UsageError(
+            f"there is no result {what!r} here; those that were shortened: {shortened}"
+        )
+    return next((result for result in reversed(found) if result.digest), found[-1])
+
+
+def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
+    """The digests of all results that are kept whole, each with whose they are."""
+    return {
+        result.digest: f"{result.name} ({result.call_id})"
+        for result in list_results(entries)
+        if result.digest
+    }

@@ -1,0 +1,21 @@
+"""What a provider counts, over what we count.
+
+Laws: a figure that no tokenizer explains moves nothing. Of the others half is taken: one odd
+request (an image, a cut stream) must not swing the budget.
+"""
+
+# Tokenizers differ from our estimates by less than this, either way.
+LEAST_RATIO, MOST_RATIO = 0.5, 3.0
+
+
+def is_believable(reported: int, counted: int) -> bool:
+    """Whether a provider may have counted `reported` tokens where we count `counted`."""
+    return LEAST_RATIO * counted <= reported <= MOST_RATIO * counted
+
+
+def calibrate(factor: float | None, reported: int, counted: int) -> float | None:
+    """The factor after one more request; as it was if nothing believable was reported."""
+    if not reported or not counted or not is_believable(reported, counted):
+        return factor
+    ratio = reported / counted
+    return ratio if factor is None else (factor + ratio) / 2

@@ -1,0 +1,262 @@
+"""Summaries by a summarizer: in one piece where that fits its window, else in steps that do.
+
+Laws: nothing is asked that does not fit. In one piece the request begins with the bytes that were
+sent, so that the provider's cache serves them. What a step fails to give is extracted for its part,
+and said. What was asked and what it cost is written down.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.budget import Budget
+from lamina.assembly.history import QUESTION_TOKENS
+from lamina.assembly.page import Page
+from lamina.assembly.truncation import shorten_text
+from lamina.codec import mend_text
+from lamina.compaction.extractive_summary import extract_summary
+from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
+from lamina.compaction.plan import CompactionPlan
+from lamina.compaction.summary_sheet import NOTICE
+from lamina.compaction.summary_steps import SummaryPart, shorten, split_into_parts, step_instruction
+from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.ledger import cost_of
+from lamina.ports import Summarizer, Wire
+from lamina.values.entry import CustomEntry
+from lamina.values.envelope import Envelope
+from lamina.values.event import Event, SummaryStep, UsageReported
+from lamina.values.message import Message, Text
+from lamina.values.prompt import Prompt, total_tokens
+from lamina.values.settings import Target
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply, WireRequest
+
+# The bytes of the pictures in a prompt.
+ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
+Emit = Callable[[Event], Awaitable[None]]
+# The kind of a custom entry that says what a summary was asked of, and what it cost.
+SUMMARIZED = "lamina.summarized"
+# A summary may be longer than was asked for, but not by more than this; in steps by less.
+TOO_LONG = 2
+STEP_TOO_LONG = 1.5
+# What does not fit into so many parts is extracted, the oldest first.
+MOST_STEPS = 24
+# With less room than this for a part there is nothing to sum up.
+LEAST_PART = 200
+# After so many in a row that failed, nobody is asked for the rest.
+FAILURES = 2
+
+
+class WrittenSummary(Struct, frozen=True, kw_only=True):
+    """A summary as it will stand; empty if there is none, with why. A `problem` beside a text says
+    what of it was extracted."""
+
+    text: str = ""
+    problem: str = ""
+
+
+class CompactionJob:
+    """What a summarizer is given; see `ports.SummaryJob`."""
+
+    def __init__(
+        self,
+        *,
+        instruction: str,
+        messages: Sequence[Message],
+        previous: str,
+        max_tokens: int,
+        wire: Wire,
+        wire_request: WireRequest,
+    ) -> None:
+        self.target = wire_request.target
+        self.instruction = instruction
+        self.messages = tuple(messages)
+        self.previous = previous
+        self.max_tokens = max_tokens
+        self._wire = wire
+        self._wire_request = wire_request
+
+    def request(self) -> dict[str, Any]:
+        """The request in the target's wire form: the conversation up to the cut, byte for byte as
+        it was sent, and the instruction behind it; or a part of it within the instruction."""
+        return self._wire.encode(self._wire_request)
+
+    def read(self, answer: object) -> tuple[str, Usage]:
+        """The text of what a summarizer returned, and what it cost."""
+        if isinstance(answer, str):
+            return mend_text(answer), Usage()
+        reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
+        texts = [block.text for block in reply.blocks if isinstance(block, Text)]
+        return mend_text("".join(texts)), reply.usage
+
+
+class SummaryWriter:
+    """Has the summary of one compaction written."""
+
+    def __init__(
+        self, page: Page, assembler: Assembler, target: Target, wire: Wire, room: Budget,
+        summarizer: Summarizer, blobs: ReadBlobs, emit: Emit | None,
+    ) -> None:  # fmt: skip
+        self._page = page
+        self._assembler = assembler
+        self._count = assembler.count_text
+        self._target = target
+        self._wire = wire
+        # What the counter may say of a request and its answer.
+        self._window = int(room.window / room.calibration)
+        self._summarizer = summarizer
+        self._blobs = blobs
+        self._emit = emit
+
+    async def write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
+        """The summarizer's summary of what `plan` drops from `messages`, or why there is none."""
+        dropped = messages[: plan.first_kept]
+        instruction = summary_instruction(plan)
+        left = self._window - self._prefix_tokens(dropped) - self._count(instruction)
+        if left < plan.summary_tokens:
+            return await self._write_in_steps(plan, dropped)
+        limit = min(plan.summary_tokens * TOO_LONG, left)
+        envelope = replace(
+            self._page.state.envelope, cached=self._page.state.envelope.cached.until(len(dropped))
+        )
+        request = await self._encode(envelope, instruction, limit)
+        job = CompactionJob(
+            instruction=instruction, messages=dropped, previous=plan.previous_summary,
+            max_tokens=limit, wire=self._wire, wire_request=request,
+        )  # fmt: skip
+        text, problem, usage = await self._ask(job)
+        await self._account(usage)
+        if problem:
+            return WrittenSummary(problem=problem)
+        return self._finish(plan, text)
+
+    def _prefix_tokens(self, dropped: Sequence[Message]) -> int:
+        """Tokens of the bytes that were sent, up to the cut."""
+        state = self._page.state
+        end = len(state.envelope.cached)
+        front = self._assembler.assemble(state.envelope, state.items, end).front
+        sizes = self._assembler.message_sizes(dropped, state.items)
+        return total_tokens(front) + sum(sizes) + MESSAGE_TOKENS
+
+    def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
+        count, most = self._count, TOO_LONG * plan.summary_tokens
+        question = shorten_text(plan.question, QUESTION_TOKENS, count)
+        summary = finish_summary(text, plan.files, question=question)
+        if not summary:
+            problem = "the summarizer said nothing"
+        # A summary that saves less than half would soon have to be made again.
+        elif not is_usable_summary(summary, plan.tokens_dropped // 2, count):
+            problem = "the summarizer said more than half of what it would stand for"
+        elif count(text) > most:
+            problem = f"the summarizer said more than {most:,} tokens"
+        else:
+            return WrittenSummary(text=summary, problem=problem)
+        return WrittenSummary(problem=problem)
+
+    # -- in steps --------------------------------------------------------------------------------
+
+    async def _write_in_steps(
+        self, plan: CompactionPlan, dropped: Sequence[Message]
+    ) -> WrittenSummary:
+        """One summary for each part, of it and of all before it."""
+        most = int(plan.summary_tokens * STEP_TOO_LONG)
+        # The largest instruction: that of the last part. A step answers, and is told, `most`.
+        empty = SummaryPart(messages=range(0), text="")
+        around = self._count(step_instruction(plan, empty, MOST_STEPS, MOST_STEPS, "x"))
+        room = self._window - around - 2 * most - MESSAGE_TOKENS
+        if room < LEAST_PART:
+            return WrittenSummary(problem="the window is too small for the summarizer")
+        parts = split_into_parts(dropped, room, self._count)
+        skipped = max(0, len(parts) - MOST_STEPS)
+        carried, failures, extracted, problem = plan.previous_summary, 0, 0, ""
+        if skipped:
+            problem = f"there are more than {MOST_STEPS} parts"
+        for number, part in enumerate(parts, 1):
+            messages = dropped[part.messages.start : part.messages.stop]
+            text, trouble, usage = "", "", Usage()
+            if number > skipped and failures < FAILURES:
+                if self._emit:
+                    await self._emit(SummaryStep(step=number, of=len(parts)))
+                previous = shorten(carried, most, self._count)
+                instruction = step_instruction(plan, part, number, len(parts), previous)
+                request = await self._encode(Envelope(), instruction, most)
+                job = CompactionJob(
+                    instruction=instruction, messages=messages, previous=previous,
+                    max_tokens=most, wire=self._wire, wire_request=request,
+                )  # fmt: skip
+                text, trouble, usage = await self._ask(job)
+                if not trouble and not text.strip():
+                    trouble = "the summarizer said nothing"
+                failures = failures + 1 if trouble else 0
+                problem = trouble or problem
+                names = (messages[0].id, messages[-1].id)
+                await self._account(usage, (number, len(parts)), names, trouble)
+            if text.strip() and not trouble:
+                carried = shorten(text, most, self._count)
+            else:
+                extracted += 1
+                extract = extract_summary(messages, plan.summary_tokens // 2, self._count)
+                extract = extract.removeprefix(NOTICE).strip()
+                carried = shorten(f"{carried}\n\n{extract}".strip(), most, self._count)
+        if extracted == len(parts):
+            return WrittenSummary(problem=problem)
+        if extracted:
+            problem = f"{extracted} of {len(parts)} parts were extracted: {problem}"
+        return self._finish(plan, carried, problem)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    async def _ask(self, job: CompactionJob) -> tuple[str, str, Usage]:
+        """What a summarizer says, or what went wrong, and what it cost."""
+        limit = self._page.state.settings.summary_timeout_s
+        text, usage = "", Usage()
+        with anyio.move_on_after(limit) as scope:
+            try:
+                text, usage = job.read(await self._summarizer.summarize(job))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the summarizer's
+                problem = mend_text(f"the summarizer failed: {type(error).__name__}: {error}")
+                return "", problem, Usage()
+        if scope.cancelled_caught:
+            return "", f"the summarizer took longer than {limit:g} s", Usage()
+        return text, "", usage
+
+    async def _encode(self, envelope: Envelope, instruction: str, limit: int) -> WireRequest:
+        """A request that asks for a summary behind what `envelope` holds."""
+        state = self._page.state
+        ask = Message(role="user", blocks=(Text(instruction),), id="summarize")
+        envelope = replace(envelope, tool_texts=(), uncached=(ask,))
+        # Not the one in use, whose totals are of the whole of history.
+        # Its counts are rough: an encoder only asks whether a prefix is long enough for a cache.
+        assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
+        prompt = assembler.assemble(envelope, state.items, len(envelope.cached))
+        return WireRequest(
+            prompt=prompt,
+            target=self._target,
+            # A summary is prose, whatever form the session's answers have.
+            options=replace(state.envelope.options, max_tokens=limit, schema=None),
+            blobs=await self._blobs(prompt),
+            cache_key=state.session.session,
+            cache_ttl=state.settings.cache_ttl,
+            explicit_cache=state.settings.explicit_cache,
+        )
+
+    async def _account(
+        self, usage: Usage, step: tuple[int, int] = (1, 1), messages: tuple[str, ...] = (),
+        problem: str = "",
+    ) -> None:  # fmt: skip
+        """Writes down that a summary was asked for, if that is more than its outcome says."""
+        if usage == Usage() and step == (1, 1):
+            return
+        cost = cost_of(usage, self._target)
+        data = {
+            "target": self._target.name, "step": step[0], "of": step[1],
+            "messages": list(messages), "problem": problem,
+            "usage": msgspec.to_builtins(usage), "cost": cost,
+        }  # fmt: skip
+        self._page.write(CustomEntry, kind=SUMMARIZED, data=data)
+        if self._emit and usage != Usage():
+            await self._emit(UsageReported(request="summary", usage=usage, cost=cost))
