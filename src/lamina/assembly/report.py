@@ -81,7 +81,7 @@ def record_request(
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
-        left_out=_truly_out(state, draft.tools, (*left_out, *_unreported(state, left_out))),
+        left_out=_truly_out(state, draft, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -115,14 +115,14 @@ def record_request(
     )
 
 
-def _truly_out(
-    state: State, tools: Sequence[ContextTool], left_out: Sequence[LeftOut]
-) -> tuple[LeftOut, ...]:
+def _truly_out(state: State, draft: Draft, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
     """Less what was taken away and stands again in the same request, and the descriptions of tools
     that are in the list instead."""
     if not left_out:
         return ()
-    there = {*map(str, state.standing), *(str(tool.item) for tool in tools)}
+    allowed = draft.allowed_tools
+    offered = [tool for tool in draft.tools if allowed is None or tool.name in allowed]
+    there = {*map(str, state.standing), *(str(tool.item) for tool in offered)}
     passing = ("removed", "has_images")
     return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
 

@@ -11,6 +11,7 @@ from lamina.assembly.inclusion import (
     read_member,
     sort_by_include,
     sort_guides,
+    sort_tools,
 )
 from lamina.journal import State
 from lamina.record.record import Record
@@ -30,11 +31,11 @@ class SessionItem(Struct, frozen=True, kw_only=True):
 async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
     """What applies to every turn, in the order in which it stands."""
     guides = (await turns.selector.guides()).guides
-    tools = turns.toolset.tools
+    tools = turns.tools
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
     always: tuple[Member, ...] = (
         *sort_guides(sort_by_include(guides, state.members, "rule", "reference").always),
-        *sort_by_include(tools, state.members, "tool").always,
+        *sort_tools(state, tools).always,
     )
     items = [SessionItem(item=member.id, include="always") for member in always]
     standard = {item.item for item in items}
@@ -47,9 +48,12 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
 async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Puts an item in; False if it is in already."""
     item, include = await _find(turns, what)
-    if is_included(item, include, record.state.members):
+    names = [tool.definition.name for tool in turns.tools if tool.id == item]
+    returned = next((name for name in names if name in record.state.withdrawn), "")
+    if is_included(item, include, record.state.members) and not returned:
         return False
-    await record.write(IncludeEntry, item=item, membership=membership_added(include))
+    membership = membership_added(include)
+    await record.write(IncludeEntry, item=item, membership=membership, returned=returned)
     return True
 
 
@@ -71,10 +75,10 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
 
 async def _find(turns: TurnLifecycle, what: str) -> tuple[ItemId, Include]:
     name = read_member(what)
-    if kind_of(name) == "tool" and not turns.toolset.tools and turns.list_tools:
+    if kind_of(name) == "tool" and not turns.tools and turns.list_tools:
         turns.toolset = await turns.list_tools()
     guides = (await turns.selector.guides()).guides
-    there: tuple[Member, ...] = (*guides, *turns.toolset.tools)
+    there: tuple[Member, ...] = (*guides, *turns.tools)
     item = find_member(name, there)
     if item is None:
         raise missing_member_error(name, there)

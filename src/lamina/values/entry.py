@@ -162,10 +162,12 @@ Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or took it out."""
+    """A person added a rule, a reference or a tool to the session, or took it out. `returned` is a
+    tool, by the model's name for it, that a patch had removed and that is back with this."""
 
     item: ItemId
     membership: Membership
+    returned: str = ""
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
