@@ -59,7 +59,7 @@ class ToolPlan(Struct, frozen=True, kw_only=True):
     described: tuple[Attachment, ...] = ()
     # Described earlier, and in the list from now on: their descriptions may go.
     forget: tuple[ItemId, ...] = ()
-    # Every tool that is there, with why it would be in the list.
+    # The tools of the list that are there, with why.
     tools: tuple[ContextTool, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -142,7 +142,7 @@ class _Planner:
             transformer=TOOLS_JOIN if changes and self._is_join(new) else TOOLS,
             described=tuple(self._describe(name) for name in described),
             forget=tuple(item for item in ids if item in self.state.standing),
-            tools=tuple(self._context(name) for name in self.there),
+            tools=tuple(self._context(name) for name in names if name in self.there),
             warnings=self._warnings(over) if changes else (),
         )
 

@@ -29,8 +29,7 @@ from lamina.values.tool import OfferedTool, Toolset
 
 
 class ChosenTools(Struct, frozen=True, kw_only=True):
-    """The tools of a turn: those that are there, each with why it would be in the list; those that
-    are described in its message; those that are left out."""
+    """The tools of a turn: those of the list, those described in its message, those left out."""
 
     tools: tuple[ContextTool, ...] = ()
     # Whether nobody runs a call of the answer, whatever stands in the list.
@@ -76,8 +75,7 @@ class TurnChoices:
             for item in inclusion.missing
         ]
         refusals = self._refuse_described(inclusion.removed)
-        names = {tool.name for tool in page.state.envelope.tools}
-        items = {tool.item for tool in plan.tools if tool.name in names}
+        items = {tool.item for tool in plan.tools}
         lower = [runner_up(item) for item in choice.next_best if item.item not in items]
         return ChosenTools(
             tools=plan.tools,
