@@ -90,7 +90,7 @@ class _Settlement:
         """Whether the list can stay as it was sent, with what does not fit withheld: if it differs
         by that alone, and there is no other reason to move it."""
         state = self.state
-        if not self.target.restricts_tools or state.settings.tool_policy == "exact":
+        if not self.target.withholds_tools or state.settings.tool_policy == "exact":
             return False
         sent = state.sent_tools
         if state.last_sent is None or tuple(filter(self._fits, sent)) != fit:

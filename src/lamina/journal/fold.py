@@ -62,6 +62,7 @@ MOST_TOKENS = 1 << 40
 # Who keeps the list of tools, and who lets chosen ones join a list that was sent already.
 TOOLS = "lamina.tools"
 TOOLS_JOIN = "lamina.tools.join"
+TAKEN_OUT = "it was taken out of the session"
 # Whose patches speak for a person or a hook is whose name does not begin with this.
 _ENGINE = "lamina."
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
@@ -157,12 +158,14 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = _open_again(state, entry)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
-        case IncludeEntry(item=item_id, membership=membership, returned=returned):
+        case IncludeEntry(item=item_id, membership=membership, name=name):
             # Added again, it comes last.
             members = {item: own for item, own in state.members.items() if item != item_id}
             if membership != "default":
                 members[item_id] = membership
-            withdrawn = {n: why for n, why in state.withdrawn.items() if n != returned}
+            withdrawn = {tool: why for tool, why in state.withdrawn.items() if tool != name}
+            if name and membership == "removed":
+                withdrawn[name] = TAKEN_OUT
             state = replace(state, members=members, withdrawn=withdrawn)
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})

@@ -99,8 +99,8 @@ class State(Struct, frozen=True, kw_only=True):
     always: tuple[tuple[ItemId, str], ...] = ()
     # What a person added and took out, in order.
     members: Mapping[ItemId, Membership] = {}
-    # Tools that a person's or a hook's patch removed, by the model's names for them, each with the
-    # reason. They stay away until somebody gives them back.
+    # Tools that a person or a hook removed, by the model's names for them, each with the reason.
+    # They stay away until somebody gives them back.
     withdrawn: Mapping[str, str] = {}
     # Names in the list that came with a runner's tools, which alone can run them.
     hosted: frozenset[str] = frozenset()

@@ -48,12 +48,11 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
 async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Puts an item in; False if it is in already."""
     item, include = await _find(turns, what)
-    names = [tool.definition.name for tool in turns.tools if tool.id == item]
-    returned = next((name for name in names if name in record.state.withdrawn), "")
-    if is_included(item, include, record.state.members) and not returned:
+    name, state = _name_of(turns, item), record.state
+    if is_included(item, include, state.members) and name not in state.withdrawn:
         return False
     membership = membership_added(include)
-    await record.write(IncludeEntry, item=item, membership=membership, returned=returned)
+    await record.write(IncludeEntry, item=item, membership=membership, name=name)
     return True
 
 
@@ -69,8 +68,14 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
         is_there = is_included(item, include, members) or include == "agent"
         if not is_there or members.get(item) == "removed":
             return False
-    await record.write(IncludeEntry, item=item, membership="removed")
+    name = _name_of(turns, item)
+    await record.write(IncludeEntry, item=item, membership="removed", name=name)
     return True
+
+
+def _name_of(turns: TurnLifecycle, item: ItemId) -> str:
+    """What the model knows a tool by; nothing for other items."""
+    return next((tool.definition.name for tool in turns.tools if tool.id == item), "")
 
 
 async def _find(turns: TurnLifecycle, what: str) -> tuple[ItemId, Include]:

@@ -82,6 +82,8 @@ class TurnLifecycle:
         self.memory = memory
         # What a runner of the session can call; None if it has none, or there is no runner.
         self.toolset: Toolset | None = None
+        # Whether the turn under way is that of a runner without tools.
+        self._without_tools = False
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
@@ -127,8 +129,8 @@ class TurnLifecycle:
             if self.memory is not None:
                 warnings += await update_memory(page, self.memory)
             self.toolset = self.toolset if toolset is None else toolset
-            without_tools = starting and self.toolset is None
-            left = self._settle(page, model, without_tools=without_tools)
+            self._without_tools = starting and self.toolset is None
+            left = self._settle(page, model)
             choices = None
             if self._has_choices(page.state, toolset):
                 choices = TurnChoices(self.selector, self.layouts, page, model, question)
@@ -230,9 +232,9 @@ class TurnLifecycle:
         reports = {report.what: report for report in (*tools.reports, *left.left_out)}
         return page, replace(draft, reports=(*reports.values(), *draft.reports))
 
-    def _settle(self, page: Page, target: Target, *, without_tools: bool = False) -> Withdrawal:
-        who = Implementations(toolset=self.toolset, without_tools=without_tools)
-        return settle_tools(page, target, who)
+    def _settle(self, page: Page, target: Target) -> Withdrawal:
+        here = Implementations(toolset=self.toolset, without_tools=self._without_tools)
+        return settle_tools(page, target, here)
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
         """Appends an answer and what it cost."""

@@ -162,12 +162,12 @@ Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or took it out. `returned` is a
-    tool, by the model's name for it, that a patch had removed and that is back with this."""
+    """A person added a rule, a reference or a tool to the session, or took it out. `name` is what the
+    model knows a tool by."""
 
     item: ItemId
     membership: Membership
-    returned: str = ""
+    name: str = ""
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
