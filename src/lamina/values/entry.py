@@ -162,8 +162,8 @@ Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or took it out. `name` is what the
-    model knows a tool by."""
+    """A person added a rule, a reference or a tool to the session, or took it out. `name` is what a
+    model knows the tool by."""
 
     item: ItemId
     membership: Membership
