@@ -16,16 +16,22 @@ def names(body: Any) -> list[str]:
     return [each["function"]["name"] for each in body.get("tools", ())]
 
 
-def test_a_tool_that_went_away_does_not_move_the_prefix() -> None:
+def test_a_tool_that_went_away_leaves_the_list_with_a_reason_and_is_reported() -> None:
+    """Issue 16, B.6: a definition without an implementation is not sent."""
+
     async def body() -> None:
         async with Scene(tools=[tool("a"), tool("b")]) as scene:
             await scene.ask()
             scene.host.tools = [tool("b")]
             answer = await scene.ask()
-            assert names(scene.provider.bodies[-1]) == ["a", "b"]
+            assert names(scene.provider.bodies[-1]) == ["b"]
             assert answer.turn is not None
-            assert answer.turn.context.agreement.broke is None
-            assert answer.warnings == ()
+            broke = answer.turn.context.agreement.broke
+            assert broke is not None
+            assert broke.reason == "tools gone: a"
+            assert answer.warnings == ("no longer offered: a (nothing here can run it)",)
+            (left,) = answer.turn.context.left_out
+            assert (left.what, left.reason) == ("tool:fake/a", "missing")
 
     run(body())
 
@@ -40,7 +46,7 @@ def test_a_new_tool_comes_last_with_a_reason_and_those_that_went_leave_then() ->
             assert answer.turn is not None
             broke = answer.turn.context.agreement.broke
             assert broke is not None
-            assert "tools new: new; gone: b" in broke.reason
+            assert broke.reason == "tools gone: b; tools new: new"
             assert any("no longer offered: b" in warning for warning in answer.warnings)
             await scene.require_sound()
 

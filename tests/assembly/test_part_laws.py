@@ -11,6 +11,7 @@ from tests.fakes.book import SMALL
 from tests.strategies import header, modest, thorough
 
 from lamina.assembly.inclusion import Inclusion, is_included, sort_by_include
+from lamina.assembly.offer import Implementations, settle_tools
 from lamina.assembly.tools import USE_TOOL, ToolPlan, plan_tools
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_results, shorten_text
 from lamina.journal import State, initial_state
@@ -29,7 +30,7 @@ from lamina.values.patch import Patch, ToolsReplace
 from lamina.values.request import Boundary, RequestContext
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import Settings
-from lamina.values.tool import OfferedTool
+from lamina.values.tool import OfferedTool, Toolset
 from lamina.values.usage import Usage
 
 # -- shortened texts -----------------------------------------------------------------------------
@@ -375,21 +376,26 @@ def test_a_provider_gets_no_more_tools_than_it_takes_and_who_is_out_is_told(
 
 @thorough
 @given(offers(), st.sets(st.sampled_from(TOOL_NAMES), min_size=1))
-def test_what_a_person_took_out_may_not_be_called_where_that_can_be_said(
+def test_what_a_person_took_out_is_withheld_where_that_can_be_said_and_leaves_elsewhere(
     tools: list[OfferedTool], out: set[str]
 ) -> None:
     everything = [replace(tool, include="always") for tool in tools]
     state = initial_state(header(settings=Settings()))
-    target = replace(SMALL, restricts_tools=True)
-    first = plan_tools(state, target, inclusion_of(everything), (), None)
-    assert first.allowed is None
-    state = apply(state, first, sent=True)
-    removed = [tool.id for tool in everything if tool.definition.name in out]
-    plan = plan_tools(state, target, inclusion_of(everything, *removed), (), None)
-    # The list stays, so that the prefix does; what may be called is said beside it.
-    assert plan.definitions is None
-    left = tuple(tool.definition.name for tool in everything if tool.id not in removed)
-    assert plan.allowed == (left if removed else None)
-    assert not {tool.item for tool in plan.tools} & set(removed)
-    plain = plan_tools(state, SMALL, inclusion_of(everything, *removed), (), None)
-    assert plain.allowed is None
+    state = apply(state, plan_tools(state, SMALL, inclusion_of(everything), (), None), sent=True)
+    removed = [tool for tool in everything if tool.definition.name in out]
+    for restricts in (True, False):
+        target = replace(SMALL, restricts_tools=restricts)
+        page = page_on(state, 0.0)
+        for tool in removed:
+            page.write(IncludeEntry, item=tool.id, membership="removed")
+        here = Implementations(toolset=Toolset(tools=tuple(everything)))
+        withdrawal = settle_tools(page, target, here)
+        envelope = page.state.envelope
+        left = tuple(tool.definition for tool in everything if tool not in removed)
+        assert envelope.tools == left
+        assert envelope.tool_list == (state.envelope.tools if restricts else left)
+        assert [omission.what for omission in withdrawal.left_out] == [t.id for t in removed]
+        # What is settled stays so.
+        entries = len(page.written)
+        settle_tools(page, target, here)
+        assert len(page.written) == entries

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget
 from lamina.ports import TokenCounter, Wire
-from lamina.providers.wires import anthropic, openai
+from lamina.providers.wires import anthropic, gemini, llamacpp, openai
 from lamina.values.settings import CacheRules, Target
 
 SMALL = Target(
@@ -23,7 +23,9 @@ SMALL = Target(
 OTHER = replace(SMALL, model="other")
 THINKER = replace(SMALL, model="thinker", wire="anthropic")
 
-_WIRES: Mapping[str, ModuleType] = {"openai": openai, "anthropic": anthropic}
+_WIRES: Mapping[str, ModuleType] = {
+    "openai": openai, "anthropic": anthropic, "gemini": gemini, "llamacpp": llamacpp,
+}  # fmt: skip
 
 
 class FakeCounter:

@@ -1,7 +1,7 @@
 """Runners over fakes: one scene holds the world, the model, the tools, and what was seen."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.clock import FakeClock
@@ -13,19 +13,20 @@ from tests.fakes.workspace import FakeWorkspace
 import lamina
 from lamina.audit.verification import verify
 from lamina.ports import GuideSource, Index, JournalStore
-from lamina.runners.runner import AgentRunner, Answer, ChatRunner
+from lamina.runners.runner import AgentRunner, Answer, ChatRunner, PlanRunner
 from lamina.sources.selector import Selector
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.event import Event
-from lamina.values.message import ToolResult
+from lamina.values.message import ToolDefinition, ToolResult
 from lamina.values.request import RequestContext
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import OfferedTool
 
 
 class Scene:
-    """An agent, or with `chat` a chat, that can be closed and opened again. `guides` are the rules
-    and references of its agent, `index` is where it searches."""
+    """An agent, or with `chat` a chat, that can be closed and opened again, also as another `kind`.
+    `guides` are the rules and references of its agent, `index` is where it searches, `definitions`
+    are tools that an application brings."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Scene:
         guides: GuideSource | None = None,
         index: Index | None = None,
         relations: Mapping[str, Sequence[str]] | None = None,
+        definitions: Sequence[ToolDefinition] | None = None,
         **given: Any,
     ) -> None:
         self.provider = ProviderFake(*scripts)
@@ -54,7 +56,8 @@ class Scene:
         self.on_event: Callable[[Event, int], None] | None = None
         self._selecting = (index, guides, relations)
         self._target = target
-        self._chat = chat
+        self.kind: Literal["agent", "chat", "plan"] = "chat" if chat else "agent"
+        self._definitions = definitions
         self._max_requests = max_requests
         limits = Settings.__struct_fields__
         self._settings = {name: value for name, value in given.items() if name in limits}
@@ -77,12 +80,15 @@ class Scene:
             store=self.store,
             book=self.book,
             clock=self.clock,
+            tools=self._definitions,
             **self._given,
         )
         index, guides, relations = self._selecting
         opened.turns.selector = Selector(index, guides, relations=relations)
-        if self._chat:
+        if self.kind == "chat":
             self._runner = ChatRunner(opened, self.providers)
+        elif self.kind == "plan":
+            self._runner = PlanRunner(opened, self.providers, self.host, approver=self.approver)
         else:
             self._runner = AgentRunner(
                 opened,

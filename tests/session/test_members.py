@@ -246,8 +246,7 @@ def test_a_removed_tool_is_neither_offered_nor_run() -> None:
             played.plays(calling(("c1", "b", {})))
             await played.ask("Q2")
             assert played.host.called == []
-            assert played.results == ["The tool 'b' is not available at present."]
-            # Nothing moves for it: the list stays until something else changes there.
+            assert played.results == ["There is no tool 'b'. Tools: a."]
             assert [each.item for each in played.context.tools] == ["tool:fake/a"]
             await played.verify()
 

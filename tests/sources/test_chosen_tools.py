@@ -77,6 +77,7 @@ def test_chosen_tools_are_in_the_first_request_with_their_scores_and_others_are_
             assert listed(played) == ["use_tool", "clock", "read", "write"]
             tools = {t.name: (t.include, t.score, t.origin) for t in played.context.tools}
             assert tools == {
+                "use_tool": ("always", None, ""),
                 "clock": ("always", None, ""),
                 "read": ("agent", pytest.approx(0.8), "search"),
                 "write": ("agent", pytest.approx(0.8), "search"),
@@ -93,7 +94,7 @@ def test_a_tool_that_joined_stays_and_says_that_it_was_kept() -> None:
             await played.ask("read it")
             await played.ask("Thanks!")
             assert listed(played) == ["use_tool", "read"]
-            (kept,) = played.context.tools
+            _, kept = played.context.tools
             assert (kept.name, kept.kept, kept.score) == ("read", True, None)
             assert broke(played) == ""
             await played.verify()
@@ -387,7 +388,8 @@ def test_a_kept_tool_that_is_gone_may_not_be_called_where_that_can_be_said() -> 
             assert (listed(played), broke(played)) == (["a"], "")
             assert played.context.allowed_tools == ()
             assert played.provider.bodies[-1]["tool_choice"] == "none"
-            assert played.context.tools == ()
+            assert [tool.name for tool in played.context.tools] == ["a"]
+            assert left(played) == [("tool:fake/a", "missing")]
 
     run(body())
 
@@ -546,6 +548,7 @@ def test_tools_expand_by_settings_of_their_own() -> None:
             await played.ask("find it")
             origins = {t.name: (t.origin, t.source) for t in played.context.tools}
             assert origins == {
+                "use_tool": ("", ""),
                 "read": ("search", ""),
                 "write": ("expansion", "tool:fake/read"),
             }
@@ -573,7 +576,7 @@ def test_tools_that_were_nearly_chosen_are_reported() -> None:
         alike = {"find": {f"tool:fake/{n}": 0.6 - i / 50 for i, n in enumerate(NAMES)}}
         async with scene(*ALL, index=IndexFake(alike), tool_search=SearchSettings()) as played:
             await played.ask("find it")
-            assert [t.name for t in played.context.tools] == list(NAMES[:5])
+            assert [t.name for t in played.context.tools] == ["use_tool", *NAMES[:5]]
             assert left(played) == [(f"tool:fake/{n}", "ranked_lower") for n in NAMES[5:]]
 
     run(body())

@@ -16,12 +16,13 @@ from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
 from tests.session.conversations import modest
 
+from lamina.assembly.tools import USE_TOOL
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import UsageError
 from lamina.text import label_of
 from lamina.values.agent import Guide
 from lamina.values.entry import RequestEntry
-from lamina.values.item import Include, ItemId, kind_of
+from lamina.values.item import Include, ItemId, kind_of, tool_id
 from lamina.values.request import ContextItem, ContextTool
 from lamina.values.settings import Settings
 from lamina.values.tool import OfferedTool
@@ -201,6 +202,7 @@ class Player:
                 assert known[held.item].score is None
         # Nobody is there against a person's word, nor passes for used when it is gone.
         there = {each.id for each in self.guides.values()} | {e.id for e in self.tools.values()}
+        there.add(tool_id("", USE_TOOL.name))
         for item in (*used, *tools):
             assert members.get(item) != "removed", (item, context)
             assert item in there or kind_of(item) == "note", (item, context)
@@ -211,9 +213,9 @@ class Player:
         wire = str(scene.provider.bodies[-1])
         for item in used:
             assert label_of(item).rpartition("/")[2] in wire
-        # The list is what the context says it is, and the one that speaks for others.
+        # The list is what the context says it is.
         listed = [each["function"]["name"] for each in scene.provider.bodies[-1].get("tools", ())]
-        assert {each.name for each in context.tools} <= set(listed)
+        assert [each.name for each in context.tools] == listed
 
 
 def _change(

@@ -192,6 +192,12 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
     return reports
 
 
+def moves_tools(state: State) -> bool:
+    """Whether the list of tools is another one than was sent last."""
+    moved = any(op.startswith("tools_") for op in state.moved_by)
+    return moved and state.envelope.tool_list != state.sent_tools
+
+
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     """The moment at which the prefix is dead anyway, if this is one."""
     last = state.last_sent
@@ -203,7 +209,7 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     if last.promotion != state.settings.promotion:
         reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
         return Boundary(kind="settings_change", reason=reason)
-    if any(op.startswith("tools_") for op in state.moved_by):
+    if moves_tools(state):
         return Boundary(kind="tools_change", reason="; ".join(state.reasons))
     if any(op.startswith("system_") for op in state.moved_by):
         return Boundary(kind="system_change", reason="; ".join(state.reasons))

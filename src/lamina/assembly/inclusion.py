@@ -11,8 +11,10 @@ from typing import Generic, TypeVar
 from unicodedata import normalize
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.errors import UsageError
+from lamina.journal import State
 from lamina.values.agent import Guide
 from lamina.values.entry import Membership
 from lamina.values.item import Include, ItemId, key_of, kind_of
@@ -39,6 +41,8 @@ class Inclusion(Struct, Generic[M], frozen=True, kw_only=True):
     always: tuple[M, ...] = ()
     manual: tuple[M, ...] = ()
     agent: tuple[M, ...] = ()
+    # What is there, and was taken out of the session.
+    removed: tuple[M, ...] = ()
     # What a person added and the agent no longer has.
     missing: tuple[ItemId, ...] = ()
 
@@ -60,6 +64,24 @@ def sort_by_include(
         manual=tuple(by_id[item] for item in manual if item in by_id and item not in always),
         agent=tuple(m for m in there if m.include == "agent" and m.id not in members),
         missing=tuple(item for item in manual if item not in by_id),
+    )
+
+
+def is_removed(state: State, tool: OfferedTool) -> bool:
+    """Whether a tool was taken out of the session, by a person or by a patch."""
+    return state.members.get(tool.id) == "removed" or tool.definition.name in state.withdrawn
+
+
+def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedTool]:
+    """Sorts tools by what the session says of them, and leaves out those that were removed."""
+    inclusion = sort_by_include(
+        [t for t in tools if not is_removed(state, t)], state.members, "tool"
+    )
+    ids = {tool.id for tool in tools}
+    return replace(
+        inclusion,
+        removed=tuple(tool for tool in tools if is_removed(state, tool)),
+        missing=tuple(item for item in inclusion.missing if item not in ids),
     )
 
 

@@ -81,7 +81,7 @@ def record_request(
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
-        left_out=_truly_out(state, kept, draft.tools, (*left_out, *_unreported(state, left_out))),
+        left_out=_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
         boundaries=boundaries,
         agreement=agreement,
         fit=Fit(
@@ -116,17 +116,16 @@ def record_request(
 
 
 def _truly_out(
-    state: State,
-    kept: Sequence[Attachment],
-    tools: Sequence[ContextTool],
-    left_out: Sequence[LeftOut],
+    state: State, kept: Sequence[Attachment], draft: Draft, left_out: Sequence[LeftOut]
 ) -> tuple[LeftOut, ...]:
     """Less what was taken away and stands again in the same request, and the descriptions of tools
     that are in the list instead."""
     if not left_out:
         return ()
+    allowed = draft.allowed_tools
+    offered = [tool for tool in draft.tools if allowed is None or tool.name in allowed]
     there = {str(item) for item in state.standing if not _is_outdated(state, item)}
-    there |= {str(attachment.item.id) for attachment in kept} | {str(tool.item) for tool in tools}
+    there |= {str(attachment.item.id) for attachment in kept} | {str(tool.item) for tool in offered}
     passing = ("removed", "has_images")
     return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
 

@@ -3,8 +3,8 @@ whole prefix.
 
 Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
 boundary, or a few times while a session is young. After that they are described where they are
-needed, as any item is, and called through `use_tool`; at the next boundary they join. What only
-went away stays in the list until something else changes there.
+needed, as any item is, and called through `use_tool`; at the next boundary they join. What leaves
+because it was removed or cannot be run is the business of `assembly/offer.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.inclusion import Inclusion
-from lamina.journal import TOOLS_JOIN, State
+from lamina.journal import TOOLS, TOOLS_JOIN, State
 from lamina.text.arguments import describe_arguments
 from lamina.values.item import Attachment, Include, Item, ItemId, key_of
 from lamina.values.message import ToolCall, ToolDefinition
@@ -24,12 +24,13 @@ from lamina.values.selection import SelectedItem
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
-TOOLS = "lamina.tools"
 # A prefix up to this size is worth moving for a tool that can be called the plain way.
 JOIN_TOKENS = 8_192
 # At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
+# Boundaries that have no reason of their own to add to that of a list.
+_SAID_BEFORE = ("first_request", "tools_change")
 
 USE_TOOL = ToolDefinition(
     name="use_tool",
@@ -56,10 +57,10 @@ class ToolPlan(Struct, frozen=True, kw_only=True):
     reason: str = ""
     transformer: str = TOOLS
     described: tuple[Attachment, ...] = ()
-    # Described earlier and in the list from now on: their descriptions may go.
+    # Described earlier, and in the list from now on: their descriptions may go.
     forget: tuple[ItemId, ...] = ()
+    # The tools of the list that are there, with why.
     tools: tuple[ContextTool, ...] = ()
-    allowed: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -98,7 +99,6 @@ class _Planner:
     ) -> None:
         self.state = state
         self.policy = state.settings.tool_policy
-        self.restricts = target.restricts_tools
         self.most = target.max_tools
         self.boundary = boundary
         self.hits = {hit.item: hit for hit in chosen}
@@ -112,13 +112,14 @@ class _Planner:
         self.hit_names = {name for name, tool in self.chosen.items() if tool.id in self.hits}
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
-        self.standing = {tool.name: tool for tool in state.envelope.tools}
+        self.standing = {tool.name: tool for tool in state.envelope.tool_list}
         self.speaks_for_others = (
             self.policy == "sticky"
             and bool(self.agent)
             # The embedded model calls whatever it is offered; a tool for tools is beyond it.
             and target.wire != "llamacpp"
             and USE_TOOL.name not in self.there
+            and USE_TOOL.name not in state.withdrawn
             and state.settings.tool_joins is not None
         )
 
@@ -132,7 +133,7 @@ class _Planner:
         names, over = self._within_limit(self._list(new, described))
         described += tuple(name for name in over if name in self.hit_names)
         definitions = tuple(self._definition(name) for name in names)
-        changes = definitions != tuple(self.state.envelope.tools)
+        changes = definitions != self.state.envelope.tool_list
         names = names if changes else list(self.standing)
         ids = [self.there[name].id for name in names if name in self.there]
         return ToolPlan(
@@ -142,8 +143,7 @@ class _Planner:
             described=tuple(self._describe(name) for name in described),
             forget=tuple(item for item in ids if item in self.state.standing),
             tools=tuple(self._context(name) for name in names if name in self.there),
-            allowed=self._allowed(names),
-            warnings=self._warnings(names, over) if changes else (),
+            warnings=self._warnings(over) if changes else (),
         )
 
     def _may_join(self, new: Sequence[str]) -> bool:
@@ -166,8 +166,7 @@ class _Planner:
     def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
         """The names of the list, in order of first use. Without a reason to move, it stays."""
         unsent = self.state.last_sent is None
-        leavers = [n for n in self.standing if n not in self.there and n != USE_TOOL.name]
-        moves = bool(new or self._changed() or (unsent and leavers))
+        moves = bool(new or self._changed())
         if self.policy == "exact":
             in_use = self.present | self.chosen
             return [name for name in self.standing if name in in_use] + list(new)
@@ -229,25 +228,22 @@ class _Planner:
         news = {
             "new": [n for n in names if n not in self.standing and n != USE_TOOL.name],
             "changed": self._changed(),
-            "gone": [name for name in leavers if name not in self.there],
+            "withheld until now": [name for name in leavers if name not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
-        text = "; ".join(f"{word}: {_listed(tools)}" for word, tools in news.items() if tools)
-        if self.boundary is not None and self.boundary.kind != "first_request":
+        text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)
+        if self.boundary is not None and self.boundary.kind not in _SAID_BEFORE:
             text = f"{text} ({self.boundary.reason})"
         return f"tools {text or 'described in the conversation can be called'}"
 
-    def _warnings(self, names: Sequence[str], over: Sequence[str]) -> tuple[str, ...]:
-        stay = {*names, *self.there, USE_TOOL.name}
-        leavers = [name for name in self.standing if name not in stay]
-        warnings = [f"no longer offered: {_listed(leavers)}"] if leavers else []
+    def _warnings(self, over: Sequence[str]) -> tuple[str, ...]:
         silent = [name for name in over if name not in self.hit_names]
-        if silent:
-            warnings.append(
-                f"{len(silent)} tools are not offered, because a request takes {self.most}: "
-                f"{_listed(silent)}; choose tools by search (include: agent)"
-            )
-        return tuple(warnings)
+        if not silent:
+            return ()
+        return (
+            f"{len(silent)} tools are not offered, because a request takes {self.most}: "
+            f"{list_names(silent)}; choose tools by search (include: agent)",
+        )
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
@@ -266,16 +262,9 @@ class _Planner:
         hit = self.hits[tool.id]
         return {"score": hit.score, "origin": hit.origin, "source": hit.source}
 
-    def _allowed(self, listed: Sequence[str]) -> tuple[str, ...] | None:
-        """What may be called, where that can be said without moving anything: not what a person
-        took out, nor what is gone."""
-        if not self.restricts:
-            return None
-        names = tuple(name for name in listed if name in self.there or self._speaks(name))
-        return names if len(names) < len(listed) else None
 
-
-def _listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
+    """Names for people, the first of them if they are many."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
 

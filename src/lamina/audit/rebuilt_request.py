@@ -126,6 +126,7 @@ def wire_request(
         prompt=recorded.prompt,
         target=target,
         options=recorded.state.envelope.options,
+        allowed_tools=request.context.allowed_tools,
         blobs=blobs,
         cache_key=header.forked_from if older else header.session,
         cache_ttl=recorded.state.settings.cache_ttl,

@@ -166,6 +166,8 @@ def _in_force(listed: ListedRequest) -> Iterator[tuple[ItemId, InForce]]:
             chosen = item.include == "agent" and item.origin not in ("", "glob")
             yield item.item, InForce(include=item.include, chosen=chosen, score=item.score)
     for tool in context.tools:
+        if tool.name == USE_TOOL.name or not context.allows(tool.name):
+            continue
         chosen = tool.include == "agent" and bool(tool.origin) and not tool.kept
         yield tool.item, InForce(include=tool.include, chosen=chosen, score=tool.score)
 

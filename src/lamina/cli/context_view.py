@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
 from lamina.faces.answer import describe_hits
-from lamina.faces.journal_log import describe_inclusion
+from lamina.faces.journal_log import describe_listing
 from lamina.layers import measure_layers
 from lamina.runners.citations import list_sources
 from lamina.runners.preview import PlanPreview, Preview
@@ -82,7 +82,7 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
     items = [item_cells(item, item.placement) for item in context.items]
     lines += _table("Items", ITEM_COLUMNS, items)
     tools = [
-        (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_inclusion(tool))
+        (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_listing(tool, context))
         for tool in context.tools
     ]
     lines += _table("Tools", ("tool", "tokens", "included"), tools)

@@ -11,7 +11,7 @@ from lamina.cli.report_text import (
     markdown_table,
     moment,
 )
-from lamina.faces.journal_log import describe_inclusion
+from lamina.faces.journal_log import describe_listing
 from lamina.faces.sent_requests import (
     LAYER_NAMES,
     PLACEMENT_NAMES,
@@ -20,7 +20,7 @@ from lamina.faces.sent_requests import (
     measure_changes,
 )
 from lamina.values.item import key_of
-from lamina.values.request import CacheVerdict, ContextTool
+from lamina.values.request import CacheVerdict
 
 
 def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: bool) -> str:
@@ -35,7 +35,11 @@ def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: boo
         lines += [*(f"Boundary: {boundary.reason}." for boundary in context.boundaries), ""]
     items = (item_cells(item, PLACEMENT_NAMES[item.placement]) for item in context.items)
     lines += markdown_table("Items", ITEM_COLUMNS, items)
-    lines += markdown_table("Tools", ("tool", "tokens", "included"), map(_tool, context.tools))
+    tools = (
+        (key_of(tool.item).removeprefix("/"), f"{tool.tokens:,}", describe_listing(tool, context))
+        for tool in context.tools
+    )
+    lines += markdown_table("Tools", ("tool", "tokens", "included"), tools)
     omissions = ((left.what, left.reason, left.detail) for left in context.left_out)
     lines += markdown_table("Left out", ("what", "reason", "detail"), omissions)
     warnings = (*context.warnings, *(listed.reply.warnings if listed.reply else ()))
@@ -105,7 +109,3 @@ def _layers(recorded: RebuiltRequest) -> list[str]:
     ]
     rows.append(("all", *(f"{sum(size[key] for size in sizes):,}" for key in keys)))
     return markdown_table("", ("layer", *keys), rows)
-
-
-def _tool(tool: ContextTool) -> tuple[str, ...]:
-    return (key_of(tool.item), f"{tool.tokens:,}", describe_inclusion(tool))

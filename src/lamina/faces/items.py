@@ -50,7 +50,7 @@ class ItemOverview:
             return
         memberships = session.state.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
-        offers += [(t.id, t.include, t.definition.description, ()) for t in turns.toolset.tools]
+        offers += [(t.id, t.include, t.definition.description, ()) for t in turns.tools]
         self.known = tuple(
             AgentItem(
                 item=item,

@@ -162,6 +162,12 @@ def describe_inclusion(source: ContextItem | ContextTool) -> str:
     return f"{source.include}{score}{origin}{place}{kept}"
 
 
+def describe_listing(tool: ContextTool, context: RequestContext) -> str:
+    """How a tool came to be in the list, and whether it may be called."""
+    withheld = "" if context.allows(tool.name) else ", not to be called"
+    return f"{describe_inclusion(tool)}{withheld}"
+
+
 def describe_priority(item: ContextItem) -> str:
     """What an item is worth, and what it was worth before relevance moved that."""
     if item.essential:

@@ -50,6 +50,7 @@ def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
             rows.append(row | _provenance(item))
     for tool in context.tools:
         reason = "joined for an earlier question" if tool.kept else "offered"
+        reason = reason if context.allows(tool.name) else "in the list, and not to be called"
         row = _row(tool.item, label_of(tool.item), "tools", tool.tokens, reason)
         rows.append(row | _provenance(tool))
     for left in context.left_out:
@@ -93,6 +94,7 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
         "target": request.context.target if request else None,
         "layers": describe_layers(prompt, cached, agreement.tokens),
         **{name: plain.get(name, []) for name in ("items", "tools", "left_out", "boundaries")},
+        "allowed_tools": plain.get("allowed_tools"),
         "agreement": _agreement(agreement),
         "fit": plain.get("fit", {}),
         "usage": describe_usage(usage) if usage else None,

@@ -205,7 +205,7 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
     known = {tool.name: tool for tool in context.tools}
     allowed = context.allowed_tools
     reasons = []
-    for definition in state.envelope.tools:
+    for definition in state.envelope.tool_list:
         tool = known.get(definition.name)
         notes = []
         if tool and tool.kept:

@@ -49,10 +49,21 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, Text, Use
-from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
+from lamina.values.patch import (
+    CompactionApply,
+    Patch,
+    ToolsRemove,
+    ToolsReplace,
+    op_name,
+    op_reason,
+)
 
-# Who lets chosen tools join a list that was sent already.
+# Who keeps the list of tools, and who lets chosen ones join a list that was sent already.
+TOOLS = "lamina.tools"
 TOOLS_JOIN = "lamina.tools.join"
+TAKEN_OUT = "it was taken out of the session"
+# Whose patches speak for a person or a hook is whose name does not begin with this.
+_ENGINE = "lamina."
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
@@ -106,7 +117,7 @@ def fold_entry(state: State, entry: Entry) -> State:
         case ItemEntry(item=item):
             state = _keep_item(state, item, entry.id)
         case TransformEntry(transformer=transformer, patch=patch):
-            state = _transform(state, patch)
+            state = _move_tools(state, _transform(state, patch), transformer, patch)
             if transformer == TOOLS_JOIN and state.last_sent is not None:
                 state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
@@ -149,12 +160,15 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = _open_again(state, entry)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
-        case IncludeEntry(item=item_id, membership=membership):
+        case IncludeEntry(item=item_id, membership=membership, name=name):
             # Added again, it comes last.
             members = {item: own for item, own in state.members.items() if item != item_id}
             if membership != "default":
                 members[item_id] = membership
-            state = replace(state, members=members)
+            withdrawn = {tool: why for tool, why in state.withdrawn.items() if tool != name}
+            if name and membership == "removed":
+                withdrawn[name] = TAKEN_OUT
+            state = replace(state, members=members, withdrawn=withdrawn)
         case ForgetEntry(item=item_id):
             state = replace(state, forgotten=state.forgotten | {item_id})
         case _:
@@ -250,7 +264,13 @@ def _request(state: State, entry: RequestEntry) -> State:
         asked="",
         retried=state.retried or entry.retry,
         open_request=entry,
-        open_at=(len(state.reasons), len(state.moved_by), len(state.cuts), state.standing),
+        open_at=(
+            len(state.reasons),
+            len(state.moved_by),
+            len(state.cuts),
+            state.standing,
+            state.envelope.tool_list,
+        ),
         leaf=entry.id,
     )
 
@@ -260,7 +280,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
     if request is None or request.id != entry.request:
         problem = f"answers request {entry.request!r}, which is not open"
         raise JournalError(f"reply {entry.id!r} {problem}")
-    reasons, moved_by, cuts, standing = state.open_at or (0, 0, 0, {})
+    reasons, moved_by, cuts, standing, tools = state.open_at or (0, 0, 0, {}, ())
     state = replace(
         state,
         envelope=replace(state.envelope, uncached=()),
@@ -270,6 +290,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         last_usage=entry.usage,
         last_reply=entry.provider_id,
         sent_standing=standing,
+        sent_tools=tools,
         reasons=state.reasons[reasons:],
         moved_by=state.moved_by[moved_by:],
         cuts=state.cuts[cuts:],
@@ -325,6 +346,33 @@ def _transform(state: State, patch: Patch) -> State:
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + tuple(map(op_name, moves)),
     )
+
+
+def _move_tools(before: State, state: State, transformer: str, patch: Patch) -> State:
+    """What a patch that `transformer` made of `before` removed of the tools and gave back."""
+    ops = [op for op in patch.ops if isinstance(op, ToolsReplace | ToolsRemove)]
+    if not ops:
+        return state
+    withdrawn, hosted = dict(state.withdrawn), state.hosted
+    names = {tool.name for tool in before.envelope.tools}
+    listed = {tool.name for tool in before.envelope.tool_list}
+    for op in ops:
+        if isinstance(op, ToolsRemove):
+            withdrawn |= dict.fromkeys(op.names, op_reason(op))
+            names -= {*op.names}
+            continue
+        offered = {tool.name for tool in op.tools if tool.name not in op.withheld}
+        if transformer in (TOOLS, TOOLS_JOIN):
+            hosted |= {tool.name for tool in op.tools} - listed
+            continue
+        if not transformer.startswith(_ENGINE):
+            # A runner would offer its tools again; others come back only by being given.
+            leavers = ((names & hosted) | {*op.withheld}) - offered
+            withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
+        withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
+        hosted -= offered - names
+        names = offered
+    return replace(state, withdrawn=withdrawn, hosted=hosted)
 
 
 def lay_uses(

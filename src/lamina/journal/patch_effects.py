@@ -90,10 +90,14 @@ def _apply(
             names = [tool.name for tool in tools]
             if len(set(names)) != len(names):
                 raise InvalidPatch(op_name(op), f"tool names are not unique: {sorted(names)!r}")
-            envelope = replace(envelope, tools=tools)
+            if strangers := set(op.withheld).difference(names):
+                raise InvalidPatch(op_name(op), f"withheld and not in the list: {strangers!r}")
+            offered = tuple(tool for tool in tools if tool.name not in op.withheld)
+            envelope = replace(envelope, tools=offered, listed=tools if op.withheld else ())
         case ToolsRemove():
             tools = tuple(tool for tool in envelope.tools if tool.name not in op.names)
-            envelope = replace(envelope, tools=tools)
+            if len(tools) < len(envelope.tools):
+                envelope = replace(envelope, tools=tools, listed=())
         case MessagesCachedReplace(messages=messages):
             _check_replaced(op, envelope.cached, messages)
             envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
@@ -345,7 +349,7 @@ def has_moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
         case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
             return before.system != after.system
         case ToolsReplace() | ToolsRemove():
-            return before.tools != after.tools
+            return before.tool_list != after.tool_list
         case _:
             return True
 

@@ -11,7 +11,7 @@ from lamina.values.collections import FrozenMap
 from lamina.values.entry import DecisionEntry, Membership, RequestEntry, SessionEntry
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
-from lamina.values.message import ToolResult
+from lamina.values.message import ToolDefinition, ToolResult
 from lamina.values.settings import Settings
 from lamina.values.usage import Usage
 
@@ -77,7 +77,9 @@ class State(Struct, frozen=True, kw_only=True):
     retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: tuple[int, int, int, Mapping[ItemId, LaidVersions]] | None = None
+    open_at: (
+        tuple[int, int, int, Mapping[ItemId, LaidVersions], tuple[ToolDefinition, ...]] | None
+    ) = None
     last_sent: RequestEntry | None = None
     # What the provider said it cost.
     last_usage: Usage | None = None
@@ -85,6 +87,8 @@ class State(Struct, frozen=True, kw_only=True):
     last_reply: str = ""
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, LaidVersions] = {}
+    # The list of tools that was sent with it.
+    sent_tools: tuple[ToolDefinition, ...] = ()
     # Reasons recorded on this path since the last request that was sent, and the ops they are of.
     reasons: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
@@ -97,6 +101,11 @@ class State(Struct, frozen=True, kw_only=True):
     always: tuple[tuple[ItemId, str], ...] = ()
     # What a person added and took out, in order.
     members: Mapping[ItemId, Membership] = {}
+    # Tools that a person or a hook removed, by the model's names for them, each with the reason.
+    # They stay away until somebody gives them back.
+    withdrawn: Mapping[str, str] = {}
+    # Names in the list that came with a runner's tools, which alone can run them.
+    hosted: frozenset[str] = frozenset()
     # How often chosen tools joined a list that had been sent.
     tool_joins: int = 0
     leaf: str = ""

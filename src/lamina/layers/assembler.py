@@ -158,14 +158,14 @@ class Assembler:
     # -- front: tools, L1, library ---------------------------------------------------------------
 
     def _assemble_front(self, envelope: Envelope, items: ItemVersions) -> Chain[SegmentLink]:
-        key = (envelope.tools, envelope.system, envelope.library)
+        key = (envelope.tool_list, envelope.system, envelope.library)
         if not all(map(is_, self._front_key, key)):
             self._front = link_segments(Chain(), self._front_segments(envelope, items))
             self._front_key = key
         return self._front
 
     def _front_segments(self, envelope: Envelope, items: ItemVersions) -> Iterator[Segment]:
-        for tool in envelope.tools:
+        for tool in envelope.tool_list:
             yield self._segment("tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True)
         glue = ""
         for part in envelope.system:

@@ -121,7 +121,9 @@ class Layouts:
             return None
         then, turn_start = self._sent_at
         now = state.envelope
-        if (then.system, then.library, then.tools) != (now.system, now.library, now.tools):
+        if (then.system, then.library) != (now.system, now.library):
+            return None
+        if (then.tools, then.listed) != (now.tools, now.listed):
             return None
         if now.cached.shared_with(then.cached) < len(then.cached):
             return None

@@ -12,6 +12,7 @@ from typing import Literal
 
 import anyio
 
+from lamina.assembly.inclusion import is_removed
 from lamina.assembly.tools import intended_call
 from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
@@ -66,18 +67,19 @@ class ToolList:
         run.session.turns.list_tools = host.toolset
         self.host = host
         self.toolset: Toolset | None = None
-        self.by_name: dict[str, OfferedTool] = {}
         self._run = run
         self._reports: set[str] = set()
 
+    @property
+    def by_name(self) -> dict[str, OfferedTool]:
+        """Those that were not removed from the session."""
+        state = self._run.session.state
+        tools = self.toolset.tools if self.toolset else ()
+        return {tool.definition.name: tool for tool in tools if not is_removed(state, tool)}
+
     async def refresh(self) -> None:
         self.toolset = toolset = await self.host.toolset()
-        members = self._run.session.state.members
-        self.by_name = {
-            tool.definition.name: tool
-            for tool in toolset.tools
-            if members.get(tool.id) != "removed"
-        }
+        self._run.session.turns.toolset = toolset
         for tool in toolset.withheld:
             if tool.reason == "untrusted":
                 continue  # it stands with the request
@@ -89,10 +91,11 @@ class ToolList:
 
     async def find(self, call: ToolCall) -> tuple[str, OfferedTool | None]:
         """The name of the tool that a call is for, and the tool if it is there."""
-        if not self.by_name or intended_call(call, self.by_name).name not in self.by_name:
+        if intended_call(call, by_name := self.by_name).name not in by_name:
             await self.refresh()
-        name = intended_call(call, self.by_name).name
-        return name, self.by_name.get(name)
+            by_name = self.by_name
+        name = intended_call(call, by_name).name
+        return name, by_name.get(name)
 
 
 class AgentMode(RunMode):

@@ -11,6 +11,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from lamina.assembly.inclusion import is_removed
 from lamina.assembly.tools import USE_TOOL, intended_call, is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.sender import Emit
@@ -25,6 +26,7 @@ from lamina.values.message import ToolCall, ToolDefinition, ToolResult
 from lamina.values.tool import DENIED, ApprovalPolicy, Decision, OfferedTool, ToolOutput
 
 CUT_SHORT = "The call was stopped while it ran; what it did until then may stand."
+REMOVED = "The tool was removed from this session; the call was not run."
 
 
 class WaitingCall(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,9 @@ def check_call(
     """A call checked against the definitions that were sent and the tools that are there now; or
     what is wrong with it."""
     intended = intended_call(call, tools)
+    if call.name not in definitions:
+        # Not even the tool that calls others was offered.
+        intended = call
     definition = definitions.get(intended.name)
     if definition is None:
         names = ", ".join(sorted(definitions)) or "none"
@@ -122,9 +127,8 @@ class Caller:
         """Runs what may run and keeps the results; gives back the calls that wait for a decision
         which nobody here can make."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
-        definitions = sent_definitions(turn) | {
-            name: tool.definition for name, tool in tools.items() if is_described(tool, state)
-        }
+        described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
+        definitions = sent_definitions(turn) | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
         for call in self._session.waiting:
@@ -159,7 +163,11 @@ class Caller:
         began = anyio.current_time()
         output = ToolOutput(text=CUT_SHORT, is_error=True)
         try:
-            output = await self._host.call(checked.intended.name, checked.arguments)
+            if is_removed(self._session.state, checked.tool):
+                # While a person was asked, say.
+                output = ToolOutput(text=REMOVED, is_error=True)
+            else:
+                output = await self._host.call(checked.intended.name, checked.arguments)
         finally:
             await self._keep(checked.call, output, anyio.current_time() - began)
 
@@ -174,6 +182,7 @@ class Caller:
 
 
 def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:
-    """The tools as the model was told of them in this turn's request."""
-    contents = (link.segment.content for link in turn.prompt.front)
-    return {content.name: content for content in contents if isinstance(content, ToolDefinition)}
+    """The tools that this turn's request offered, as the model was told of them."""
+    contents = [link.segment.content for link in turn.prompt.front]
+    tools = [content for content in contents if isinstance(content, ToolDefinition)]
+    return {tool.name: tool for tool in tools if turn.context.allows(tool.name)}

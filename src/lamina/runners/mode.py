@@ -76,8 +76,10 @@ class RunContext:
         toolset: Toolset | None = None,
         tool_texts: tuple[ToolText, ...] = (),
         attachments: Attachments | None = None,
+        answer_only: bool = False,
     ) -> Turn:
-        """A request for a question, which supersedes calls that still wait."""
+        """A request for a question, which supersedes calls that still wait; with `answer_only` the
+        calls of its answer are not run."""
         await self.session.give_up(SUPERSEDED)
         return await self.session.turns.prepare(
             text,
@@ -87,7 +89,8 @@ class RunContext:
             starting=True,
             toolset=toolset,
             attachments=attachments,
-        )  # fmt: skip
+            answer_only=answer_only,
+        )
 
     async def open_turn(self) -> Turn:
         """The turn that was left in the middle.

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from lamina.assembly.inclusion import sort_by_include
+from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, WindowExceeded
 from lamina.ports import Approver
@@ -169,13 +169,13 @@ class PlanMode(RunMode):
         run = self._run
         await self._tools.refresh()
         state = run.session.state
-        roll = sort_by_include(tuple(self._tools.by_name.values()), state.members, "tool")
+        roll = sort_tools(state, tuple(self._tools.by_name.values()))
         choice = await run.session.turns.selector.choose_tools(state, text, roll)
         await run.warn(*choice.warnings)
         chosen_ids = {item.item for item in choice.items}
         every = state.settings.tool_policy == "all"
         tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
-        if self._search is not None and state.members.get(OFFERED.id) != "removed":
+        if self._search is not None and not is_removed(state, OFFERED):
             tools.insert(0, OFFERED)
         by_name: dict[str, OfferedTool] = {}
         for tool in tools:
@@ -225,7 +225,9 @@ class PlanMode(RunMode):
         texts = (*block, *others)
 
         async def prepare(some: tuple[ToolText, ...]) -> Turn:
-            return await run.prepare(text, (), target, tool_texts=some, attachments=attachments)
+            return await run.prepare(
+                text, (), target, tool_texts=some, attachments=attachments, answer_only=True
+            )
 
         turn, count = await prepare_smaller(prepare, texts)
         if count < len(texts):

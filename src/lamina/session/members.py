@@ -11,6 +11,7 @@ from lamina.assembly.inclusion import (
     read_member,
     sort_by_include,
     sort_guides,
+    sort_tools,
 )
 from lamina.journal import State
 from lamina.record.record import Record
@@ -30,11 +31,11 @@ class SessionItem(Struct, frozen=True, kw_only=True):
 async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
     """What applies to every turn, in the order in which it stands."""
     guides = (await turns.selector.guides()).guides
-    tools = turns.toolset.tools
+    tools = turns.tools
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
     always: tuple[Member, ...] = (
         *sort_guides(sort_by_include(guides, state.members, "rule", "reference").always),
-        *sort_by_include(tools, state.members, "tool").always,
+        *sort_tools(state, tools).always,
     )
     items = [SessionItem(item=member.id, include="always") for member in always]
     standard = {item.item for item in items}
@@ -47,9 +48,11 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
 async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Puts an item in; False if it is in already."""
     item, include = await _find(turns, what)
-    if is_included(item, include, record.state.members):
+    name, state = _name_of(turns, item), record.state
+    if is_included(item, include, state.members) and name not in state.withdrawn:
         return False
-    await record.write(IncludeEntry, item=item, membership=membership_added(include))
+    membership = membership_added(include)
+    await record.write(IncludeEntry, item=item, membership=membership, name=name)
     return True
 
 
@@ -65,16 +68,22 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
         is_there = is_included(item, include, members) or include == "agent"
         if not is_there or members.get(item) == "removed":
             return False
-    await record.write(IncludeEntry, item=item, membership="removed")
+    name = _name_of(turns, item)
+    await record.write(IncludeEntry, item=item, membership="removed", name=name)
     return True
+
+
+def _name_of(turns: TurnLifecycle, item: ItemId) -> str:
+    """What the model knows a tool by; nothing for other items."""
+    return next((tool.definition.name for tool in turns.tools if tool.id == item), "")
 
 
 async def _find(turns: TurnLifecycle, what: str) -> tuple[ItemId, Include]:
     name = read_member(what)
-    if kind_of(name) == "tool" and not turns.toolset.tools and turns.list_tools:
+    if kind_of(name) == "tool" and not turns.tools and turns.list_tools:
         turns.toolset = await turns.list_tools()
     guides = (await turns.selector.guides()).guides
-    there: tuple[Member, ...] = (*guides, *turns.toolset.tools)
+    there: tuple[Member, ...] = (*guides, *turns.tools)
     item = find_member(name, there)
     if item is None:
         raise missing_member_error(name, there)

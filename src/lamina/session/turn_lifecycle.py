@@ -10,6 +10,14 @@ from msgspec.structs import replace
 
 from lamina.assembly.draft import NOTHING_ADDED, Draft
 from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
+from lamina.assembly.offer import (
+    Implementations,
+    Withdrawal,
+    allowed_tools,
+    describe_offer,
+    removed_items,
+    settle_tools,
+)
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
@@ -41,7 +49,7 @@ from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
 from lamina.values.settings import Promotion, Target
-from lamina.values.tool import Toolset
+from lamina.values.tool import OfferedTool, Toolset
 from lamina.values.wire import Reply, WireRequest
 
 # Reasons for which an item stays out when a question is sent again.
@@ -74,14 +82,21 @@ class TurnLifecycle:
         self._replies = Replies(record, layouts, hooks, self.compactions)
         self.selector = selector
         self.memory = memory
-        # What could be called when the last question was asked.
-        self.toolset = Toolset()
+        # What a runner of the session can call; None if it has none, or there is no runner.
+        self.toolset: Toolset | None = None
+        # Whether the turn under way is that of a runner without tools.
+        self._without_tools = False
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
         self.news = [f"journal: {damage}" for damage in record.damage]
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.last_sent is not None
+
+    @property
+    def tools(self) -> tuple[OfferedTool, ...]:
+        """What a runner of the session can call."""
+        return self.toolset.tools if self.toolset else ()
 
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
         """Everything that applies to the next turn, for runners that look at it first; `prepare`
@@ -99,10 +114,12 @@ class TurnLifecycle:
         starting: bool = False,
         toolset: Toolset | None = None,
         attachments: Attachments | None = None,
+        answer_only: bool = False,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one the tools stay as they are. `attachments` is what
-        `read_attachments` gave for `attach`, if it was called first."""
+        can be called now; without one no tools are chosen. `attachments` is what
+        `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
+        will be run."""
         require_text(text, "the message")
         async with self.lock:
             record = self._record
@@ -113,13 +130,17 @@ class TurnLifecycle:
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
                 warnings += await update_memory(page, self.memory, self._reader.screen)
-            self.toolset = toolset or self.toolset
+            self.toolset = self.toolset if toolset is None else toolset
+            self._without_tools = starting and self.toolset is None
+            left = self._settle(page, model)
             choices = None
             if self._has_choices(page.state, toolset):
                 choices = TurnChoices(
                     self.selector, self._reader.screen, self.layouts, page, model, question
                 )
-            tools = await choices.tools(toolset) if choices else NO_TOOLS
+            tools = NO_TOOLS if toolset is None or not choices else await choices.tools(toolset)
+            tools = replace(tools, reports=left.left_out, answer_only=answer_only)
+            warnings += left.warnings
             if starting:
                 await self._run_hooks("before_agent_start", page, model.name, message)
                 # They ran for the question, not for this request: a retry goes back to here.
@@ -137,10 +158,9 @@ class TurnLifecycle:
 
     def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
         """Whether there is anything to choose: tools, guides of an agent, priorities to weigh."""
-        if toolset is not None or self.selector.guides_turns:
-            return True
-        tools = state.last_sent.context.tools if state.last_sent else ()
-        return bool(tools) or state.settings.relevance_priority
+        return (
+            toolset is not None or self.selector.guides_turns or state.settings.relevance_priority
+        )
 
     async def _ask(
         self,
@@ -160,10 +180,13 @@ class TurnLifecycle:
             texts=[message.text, *[text.text for text in tool_texts]],
             items=[attachment.item for attachment in attached.attachments],
         )  # fmt: skip
+        # A hook may have removed a tool that would be described here.
+        removed = removed_items(page.state, self.toolset)
+        attachments = [a for a in attached.attachments if a.item.id not in removed]
         draft = replace(
             draft,
             text=message.text,
-            attachments=in_wire_order(attached.attachments),
+            attachments=in_wire_order(attachments),
             left_out=attached.left_out,
             tool_texts=tool_texts,
         )
@@ -191,6 +214,7 @@ class TurnLifecycle:
         """What hooks and compaction make of a request before it is planned."""
         earlier = page.state.cuts
         await self._run_hooks("before_request", page, target.name, message)
+        left = self._settle(page, target)
         compaction = before
         if before is None:
             compaction = await self.compactions.if_due(page, target, promotion, texts, items)
@@ -202,15 +226,20 @@ class TurnLifecycle:
         draft = Draft(
             target=target,
             room=self.layouts.room(target, page.state),
-            tools=tools.tools,
-            allowed_tools=tools.allowed,
+            tools=describe_offer(page.state, tools.tools, self.toolset),
+            allowed_tools=() if tools.answer_only else allowed_tools(page.state.envelope),
             ephemera=ephemera,
-            warnings=warnings,
+            warnings=(*warnings, *left.warnings),
             retry=before is not None,
         )
         if compaction or earlier:
             draft = report_compaction(draft, compaction, earlier)
-        return page, draft
+        reports = {report.what: report for report in (*tools.reports, *left.left_out)}
+        return page, replace(draft, reports=(*reports.values(), *draft.reports))
+
+    def _settle(self, page: Page, target: Target) -> Withdrawal:
+        here = Implementations(toolset=self.toolset, without_tools=self._without_tools)
+        return settle_tools(page, target, here)
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
         """Appends an answer and what it cost."""
@@ -412,4 +441,4 @@ class TurnLifecycle:
 
 def _tools_of(request: RequestEntry) -> ChosenTools:
     context = request.context
-    return ChosenTools(tools=context.tools, allowed=context.allowed_tools)
+    return ChosenTools(tools=context.tools, answer_only=context.allowed_tools == ())

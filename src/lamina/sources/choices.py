@@ -1,5 +1,7 @@
 """Step 3 of a turn: what the selector finds is written down and becomes part of the turn."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from lamina.assembly.boundary import find_boundary
@@ -8,11 +10,11 @@ from lamina.assembly.inclusion import (
     is_included,
     membership_added,
     missing_member_error,
-    sort_by_include,
+    sort_tools,
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.tools import describe_tool, plan_tools
+from lamina.assembly.tools import describe_tool, is_described, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.attachments import Attachments
@@ -31,9 +33,12 @@ class ChosenTools(Struct, frozen=True, kw_only=True):
     """The tools of a turn: those of the list, those described in its message, those left out."""
 
     tools: tuple[ContextTool, ...] = ()
-    allowed: tuple[str, ...] | None = None
+    # Whether nobody runs a call of the answer, whatever stands in the list.
+    answer_only: bool = False
     described: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    # What left the list, of which the model is not told.
+    reports: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -59,16 +64,10 @@ class TurnChoices:
         self._target = target
         self._question = question
 
-    async def tools(self, toolset: Toolset | None) -> ChosenTools:
+    async def tools(self, toolset: Toolset) -> ChosenTools:
         """Changes the list of tools if it has to, and says why every tool is there."""
         page, state = self._page, self._page.state
-        if toolset is None:
-            tools = state.last_sent.context.tools if state.last_sent else ()
-            if not tools:
-                return NO_TOOLS
-            names = {tool.name for tool in state.envelope.tools}
-            return ChosenTools(tools=tuple(tool for tool in tools if tool.name in names))
-        inclusion = sort_by_include(toolset.tools, state.members, "tool")
+        inclusion = sort_tools(state, toolset.tools)
         choice = await self._selector.choose_tools(state, self._question, inclusion)
         choice, too_large = self._with_room(choice, inclusion)
         boundary = find_boundary(state, self._target, page.at)
@@ -83,21 +82,35 @@ class TurnChoices:
             LeftOut(what=item, reason="missing", detail=f"the tool {key_of(item)!r} is not there")
             for item in inclusion.missing
         ]
+        refusals = self._refuse_described(inclusion.removed)
         items = {tool.item for tool in plan.tools}
         lower = [runner_up(item) for item in choice.next_best if item.item not in items]
         return ChosenTools(
             tools=plan.tools,
-            allowed=plan.allowed,
             described=plan.described,
-            left_out=(*missing, *too_large, *lower),
+            left_out=(*missing, *refusals, *too_large, *lower),
             warnings=(*choice.warnings, *plan.warnings),
         )
+
+    def _refuse_described(self, removed: Sequence[OfferedTool]) -> list[LeftOut]:
+        """Tells once that tools which are described in the conversation were removed; their
+        descriptions leave at the next boundary."""
+        state = self._page.state
+        described = [tool for tool in removed if is_described(tool, state)]
+        news = [tool for tool in described if tool.id not in state.forgotten]
+        for tool in news:
+            self._page.write(ForgetEntry, item=tool.id)
+        detail = "the tool {!r} is described above, and was removed"
+        return [
+            LeftOut(what=tool.id, reason="refused", detail=detail.format(tool.definition.name))
+            for tool in news
+        ]
 
     def _with_room(
         self, choice: SearchChoice, inclusion: Inclusion[OfferedTool]
     ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
         """The choice without the tools that would take too much of the room that is left."""
-        names = {tool.name for tool in self._page.state.envelope.tools}
+        names = {tool.name for tool in self._page.state.envelope.tool_list}
         items = {item.item for item in choice.items}
         tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
         costs = {
@@ -130,7 +143,8 @@ class TurnChoices:
         """What is attached, with the rules, references and descriptions of tools that apply."""
         page, selector = self._page, self._selector
         settings = page.state.settings
-        if not (selector.guides_turns or settings.relevance_priority) and tools is NO_TOOLS:
+        has_news = tools.described or tools.left_out or tools.warnings
+        if not (selector.guides_turns or settings.relevance_priority or has_news):
             return attached
         guides, findings = self._screen.guides(await selector.guides(), settings.secrets)
         missing = self._add_mentioned(guides, {a.item.id for a in attached.attachments})

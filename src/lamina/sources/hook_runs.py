@@ -18,6 +18,7 @@ from lamina.assembly.draft import NOTHING_ADDED, Ephemera
 from lamina.assembly.page import Page
 from lamina.codec import canonical_bytes, parse_op
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
+from lamina.journal import State
 from lamina.sources.hooks import ContextEvent, Drop, Hook, HookReason, Hooks, MessageEvent
 from lamina.values.envelope import Envelope
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
@@ -58,9 +59,15 @@ async def run_context_hooks(
                     raise InvalidPatch(op_name(op), problem)
             trial.transform(hook.name, patch)
             _keep_waiting(before.state.envelope, trial.state.envelope, patch)
-        if trial.state.envelope == before.state.envelope:
+        if _same(trial.state, before.state):
             trial = before
     page.take(trial)
+
+
+def _same(state: State, before: State) -> bool:
+    """Whether a patch changed nothing. A tool that is removed before it was ever offered is a
+    change."""
+    return state.envelope == before.envelope and state.withdrawn == before.withdrawn
 
 
 async def run_ephemeral_hooks(hooks: Hooks, page: Page, target: str, message: Message) -> Ephemera:
@@ -158,12 +165,15 @@ def _event(
     reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message
 ) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
-    tools = msgspec.convert(msgspec.to_builtins(envelope.tools), tuple[ToolDefinition, ...])
+    tools, listed = (
+        msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
+        for definitions in (envelope.tools, envelope.listed)
+    )
     return ContextEvent(
         reason=reason,
         session=page.state.session.session,
         target=target,
-        envelope=replace(envelope, tools=tools),
+        envelope=replace(envelope, tools=tools, listed=listed),
         message=message,
     )
 

@@ -166,10 +166,12 @@ Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or took it out."""
+    """A person added a rule, a reference or a tool to the session, or took it out. `name` is what a
+    model knows the tool by."""
 
     item: ItemId
     membership: Membership
+    name: str = ""
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):

@@ -51,9 +51,18 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Envelope(Struct, frozen=True, kw_only=True):
     system: tuple[SystemPart, ...] = ()
     library: tuple[LaidItem, ...] = ()
+    # What may be called.
     tools: tuple[ToolDefinition, ...] = ()
+    # The list as it stands on the wire, where that holds more: what was taken away and could be
+    # withheld without moving a byte. Empty if it is the same.
+    listed: tuple[ToolDefinition, ...] = ()
     cached: Chain[Message] = Chain()
     # Text for the next request only; always behind everything cached that precedes it.
     tool_texts: tuple[ToolText, ...] = ()
     uncached: tuple[Message, ...] = ()
     options: Options = Options()
+
+    @property
+    def tool_list(self) -> tuple[ToolDefinition, ...]:
+        """The tools that stand on the wire."""
+        return self.listed or self.tools

@@ -131,10 +131,14 @@ class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     items: tuple[ContextItem, ...] = ()
     tools: tuple[ContextTool, ...] = ()
-    # Those of them that may be called, where the provider can be told so.
+    # Those of them that may be called; None if all of them may.
     allowed_tools: tuple[str, ...] | None = None
     left_out: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     agreement: Agreement = Agreement(first=True)
     fit: Fit = Fit(window=0, reserve=0, tokens=0)
     warnings: tuple[str, ...] = ()
+
+    def allows(self, tool: str) -> bool:
+        """Whether a tool of the list, by its name, may be called."""
+        return self.allowed_tools is None or tool in self.allowed_tools

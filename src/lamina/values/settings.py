@@ -186,6 +186,11 @@ class Target(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
 
+    @property
+    def withholds_tools(self) -> bool:
+        """Whether `restricts_tools` can be said on its wire."""
+        return self.restricts_tools and self.wire in ("openai", "llamacpp")
+
 
 def cache_rules(settings: Settings, target: Target) -> CacheRules:
     """How a target caches for a session: entries live as long as its settings say."""

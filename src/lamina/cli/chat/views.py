@@ -10,7 +10,7 @@ from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.screen import make_table, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.items import AgentItem, ItemOverview
-from lamina.faces.journal_log import describe_entry, describe_inclusion
+from lamina.faces.journal_log import describe_entry, describe_inclusion, describe_listing
 from lamina.faces.request_context import describe_layers, leading_cached
 from lamina.faces.sent_requests import LAYER_NAMES, PLACEMENT_NAMES
 from lamina.faces.session_tree import QuestionRow, list_questions
@@ -95,7 +95,11 @@ def _items(context: RequestContext) -> list[ConsoleRenderable]:
         for item in context.items
     ]  # fmt: skip
     tools = [
-        (visible(key_of(tool.item)), f"{tool.tokens:,}", visible(describe_inclusion(tool)))
+        (
+            visible(key_of(tool.item).removeprefix("/")),
+            f"{tool.tokens:,}",
+            visible(describe_listing(tool, context)),
+        )
         for tool in context.tools
     ]
     omissions = [(visible(o.what), o.reason, visible(o.detail)) for o in context.left_out]

@@ -58,11 +58,19 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if options.top_p is not None:
         body["top_p"] = options.top_p
     if tools:
-        schema = {"name": "reply", "schema": _reply_schema(tools)}
+        # The schema is no part of the prompt: it forbids what still stands there.
+        schema = {"name": "reply", "schema": _reply_schema(_callable(tools, request))}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.cache_key:
         body["session"] = request.cache_key
     return body
+
+
+def _callable(tools: list[ToolDefinition], request: WireRequest) -> list[ToolDefinition]:
+    names = request.allowed_tools
+    if names is None or not request.target.withholds_tools:
+        return tools
+    return [tool for tool in tools if tool.name in names]
 
 
 def _describe(tools: list[ToolDefinition]) -> str:

@@ -1,0 +1,182 @@
+"""The tools of one request in the end: those that stand on the wire, and of them those that may be
+called.
+
+Laws: nothing is offered that was removed, or that nobody here can run. It leaves at once: withheld,
+where a request can say so and its list would otherwise stay; else by a break with that reason. What
+is offered is what is recorded.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.boundary import find_boundary
+from lamina.assembly.inclusion import is_removed
+from lamina.assembly.page import Page
+from lamina.assembly.tools import USE_TOOL, list_names
+from lamina.journal import TOOLS, State
+from lamina.values.envelope import Envelope
+from lamina.values.item import ItemId, tool_id
+from lamina.values.message import ToolDefinition
+from lamina.values.patch import Display, Patch, ToolsReplace
+from lamina.values.request import ContextTool, LeftOut
+from lamina.values.settings import Target
+from lamina.values.tool import OfferedTool, Toolset
+
+# A tool that came as a definition belongs to no server.
+NO_SERVER = ""
+
+
+class Implementations(Struct, frozen=True, kw_only=True):
+    """Who runs calls: a runner with these tools; one that has none (`without_tools`), so that only
+    what an application brought as a definition can be run, by the application; or, with neither,
+    whoever sends the request, and all of them."""
+
+    toolset: Toolset | None = None
+    without_tools: bool = False
+
+
+class Withdrawal(Struct, frozen=True, kw_only=True):
+    """What a request goes without that was offered before, and what people are told of it."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def settle_tools(page: Page, target: Target, implementations: Implementations) -> Withdrawal:
+    """Leaves nothing in the list that was removed or cannot be run, and says what went."""
+    return _Settlement(page, target, implementations).settle()
+
+
+class _Settlement:
+    def __init__(self, page: Page, target: Target, implementations: Implementations) -> None:
+        self.page = page
+        self.state = state = page.state
+        self.target = target
+        toolset = implementations.toolset
+        last = state.last_sent
+        self.ids = {tool.name: tool.item for tool in last.context.tools} if last else {}
+        self.ids |= {t.definition.name: t.id for t in toolset.tools} if toolset else {}
+        self.removed = {*state.withdrawn} | {
+            name for name, item in self.ids.items() if state.members.get(item) == "removed"
+        }
+        self.unhosted = state.hosted if implementations.without_tools else frozenset[str]()
+        self.runnable = None
+        if toolset is not None:
+            self.runnable = {tool.definition.name for tool in toolset.tools}
+
+    def settle(self) -> Withdrawal:
+        envelope = self.state.envelope
+        before = envelope.tool_list
+        tools = tuple(filter(self._fits, before))
+        withheld: tuple[str, ...] = ()
+        if self._can_withhold(tools):
+            tools = self.state.sent_tools
+            withheld = tuple(tool.name for tool in tools if not self._fits(tool))
+        if (tools, withheld) != (before, withheld_names(envelope)):
+            reason = self._reason(tools, withheld)
+            op = ToolsReplace(tools=tools, withheld=withheld, reason=reason)
+            self.page.transform(TOOLS, Patch(ops=(op,), display=Display(title=reason)))
+        return self._report(envelope)
+
+    def _fits(self, tool: ToolDefinition) -> bool:
+        name = tool.name
+        if name in self.removed or name in self.unhosted:
+            return False
+        return self.runnable is None or name in self.runnable or tool == USE_TOOL
+
+    def _can_withhold(self, fit: tuple[ToolDefinition, ...]) -> bool:
+        """Whether the list can stay as it was sent, with what does not fit withheld: if it differs
+        by that alone, and there is no other reason to move it."""
+        state = self.state
+        if not self.target.withholds_tools or state.settings.tool_policy == "exact":
+            return False
+        sent = state.sent_tools
+        if state.last_sent is None or tuple(filter(self._fits, sent)) != fit:
+            return False
+        as_sent = replace(state, envelope=replace(state.envelope, tools=sent, listed=()))
+        return find_boundary(as_sent, self.target, self.page.at) is None
+
+    def _reason(self, tools: Sequence[ToolDefinition], withheld: Sequence[str]) -> str:
+        envelope = self.state.envelope
+        listed = {tool.name for tool in envelope.tool_list}
+        before = [tool.name for tool in envelope.tools]
+        offered = [tool.name for tool in tools if tool.name not in withheld]
+        leavers = [name for name in before if name not in offered]
+        leavers += [name for name in withheld if name not in listed]
+        news = {
+            "removed": [name for name in leavers if name in self.removed],
+            "gone": [name for name in leavers if name not in self.removed],
+            "back": [name for name in offered if name not in before],
+        }
+        parts = [f"{word}: {list_names(names)}" for word, names in news.items() if names]
+        if not parts:
+            idle = [name for name in withheld_names(envelope) if name not in withheld]
+            parts = [f"withheld until now: {list_names(idle)}"]
+        stay = " (the list stays, and they are not to be called)" if withheld and leavers else ""
+        return f"tools {'; '.join(parts)}{stay}"
+
+    def _report(self, before: Envelope) -> Withdrawal:
+        """What was offered, in the last request or until now, and is no longer."""
+        state, last = self.state, self.state.last_sent
+        offered = {tool.name for tool in self.page.state.envelope.tools}
+        sent = [tool.name for tool in state.sent_tools]
+        earlier = [name for name in sent if last and last.context.allows(name)]
+        leavers = [n for n in (*earlier, *(tool.name for tool in before.tools)) if n not in offered]
+        left_out = []
+        for name in dict.fromkeys(leavers):
+            item = self.ids.get(name) or tool_id(NO_SERVER, name)
+            if name in self.removed:
+                why = state.withdrawn.get(name)
+                detail = f"the tool {name!r} was removed{f': {why}' if why else ''}"
+                left_out.append(LeftOut(what=item, reason="removed", detail=detail))
+            elif self._is_gone(name):
+                detail = f"nothing here can run the tool {name!r}"
+                left_out.append(LeftOut(what=item, reason="missing", detail=detail))
+        gone = [tool.name for tool in before.tools if self._is_gone(tool.name)]
+        gone = [name for name in gone if name not in self.removed and name not in offered]
+        warnings = [f"no longer offered: {list_names(gone)} (nothing here can run it)"] * bool(gone)
+        return Withdrawal(left_out=tuple(left_out), warnings=tuple(warnings))
+
+    def _is_gone(self, name: str) -> bool:
+        return name in self.unhosted or (self.runnable is not None and name not in self.runnable)
+
+
+def withheld_names(envelope: Envelope) -> tuple[str, ...]:
+    """What stands in the list and is not to be called."""
+    if not envelope.listed:
+        return ()
+    offered = {tool.name for tool in envelope.tools}
+    return tuple(tool.name for tool in envelope.listed if tool.name not in offered)
+
+
+def allowed_tools(envelope: Envelope) -> tuple[str, ...] | None:
+    """What may be called, if that is not all that stands in the list."""
+    return tuple(tool.name for tool in envelope.tools) if envelope.listed else None
+
+
+def describe_offer(
+    state: State, known: Sequence[ContextTool], toolset: Toolset | None
+) -> tuple[ContextTool, ...]:
+    """The tools that stand on the wire, in their order, with why each is there: as that is `known`,
+    or was in the last request."""
+    names = [tool.name for tool in state.envelope.tool_list]
+    if not names:
+        return ()
+    last = state.last_sent.context.tools if state.last_sent else ()
+    rows = {tool.name: tool for tool in last} | {tool.name: tool for tool in known}
+    offered = {tool.definition.name: tool for tool in toolset.tools} if toolset else {}
+    return tuple([rows.get(name) or _plain_row(name, offered.get(name)) for name in names])
+
+
+def _plain_row(name: str, tool: OfferedTool | None) -> ContextTool:
+    if tool is None:
+        return ContextTool(item=tool_id(NO_SERVER, name), name=name)
+    return ContextTool(item=tool.id, name=name, include=tool.include)
+
+
+def removed_items(state: State, toolset: Toolset | None) -> frozenset[ItemId]:
+    """The tools that are there and were taken out of the session."""
+    tools = toolset.tools if toolset else ()
+    return frozenset(tool.id for tool in tools if is_removed(state, tool))
