@@ -34,6 +34,7 @@ from lamina.assembly.report import record_request
 from lamina.assembly.truncation import is_result, result_name, shorten_results
 from lamina.journal import State
 from lamina.layers import Assembler
+from lamina.ledger import SentPrompt
 from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
@@ -49,7 +50,9 @@ SEAMS = 16
 OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 
 
-def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
+def plan_turn(
+    page: Page, draft: Draft, assembler: Assembler, sent: SentPrompt | None
+) -> RequestPlan:
     """The entries and the prompt of a new user message.
 
     Raises:
@@ -209,7 +212,7 @@ class _TurnPlanner:
 
 def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
-    sent: Prompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+    sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
     what the turn went without so far, and still does."""

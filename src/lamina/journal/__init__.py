@@ -4,6 +4,13 @@ from lamina.journal.fold import TOOLS_JOIN, awaits_results, fold_entry, initial_
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.reasons import (
+    LIBRARY_SOURCE,
+    MovedParts,
+    RecordedReason,
+    find_moved_names,
+    texts_of,
+)
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,
@@ -13,6 +20,7 @@ from lamina.journal.repair import (
 from lamina.journal.state import LaidVersions, State
 
 __all__ = [
+    "LIBRARY_SOURCE",
     "SUMMARY_ID",
     "TOOLS_JOIN",
     "IndexedEntries",
@@ -20,11 +28,14 @@ __all__ = [
     "Journal",
     "LinePlaces",
     "LaidVersions",
+    "MovedParts",
+    "RecordedReason",
     "State",
     "apply_patch",
     "awaits_results",
     "initial_state",
     "fold_entry",
+    "find_moved_names",
     "fold_repaired",
     "laid_items",
     "journal_of",
@@ -33,5 +44,6 @@ __all__ = [
     "read_journal",
     "replay",
     "replay_repaired",
+    "texts_of",
     "close_answered_request",
 ]

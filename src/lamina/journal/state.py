@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lamina.journal.reasons import RecordedReason
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import DecisionEntry, Membership, RequestEntry, SessionEntry
 from lamina.values.envelope import Envelope
@@ -75,7 +76,7 @@ class State(Struct, frozen=True, kw_only=True):
     retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: tuple[int, int, int, Mapping[ItemId, LaidVersions]] | None = None
+    open_at: tuple[int, int, Mapping[ItemId, LaidVersions]] | None = None
     last_sent: RequestEntry | None = None
     # What the provider said it cost.
     last_usage: Usage | None = None
@@ -83,9 +84,8 @@ class State(Struct, frozen=True, kw_only=True):
     last_reply: str = ""
     # What stood when that was sent: whatever is gone since has to be reported.
     sent_standing: Mapping[ItemId, LaidVersions] = {}
-    # Reasons recorded on this path since the last request that was sent, and the ops they are of.
-    reasons: tuple[str, ...] = ()
-    moved_by: tuple[str, ...] = ()
+    # Reasons recorded on this path since the last request that was sent, with what they cover.
+    reasons: tuple[RecordedReason, ...] = ()
     # How many messages gave way to a summary since then, with the reason.
     cuts: tuple[tuple[str, int], ...] = ()
     calibration: Mapping[str, float] = {}
