@@ -7,6 +7,7 @@ encoding.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -133,8 +134,8 @@ def compare(
 
 def _place(before: Prompt, after: Prompt, old_index: int, new_index: int) -> MovedPlace:
     old, new = next(before.since(old_index), None), next(after.since(new_index), None)
-    segment = new or old
-    assert segment is not None
+    # Of what was recorded and cannot be made again, only its place is known.
+    segment = new or old or after.segments[-1]
     return MovedPlace(
         layer=segment.layer,
         segment=new_index,
@@ -157,8 +158,11 @@ def _explain(
     if sent.digests is None:
         moves = _find_moves(before, after, messages)
     else:
-        # Nothing but digests is known of what stood behind that place.
-        moves = iter((_find_move(before, after, shared, shared, messages),))
+        # What is not made again as it was has moved as well, whatever moved in front of it.
+        moves = iter([_find_move(before, after, shared, shared, messages)])
+        if sent.same < sent.cached_run and not sent.cause:
+            again = _find_move(before, before, sent.same, sent.same, messages)
+            moves = chain(moves, [again])
     covering: set[str] = set()
     unexplained: list[MovedPlace] = []
     for move in moves:
@@ -166,7 +170,8 @@ def _explain(
         covering |= texts
         if not any(text.strip() for text in texts):
             unexplained.append(move.place)
-    return texts_of(reason for reason in reasons if reason.text in covering), tuple(unexplained)
+    text = texts_of(reason for reason in reasons if reason.text in covering)
+    return text, tuple(dict.fromkeys(unexplained))
 
 
 class _Move(Struct, frozen=True, kw_only=True):
@@ -225,10 +230,27 @@ def _find_move(
     fronts = [segment for segment in segments if segment.role in ("tools", "system")]
     if fronts:
         return _Move(place=place, source=_sourced(fronts[-1])[0])
-    places = {message.id: at for at, message in enumerate(messages)}
+    start = _last_shared(after, new_index, messages)
     # A message that is not there any more stood behind all that nobody touched.
-    at = min(places.get(segment.message, len(messages)) for segment in segments)
+    places = [_find_message(messages, start, segment.message) for segment in segments]
+    at = min(places, default=len(messages))
     return _Move(place=place, message=at)
+
+
+def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:
+    """The place of the message that the segment in front of `index` is of. Ids alone would not
+    say: several summaries have one. Messages may have no segments, but keep their order."""
+    at = 0
+    for segment in islice(prompt.since(prompt.ends[0]), index - prompt.ends[0]):
+        at = _find_message(messages, at, segment.message)
+    return at
+
+
+def _find_message(messages: Chain[Message], start: int, message: str) -> int:
+    for at in range(start, len(messages)):
+        if messages[at].id == message:
+            return at
+    return len(messages)
 
 
 def require_reason(agreement: Agreement) -> None:

@@ -114,7 +114,8 @@ def moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
     """Whether the op's own part is another than it was."""
     name = op_name(op)
     if name.startswith("system_"):
-        return before.system != after.system
+        # A part without a text is not there.
+        return [p for p in before.system if p.text] != [p for p in after.system if p.text]
     if name.startswith("tools_"):
         return before.tools != after.tools
     # What was appended moved nothing.
