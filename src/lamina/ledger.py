@@ -247,8 +247,11 @@ def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:
 
 
 def _find_message(messages: Chain[Message], start: int, message: str) -> int:
+    """The place of a message; of neighbours with one id, which are one on the wire, the last."""
     for at in range(start, len(messages)):
-        if messages[at].id == message:
+        if messages[at].id == message and (
+            at + 1 == len(messages) or messages[at + 1].id != message
+        ):
             return at
     return len(messages)
 
