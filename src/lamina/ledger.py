@@ -1,17 +1,43 @@
 """Comparing what is about to be sent with what was sent.
 
-Law: a later request extends the cached segments of the earlier one, all up to its first uncached
-one, unless a reason was recorded. The check is the last act before encoding.
+Laws: a later request extends the cached segments of the earlier one, all up to its first uncached
+one, unless reasons were recorded for what moved, each for its own. What was sent is what the
+journal recorded of it, not what would be made of it today. The check is the last act before
+encoding.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from lamina.errors import PrefixMoved
-from lamina.journal import State
+from lamina.journal import LIBRARY_SOURCE, RecordedReason, find_moved_names, texts_of
+from lamina.layers import Layout
 from lamina.values.collections import Chain
-from lamina.values.entry import Entry, RequestEntry
-from lamina.values.prompt import Prompt, SegmentLink
-from lamina.values.request import Agreement, Break, CacheVerdict
+from lamina.values.message import Message
+from lamina.values.prompt import Prompt, Segment, SegmentLink
+from lamina.values.request import Agreement, Boundary, Break, CacheVerdict, MovedPlace
 from lamina.values.settings import CacheRules, Target
 from lamina.values.usage import Usage
+
+NO_MESSAGES: Chain[Message] = Chain()
+
+
+class SentPrompt(Struct, frozen=True, kw_only=True):
+    """The last request known to be sent: its prompt, as it can be made again today. Where that is
+    not what was recorded, `digests` is that, and `cause` why, if it is known."""
+
+    prompt: Prompt
+    layout: Layout = Layout()
+    digests: tuple[str, ...] | None = None
+    cause: Boundary | None = None
+    # How many of those were to be sent again, and how many of them are made as they were.
+    cached_run: int = 0
+    same: int = 0
+    # Whether all of its bytes are others now, though the segments may be the same.
+    replaced: bool = False
 
 
 def cost_of(usage: Usage, target: Target) -> float:
@@ -45,14 +71,21 @@ def shared_prefix(before: Prompt, after: Prompt) -> int:
     if shared < before.ends[0] or shared < after.ends[0]:
         # One front is longer: behind the shorter stand messages, whose roles differ from it.
         return shared
-    shared += shared_links(before.history, after.history)
-    old_turn, new_turn = before.ends[1], after.ends[1]
+    return shared + shared_messages(before, after)
+
+
+def shared_messages(before: Prompt, after: Prompt) -> int:
+    """How many leading segments of their messages are the same, whatever stands in front."""
+    old_front, new_front = before.ends[0], after.ends[0]
+    old_turn, new_turn = before.ends[1] - old_front, after.ends[1] - new_front
+    shared = shared_links(before.history, after.history)
     if shared < old_turn and shared < new_turn:
         return shared
     if old_turn == new_turn and _digests(before) == _digests(after):
         # The same turn goes on: its steps are a chain of their own.
         shared += len(before.asked) + shared_links(before.steps, after.steps)
-    for old, new in zip(before.since(shared), after.since(shared), strict=False):
+    pairs = zip(before.since(old_front + shared), after.since(new_front + shared), strict=False)
+    for old, new in pairs:
         if old.digest != new.digest:
             break
         shared += 1
@@ -63,38 +96,176 @@ def _digests(prompt: Prompt) -> list[str]:
     return [segment.digest for segment in prompt.asked]
 
 
-def compare(before: Prompt | None, after: Prompt, reasons: tuple[str, ...]) -> Agreement:
-    """How far `after` extends `before`, and what broke it first."""
-    if before is None:
+def shared_digests(digests: Sequence[str], after: Prompt) -> int:
+    """How many leading segments of a prompt have these digests."""
+    shared = 0
+    for digest, segment in zip(digests, after, strict=False):
+        if digest != segment.digest:
+            break
+        shared += 1
+    return shared
+
+
+def compare(
+    sent: SentPrompt | None,
+    after: Prompt,
+    reasons: Sequence[RecordedReason] = (),
+    messages: Chain[Message] = NO_MESSAGES,
+) -> Agreement:
+    """How far `after` extends what was sent, what broke it first, and whether the reasons cover
+    all that moved. `messages` are those that `after` was made of."""
+    if sent is None:
         return Agreement(first=True, reprocessed=after.tokens)
-    shared = shared_prefix(before, after)
+    before = sent.prompt
+    if sent.replaced:
+        shared, run = 0, 1
+    elif sent.digests is not None:
+        shared, run = shared_digests(sent.digests, after), sent.cached_run
+    else:
+        shared, run = shared_prefix(before, after), before.cached_run()
     tokens = after.tokens_until(shared)
     broke = None
-    if shared < before.cached_run():
-        old, new = next(before.since(shared), None), next(after.since(shared), None)
-        place = new or old
-        assert place is not None
-        broke = Break(
-            layer=place.layer,
-            segment=shared,
-            source=place.source,
-            before=old.source if old else "",
-            reason="; ".join(dict.fromkeys(reason for reason in reasons if reason.strip())),
-        )
+    if shared < run:
+        place = _place(before, after, shared, shared)
+        reason, unexplained = _explain(sent, after, shared, reasons, messages)
+        broke = Break(**asdict(place), reason=reason, unexplained=unexplained)
     return Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens, broke=broke)
 
 
+def _place(before: Prompt, after: Prompt, old_index: int, new_index: int) -> MovedPlace:
+    old, new = next(before.since(old_index), None), next(after.since(new_index), None)
+    # Of what was recorded and cannot be made again, only its place is known.
+    segment = new or old or after.segments[-1]
+    return MovedPlace(
+        layer=segment.layer,
+        segment=new_index,
+        source=segment.source,
+        before=old.source if old else "",
+    )
+
+
+def _explain(
+    sent: SentPrompt,
+    after: Prompt,
+    shared: int,
+    reasons: Sequence[RecordedReason],
+    messages: Chain[Message],
+) -> tuple[str, tuple[MovedPlace, ...]]:
+    """What was recorded for what moved, and what of it no reason covers."""
+    if sent.cause and (sent.replaced or shared >= sent.same):
+        return sent.cause.reason, ()
+    before = sent.prompt
+    if sent.digests is None:
+        moves = _find_moves(before, after, messages)
+    else:
+        # What is not made again as it was has moved as well, whatever moved in front of it.
+        moves = iter([_find_move(before, after, shared, shared, messages)])
+        if sent.same < sent.cached_run and not sent.cause:
+            again = _find_move(before, before, sent.same, sent.same, messages)
+            moves = chain(moves, [again])
+    covering: set[str] = set()
+    unexplained: list[MovedPlace] = []
+    for move in moves:
+        texts = {reason.text for reason in reasons if move.is_covered(reason)}
+        covering |= texts
+        if not any(text.strip() for text in texts):
+            unexplained.append(move.place)
+    text = texts_of(reason for reason in reasons if reason.text in covering)
+    return text, tuple(dict.fromkeys(unexplained))
+
+
+class _Move(Struct, frozen=True, kw_only=True):
+    """One thing that stands otherwise than it was sent: by its source if it stands in front, else
+    by the message at which the others begin."""
+
+    place: MovedPlace
+    source: str = ""
+    message: int | None = None
+
+    def is_covered(self, reason: RecordedReason) -> bool:
+        if self.message is not None:
+            return reason.covers_message(self.message)
+        return reason.covers_source(self.source)
+
+
+def _find_moves(before: Prompt, after: Prompt, messages: Chain[Message]) -> Iterator[_Move]:
+    """Everything in front that moved, and the first of the messages that did."""
+    if shared_links(before.front, after.front) < max(before.ends[0], after.ends[0]):
+        yield from _find_front_moves(before, after)
+    shared = shared_messages(before, after)
+    if shared < before.cached_run() - before.ends[0]:
+        yield _find_move(before, after, before.ends[0] + shared, after.ends[0] + shared, messages)
+
+
+def _find_front_moves(before: Prompt, after: Prompt) -> list[_Move]:
+    old, new = ([_sourced(link.segment) for link in prompt.front] for prompt in (before, after))
+    places = [{name: at for at, (name, _) in reversed([*enumerate(part)])} for part in (old, new)]
+    moves = []
+    for source in find_moved_names(old, new):
+        was, now = (part.get(source) for part in places)
+        if was is None or now is None:
+            at = now if was is None else was
+            assert at is not None
+            place = _place(before, after, at, at)
+        else:
+            place = _place(before, after, was, now)
+        moves.append(_Move(place=place, source=source))
+    # What is gone comes before what only stands otherwise for it.
+    order = [(move.place.segment, move.place.before == move.place.source) for move in moves]
+    return [moves[at] for at in sorted(range(len(moves)), key=order.__getitem__)]
+
+
+def _sourced(segment: Segment) -> tuple[str, str]:
+    """A segment in front, by what a reason would cover it as: the library is one thing."""
+    return LIBRARY_SOURCE if segment.layer == "L2" else segment.source, segment.digest
+
+
+def _find_move(
+    before: Prompt, after: Prompt, old_index: int, new_index: int, messages: Chain[Message]
+) -> _Move:
+    """What moved at one place, which stood at another before."""
+    place = _place(before, after, old_index, new_index)
+    old, new = next(before.since(old_index), None), next(after.since(new_index), None)
+    segments = [segment for segment in (old, new) if segment is not None]
+    fronts = [segment for segment in segments if segment.role in ("tools", "system")]
+    if fronts:
+        return _Move(place=place, source=_sourced(fronts[-1])[0])
+    start = _last_shared(after, new_index, messages)
+    # A message that is not there any more stood behind all that nobody touched.
+    places = [_find_message(messages, start, segment.message) for segment in segments]
+    at = min(places, default=len(messages))
+    return _Move(place=place, message=at)
+
+
+def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:
+    """The place of the message that the segment in front of `index` is of. Ids alone would not
+    say: several summaries have one. Messages may have no segments, but keep their order."""
+    at = 0
+    for segment in islice(prompt.since(prompt.ends[0]), index - prompt.ends[0]):
+        at = _find_message(messages, at, segment.message)
+    return at
+
+
+def _find_message(messages: Chain[Message], start: int, message: str) -> int:
+    """The place of a message; of neighbours with one id, which are one on the wire, the last."""
+    for at in range(start, len(messages)):
+        if messages[at].id == message and (
+            at + 1 == len(messages) or messages[at + 1].id != message
+        ):
+            return at
+    return len(messages)
+
+
 def require_reason(agreement: Agreement) -> None:
-    """Refuses a request that moves bytes without a reason.
+    """Refuses a request that moves bytes which no reason covers.
 
     Raises:
         PrefixMoved: naming layer, segment and source.
     """
-    broke = agreement.broke
-    if broke and not broke.reason:
-        same = broke.before == broke.source
-        change = "its content changed" if same else f"was {broke.before}"
-        raise PrefixMoved(broke.layer, broke.segment, broke.source, change)
+    for place in agreement.broke.unexplained if agreement.broke else ():
+        same = place.before == place.source
+        change = "its content changed" if same else f"was {place.before}"
+        raise PrefixMoved(place.layer, place.segment, place.source, change)
 
 
 def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
@@ -146,7 +317,7 @@ def judge_cache(
         if agreement.first:
             return verdict("nothing_sent_before", "the first request of this session")
         if not same_cache:
-            return verdict("model_changed", "another model has a cache of its own")
+            return verdict("model_changed", "another model, or wire, has a cache of its own")
         if expired:
             return verdict("lifetime_passed", _expiry(elapsed, rules))
         if agreement.broke:
@@ -173,6 +344,10 @@ def judge_cache(
         # One server with memory of its own: there is no elsewhere.
         detail = "the model was started anew since, or its memory served others"
         return verdict("lifetime_passed", detail)
+    if agreement.broke:
+        # What stands in front of the place may be gone as well, but the bytes do not all agree.
+        found = f"{reported:,} of the {expected:,} tokens in front of it were found"
+        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {found}")
     return verdict(
         "routed_elsewhere",
         f"the bytes agree and are {elapsed or 0:.0f} s old: the request met another machine, "
@@ -183,18 +358,3 @@ def judge_cache(
 def _expiry(elapsed: float | None, rules: CacheRules) -> str:
     age = f"{elapsed or 0:.0f} s since the last request"
     return f"{age}; entries live {rules.lifetime_s or 0:.0f} s"
-
-
-def previous_reply(state: State, target: Target) -> str:
-    """What the target's provider calls its last answer on this path."""
-    last = state.last_sent
-    if last is None or last.target.partition(":")[0] != target.provider:
-        return ""
-    return state.last_reply
-
-
-def left_in_cache(request: RequestEntry, base: Entry | None) -> int:
-    """How many leading segments of a request the one before it, `base`, left in the cache."""
-    if not isinstance(base, RequestEntry):
-        return 0
-    return min(request.context.agreement.segments, base.cached_run)

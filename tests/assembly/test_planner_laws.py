@@ -21,6 +21,7 @@ from tests.assembly.walks import (
     Walk,
     Want,
     Wipe,
+    as_sent,
     asks,
     fresh_assembler,
     page_on,
@@ -381,7 +382,7 @@ def test_a_prompt_extends_the_last_one_sent_or_says_why_not(walk: Walk) -> None:
         assert extends == (agreement.broke is None)
         if agreement.broke:
             assert agreement.broke.reason.strip()
-            reasons = set(moment.plan.state.reasons)
+            reasons = {reason.text for reason in moment.plan.state.reasons}
             reasons |= {boundary.reason for boundary in moment.plan.request.context.boundaries}
             assert set(agreement.broke.reason.split("; ")) & {
                 part for reason in reasons for part in reason.split("; ")
@@ -420,7 +421,7 @@ def test_bytes_that_move_without_a_reason_are_refused(turns: list[Ask]) -> None:
     moments, _ = take(walk)
     moment = moments[-1]
     other = take(replace(walk, steps=(replace(steps[0], size=steps[0].size + 1), *steps[1:])))
-    strange = other[0][-1].plan.prompt
+    strange = as_sent(other[0][-1].plan.prompt, moment.before)
     page = page_on(moment.before, moment.at)
     with pytest.raises(PrefixMoved) as raised:
         plan_turn(page, moment.draft, moment.assembler, strange)

@@ -22,6 +22,7 @@ from lamina.assembly.planner import plan_results, plan_turn
 from lamina.errors import BudgetError
 from lamina.journal import State, initial_state
 from lamina.layers import Assembler, Layout
+from lamina.ledger import SentPrompt
 from lamina.values.entry import (
     ForgetEntry,
     LeaveEntry,
@@ -169,9 +170,15 @@ class Moment(Struct, frozen=True, kw_only=True):
         fresh = fresh_assembler(self.assembler.layout)
         page = page_on(self.before, self.at)
         if not self.results:
-            return plan_turn(page, self.draft, fresh, self.sent)
+            return plan_turn(page, self.draft, fresh, as_sent(self.sent, self.before))
         return plan_results(
-            page, self.draft, self.results, fresh, self.sent, self.attachments, self.without
+            page,
+            self.draft,
+            self.results,
+            fresh,
+            as_sent(self.sent, self.before),
+            self.attachments,
+            self.without,
         )
 
 
@@ -183,6 +190,15 @@ class Refusal(Struct, frozen=True, kw_only=True):
     error: BudgetError
     assembler: Assembler
     results: tuple[ToolResult, ...] = ()
+
+
+def as_sent(prompt: Prompt | None, before: State) -> SentPrompt | None:
+    """The prompt that was sent last on the path of a state."""
+    if prompt is None:
+        return None
+    last = before.last_sent
+    promotion = last.promotion if last else "lazy"
+    return SentPrompt(prompt=prompt, layout=Layout(promotion=promotion))
 
 
 def count_tokens(text: str) -> int:
@@ -278,7 +294,8 @@ class _Walker:
         )
         before = self.state
         try:
-            plan = plan_turn(page_on(before, self.at), draft, assembler, self.sent)
+            sent = as_sent(self.sent, before)
+            plan = plan_turn(page_on(before, self.at), draft, assembler, sent)
         except BudgetError as error:
             refusal = Refusal(before=before, draft=draft, error=error, assembler=assembler)
             self.refusals.append(refusal)
@@ -320,7 +337,13 @@ class _Walker:
         assembler = moment.assembler
         try:
             plan = plan_results(
-                page_on(before, self.at), draft, results, assembler, self.sent, kept, without
+                page_on(before, self.at),
+                draft,
+                results,
+                assembler,
+                as_sent(self.sent, before),
+                kept,
+                without,
             )
         except BudgetError as error:
             self.refusals.append(

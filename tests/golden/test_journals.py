@@ -64,11 +64,21 @@ def test_golden_journals_are_damaged_in_every_way_there_is() -> None:
     assert found == set(get_args(DamageKind))
 
 
-def test_every_golden_journal_has_its_record_and_the_undamaged_ones_are_sound() -> None:
+# Its texts are those of this renderer, whatever its header says: nothing is wrong with it.
+UNPROVEN = "damaged-other-renderer"
+
+
+def test_every_golden_journal_has_its_record_and_the_undamaged_ones_are_not_broken() -> None:
+    """Issue 16, B.8: those with requests were written before options and other parameters of the
+    wire were recorded, so that they are not covered, neither sound nor broken."""
     expected = read_expected()
     assert sorted(expected) == names()
-    unsound = {name for name, record in expected.items() if not record.sound}
-    assert unsound == {name for name in names() if name.startswith("damaged-")} | {"unknown"}
+    broken = {name for name, record in expected.items() if record.state == "broken"}
+    damaged = {name for name in names() if name.startswith("damaged-")}
+    assert broken == (damaged - {UNPROVEN}) | {"unknown"}
+    assert {name for name, record in expected.items() if record.state == "sound"} == {
+        name for name in names() if not expected[name].checked and name not in broken
+    }
 
 
 def test_no_golden_journal_is_written_unless_it_is_asked_for(

@@ -12,7 +12,16 @@ from tests.strategies import entries_after, header, modest, opening, sessions, s
 
 from lamina.codec import canonical_bytes, decode_entry
 from lamina.errors import InvalidPatch, JournalError
-from lamina.journal import LaidVersions, State, awaits_results, fold_entry, path_to, replay
+from lamina.journal import (
+    LaidVersions,
+    MovedParts,
+    RecordedReason,
+    State,
+    awaits_results,
+    fold_entry,
+    path_to,
+    replay,
+)
 from lamina.values.collections import Chain
 from lamina.values.entry import (
     Entry,
@@ -143,8 +152,7 @@ def test_reasons_are_those_of_the_patches_since_the_last_request_that_was_sent(
         else:
             assert after.reasons[: len(before.reasons)] == before.reasons
         # An op that moved nothing still has its reason.
-        assert len(after.reasons) >= len(after.moved_by)
-        assert all(reason.strip() for reason in after.reasons)
+        assert all(reason.text.strip() for reason in after.reasons)
 
 
 # -- one entry at a time -------------------------------------------------------------------------
@@ -218,11 +226,13 @@ def test_a_reply_closes_its_request_and_clears_the_reasons() -> None:
     op = SystemPartSet(name="persona", text="x", reason=" new persona ")
     story = Story().patched(op, OptionsSet(temperature=0)).asks().requests()
     assert story.state.open_request is story.entries[-1]
-    assert (story.state.reasons, story.state.moved_by) == (("new persona",), ("system_part_set",))
+    moved = MovedParts(sources=("system:persona",))
+    reason = RecordedReason(text="new persona", op="system_part_set", moved=moved)
+    assert story.state.reasons == (reason,)
     closed = story.answers().replied()
     assert closed.state.open_request is None
     assert closed.state.last_sent is story.entries[-1]
-    assert (closed.state.reasons, closed.state.moved_by) == ((), ())
+    assert closed.state.reasons == ()
 
 
 def test_a_reply_to_a_request_that_is_not_open_is_refused() -> None:

@@ -19,8 +19,9 @@ from tests.strategies import (
 )
 
 from lamina.errors import PrefixMoved
+from lamina.journal import MovedParts, RecordedReason
 from lamina.layers.assembler import segment_digest
-from lamina.ledger import compare, require_reason, shared_links, shared_prefix
+from lamina.ledger import SentPrompt, compare, require_reason, shared_links, shared_prefix
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope, SystemPart
@@ -117,7 +118,7 @@ def test_agreement_adds_up_and_breaks_exactly_inside_the_cached_run(
     made = [assemble_state(growing, state) for state in states_along(entries)[-6:]]
     for before in made:
         for after in made:
-            agreement = compare(before, after, ())
+            agreement = compare(SentPrompt(prompt=before), after)
             shared = agreeing(before, after)
             assert agreement.segments == shared
             assert agreement.tokens == sum(s.tokens for s in after.segments[:shared])
@@ -138,22 +139,30 @@ def prompt_of(*messages: Message, turn_start: int | None = None, **fields: objec
     return assembler().assemble(envelope, {}, start)
 
 
-def broken(before: Prompt, after: Prompt, *reasons: str) -> Break:
-    broke = compare(before, after, reasons).broke
+def compared(before: Prompt, after: Prompt, *reasons: RecordedReason) -> Agreement:
+    return compare(SentPrompt(prompt=before), after, reasons)
+
+
+def broken(before: Prompt, after: Prompt, *reasons: RecordedReason) -> Break:
+    broke = compared(before, after, *reasons).broke
     assert broke is not None
     return broke
 
 
+def reason(text: str, *sources: str) -> RecordedReason:
+    return RecordedReason(text=text, moved=MovedParts(sources=sources))
+
+
 def test_the_first_request_agrees_with_nothing_and_breaks_nothing() -> None:
     after = prompt_of(ASKED)
-    agreement = compare(None, after, ())
+    agreement = compare(None, after)
     assert agreement == Agreement(first=True, reprocessed=after.tokens)
     require_reason(agreement)
 
 
 def test_a_request_that_only_grew_needs_no_reason() -> None:
     before, after = prompt_of(ASKED, turn_start=0), prompt_of(ASKED, ANSWERED)
-    agreement = compare(before, after, ())
+    agreement = compared(before, after)
     assert (agreement.segments, agreement.broke) == (3, None)
     assert agreement.reprocessed == len("R") + 4
     require_reason(agreement)
@@ -161,7 +170,9 @@ def test_a_request_that_only_grew_needs_no_reason() -> None:
 
 def test_a_changed_part_is_named_with_its_layer_place_and_source() -> None:
     changed = (PARTS[0], SystemPart(name="memory", text="other"))
-    broke = broken(prompt_of(ASKED), prompt_of(ASKED, system=changed), "memory changed", "twice")
+    before, after = prompt_of(ASKED), prompt_of(ASKED, system=changed)
+    twice = [reason(text, "system:memory") for text in ("memory changed", "twice")]
+    broke = broken(before, after, reason("other tools", "tool:find"), *twice)
     assert broke == Break(
         layer="L1", segment=1, source="system:memory", before="system:memory",
         reason="memory changed; twice",
@@ -190,12 +201,12 @@ def test_what_is_missing_at_the_end_is_named_by_what_stood_there() -> None:
 def test_what_was_uncached_may_move_without_a_reason() -> None:
     tail = (Message(role="user", blocks=(Text("only now"),), id="u1"),)
     before = prompt_of(ASKED, turn_start=0, uncached=tail)
-    assert compare(before, prompt_of(ASKED, ANSWERED), ()).broke is None
+    assert compared(before, prompt_of(ASKED, ANSWERED)).broke is None
 
 
 def test_moving_bytes_without_a_reason_is_refused_and_says_where() -> None:
     changed = (SystemPart(name="persona", text="other"), PARTS[1])
-    agreement = compare(prompt_of(ASKED), prompt_of(ASKED, system=changed), ())
+    agreement = compared(prompt_of(ASKED), prompt_of(ASKED, system=changed))
     with pytest.raises(PrefixMoved) as caught:
         require_reason(agreement)
     error = caught.value
@@ -204,11 +215,13 @@ def test_moving_bytes_without_a_reason_is_refused_and_says_where() -> None:
         "bytes already sent would move at segment 0 (L1, system:persona): its content changed; "
         "record a reason with the change (invalidate_cache_reason) or set prefix_check='warn'"
     )
-    require_reason(compare(prompt_of(ASKED), prompt_of(ASKED, system=changed), ("new persona",)))
+    covered = reason("new persona", "system:persona")
+    require_reason(compared(prompt_of(ASKED), prompt_of(ASKED, system=changed), covered))
 
 
 @pytest.mark.parametrize("blank", [(), ("",), ("  ",), ("", "")])
 def test_blank_reasons_are_no_reasons(blank: tuple[str, ...]) -> None:
-    agreement = compare(prompt_of(ASKED), prompt_of(ASKED, system=PARTS[1:]), blank)
+    reasons = [reason(text, "system:persona", "system:memory") for text in blank]
+    agreement = compared(prompt_of(ASKED), prompt_of(ASKED, system=PARTS[1:]), *reasons)
     with pytest.raises(PrefixMoved, match="was system:persona"):
         require_reason(agreement)

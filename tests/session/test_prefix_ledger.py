@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.fakes.book import OTHER, SMALL, THINKER, FakeBook
-from tests.fakes.replies import anthropic_reply, openai_reply
+from tests.fakes.book import OTHER, SMALL, FakeBook
+from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, all_text, note, placed, run, talk, words
 
-from lamina.errors import InvalidPatch, PrefixMoved
+from lamina.errors import InvalidPatch
 from lamina.session.session import Session
 from lamina.values.envelope import LaidItem, SystemPart
 from lamina.values.item import note_id
@@ -203,51 +203,6 @@ def test_whatever_removes_a_block_makes_its_item_new_again() -> None:
         await session.apply("test", MessagesCachedReplace(messages=(said("short"),), reason="cut"))
         turn = await session.prepare("Q2", attach=[a])
         assert placed(turn) == {"a.md": "message"}
-
-    run(body())
-
-
-# -- bytes that move without a patch: here, a target whose wire changed under its name -----------
-
-
-async def moved(check: str) -> tuple[World, Session]:
-    """Thinking in history that the next request cannot carry, with no entry that says why."""
-    world = World()
-    session = await world.open(target=THINKER.name, prefix_check=check)
-    for text in ("Q1", "Q2"):
-        turn = await session.prepare(text)
-        await turn.commit(anthropic_reply("A", thinking="hm"))
-    world.book.put(replace(THINKER, wire="openai"))
-    return world, session
-
-
-def test_bytes_that_move_without_a_reason_are_refused_by_name() -> None:
-    async def body() -> None:
-        world, session = await moved("raise")
-        writes, state = world.store.writes, session.state
-        with pytest.raises(PrefixMoved, match="invalidate_cache_reason") as caught:
-            await session.prepare("Q3")
-        assert caught.value.layer == "L4"
-        assert caught.value.segment == 1
-        assert caught.value.source.startswith("message:")
-        assert world.store.writes == writes
-        assert session.state is state
-
-    run(body())
-
-
-def test_with_the_check_set_to_warn_they_are_sent_and_told() -> None:
-    async def body() -> None:
-        _, session = await moved("warn")
-        turn = await session.prepare("Q3")
-        assert "hm" not in all_text(turn)
-        assert turn.context.agreement.broke is not None
-        [warning] = turn.context.warnings
-        assert "without a reason" in warning
-        assert "L4" in warning
-        assert f"{turn.context.agreement.reprocessed:,} tokens" in warning
-        await turn.commit(openai_reply("A"))
-        assert (await session.prepare("Q4")).context.warnings == ()
 
     run(body())
 

@@ -14,7 +14,7 @@ from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange
 from lamina.compaction.files import TouchedFiles
-from lamina.journal import State
+from lamina.journal import LIBRARY_SOURCE, State, texts_of
 from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.envelope import LaidItem
@@ -194,7 +194,7 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
 
 def moves_tools(state: State) -> bool:
     """Whether the list of tools is another one than was sent last."""
-    moved = any(op.startswith("tools_") for op in state.moved_by)
+    moved = bool(_reasons_for(state, "tool:"))
     return moved and state.envelope.tool_list != state.sent_tools
 
 
@@ -210,11 +210,23 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
         reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
         return Boundary(kind="settings_change", reason=reason)
     if moves_tools(state):
-        return Boundary(kind="tools_change", reason="; ".join(state.reasons))
-    if any(op.startswith("system_") for op in state.moved_by):
-        return Boundary(kind="system_change", reason="; ".join(state.reasons))
+        return Boundary(kind="tools_change", reason=_reasons_for(state, "tool:"))
+    if reasons := _reasons_for(state, "system:"):
+        return Boundary(kind="system_change", reason=reasons)
     lifetime = cache_rules(state.settings, target).lifetime_s
     if lifetime is not None and (now - last.at > lifetime or not lifetime):
         reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
         return Boundary(kind="expired", reason=reason)
     return None
+
+
+def _reasons_for(state: State, prefix: str) -> str:
+    """What was recorded for moving tools, or for moving system parts; the library is neither."""
+    return texts_of(
+        reason
+        for reason in state.reasons
+        if any(
+            source.startswith(prefix) and source != LIBRARY_SOURCE
+            for source in reason.moved.sources
+        )
+    )

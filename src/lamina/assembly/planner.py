@@ -36,6 +36,7 @@ from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, sh
 from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
+from lamina.ledger import SentPrompt
 from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
@@ -52,7 +53,9 @@ OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 OVER_WINDOW_REASON = "over the window"
 
 
-def plan_turn(page: Page, draft: Draft, assembler: Assembler, sent: Prompt | None) -> RequestPlan:
+def plan_turn(
+    page: Page, draft: Draft, assembler: Assembler, sent: SentPrompt | None
+) -> RequestPlan:
     """The entries and the prompt of a new user message.
 
     Raises:
@@ -215,7 +218,7 @@ class _TurnPlanner:
 
 def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
-    sent: Prompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+    sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
     wholes: Mapping[str, str] | None = None,
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 from lamina import ledger
 from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
+from lamina.assembly.wire_parameters import digest_target, wire_parameters
 from lamina.errors import WindowExceeded
-from lamina.journal import State
+from lamina.journal import MovedParts, RecordedReason, State, texts_of
 from lamina.layers import Assembler, ItemVersions, measure_layers
+from lamina.ledger import SentPrompt
 from lamina.text import label_of
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
 from lamina.values.item import Attachment, ItemId
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
@@ -26,7 +28,8 @@ from lamina.values.request import (
     RequestContext,
 )
 
-_REASONS = ("model_change", "settings_change")
+# Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
+_LAYOUT_CHANGES = ("model_change", "settings_change")
 # What an attachment and its row in the request context both have.
 _PROVENANCE = ("priority", "include", "score", "origin", "source", "level", "priority_before")
 # What to do about a request that is too large, by its largest layer.
@@ -44,7 +47,7 @@ def record_request(
     page: Page,
     draft: Draft,
     prompt: Prompt,
-    sent: Prompt | None,
+    sent: SentPrompt | None,
     assembler: Assembler,
     *,
     kept: tuple[Attachment, ...],
@@ -64,16 +67,19 @@ def record_request(
         advice = _ADVICE[max(sizes, key=lambda layer: sizes[layer])]
         problem += f"; {advice}, or choose a model with a larger window"
         raise WindowExceeded(problem, sizes, room.limit)
-    # Another model or layout is a reason by itself, also where nothing else had to be written.
-    own = [boundary.reason for boundary in boundaries if boundary.kind in _REASONS]
-    agreement = ledger.compare(sent, prompt, (*state.reasons, *own))
+    # Laid out alike, another target moves nothing.
+    own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
+    agreement = ledger.compare(sent, prompt, (*state.reasons, *own), state.envelope.cached)
+    if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
+        boundaries = (*boundaries, sent.cause)
     warnings = draft.warnings
-    if agreement.broke and not agreement.broke.reason:
+    if agreement.broke and agreement.broke.unexplained:
         if state.settings.prefix_check == "raise":
             ledger.require_reason(agreement)
+        place = agreement.broke.unexplained[0]
         warning = (
-            f"the prefix moved without a reason at {agreement.broke.source} "
-            f"({agreement.broke.layer}): {agreement.reprocessed:,} tokens are processed again"
+            f"the prefix moved without a reason at {place.source} "
+            f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"
         )
         warnings = (*warnings, warning)
     context = RequestContext(
@@ -95,6 +101,12 @@ def record_request(
     base = state.last_sent if sent is not None else None
     shared = agreement.segments if base else 0
     run = prompt.cached_run()
+    session = state.session
+    parameters = wire_parameters(
+        state, draft.target,
+        cache_key=session.session, agreeing=agreement.segments, base=base,
+        allowed_tools=draft.allowed_tools,
+    )  # fmt: skip
     request = page.write(
         RequestEntry,
         target=target,
@@ -109,10 +121,28 @@ def record_request(
         cached_tokens=prompt.tokens_until(run),
         calibration=room.calibration,
         retry=draft.retry,
+        wire=draft.target.wire,
+        wire_form=WIRE_FORM,
+        renderer=RENDERER if session.renderer != RENDERER else 0,
+        cache_key=session.session,
+        prompt_digest=prompt.digest,
+        parameters_digest=parameters.digest_for(draft.target, run),
+        target_digest=digest_target(draft.target, parameters.explicit_cache),
     )
     return RequestPlan(
         state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
     )
+
+
+def _layout_reasons(boundaries: Sequence[Boundary]) -> list[RecordedReason]:
+    """Another target or layout is a reason by itself, for what messages carry of it: thinking that
+    one vendor signed, and where items stand."""
+    messages = MovedParts(messages_from=0)
+    return [
+        RecordedReason(text=boundary.reason, moved=messages)
+        for boundary in boundaries
+        if boundary.kind in _LAYOUT_CHANGES
+    ]
 
 
 def _truly_out(
@@ -141,7 +171,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     if state.sent_standing is state.standing:
         return []
     reported = {omission.what for omission in left_out}
-    why = "; ".join(dict.fromkeys(state.reasons)) or "its block was removed"
+    why = texts_of(state.reasons) or "its block was removed"
     return [
         LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
         for item in state.sent_standing

@@ -10,11 +10,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.audit.requests import ListedRequest, RequestList, recorded_digests
-from lamina.audit.verification import Rebuilder, renderer_problem
+from lamina.assembly.wire_parameters import recorded_parameters
+from lamina.audit.requests import ListedRequest, RequestList, recorded_digests, sent_target
+from lamina.audit.verification import Rebuilder, check_parameters, other_renderer
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, fold_repaired, path_to
-from lamina.ledger import left_in_cache, previous_reply, shared_prefix
+from lamina.ledger import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
 from lamina.values.entry import RequestEntry, SessionEntry
@@ -63,7 +64,7 @@ def rebuild_request(
     header = next(iter(journal.entries.values()))
     assert isinstance(header, SessionEntry)
     known = {request.request.id: request.request for request in requests.listed}
-    problems = list(_doubts(header, request, base, known))
+    problems = list(_doubts(request, base, known))
     damage: list[Damage] = []
     state, earlier = _states(journal, listed, base, damage)
     rebuilder = Rebuilder(book)
@@ -74,7 +75,11 @@ def rebuild_request(
             problems.append(f"request {base.number}, which it was compared with, {problem}")
     after, problem = _prove(request, state, rebuilder, known)
     if problem:
-        problems.append(f"this request {problem}")
+        problems += filter(None, (f"this request {problem}", other_renderer(request, header)))
+    elif problem := check_parameters(
+        request, state, sent_target(request, book), base.request if base else None
+    ):
+        problems.append(f"this request is shown otherwise than it was sent: {problem}")
     return RebuiltRequest(
         listed=listed,
         session=header,
@@ -88,14 +93,9 @@ def rebuild_request(
 
 
 def _doubts(
-    header: SessionEntry,
-    request: RequestEntry,
-    base: ListedRequest | None,
-    known: Mapping[str, RequestEntry],
+    request: RequestEntry, base: ListedRequest | None, known: Mapping[str, RequestEntry]
 ) -> Iterator[str]:
     """Why a request could not be proven even if it is rebuilt."""
-    if problem := renderer_problem(header):
-        yield problem
     if request.base and base is None:
         yield (
             f"request {request.base!r}, which it was compared with, is lost: what went away "
@@ -118,22 +118,11 @@ def wire_request(
     """
     if recorded.prompt is None or recorded.state is None:
         raise UnknownSession("; ".join(recorded.problems))
-    header, request = recorded.session, recorded.listed.request
-    # A fork begins with requests that were sent under the name of what it was forked from.
-    older = bool(header.forked_from) and request.at < header.at
-    target = book.find(request.target)
-    return WireRequest(
-        prompt=recorded.prompt,
-        target=target,
-        options=recorded.state.envelope.options,
-        allowed_tools=request.context.allowed_tools,
-        blobs=blobs,
-        cache_key=header.forked_from if older else header.session,
-        cache_ttl=recorded.state.settings.cache_ttl,
-        previous=previous_reply(recorded.state, target),
-        held=left_in_cache(request, recorded.base.request if recorded.base else None),
-        explicit_cache=recorded.state.settings.explicit_cache,
-    )
+    request = recorded.listed.request
+    target = sent_target(request, book)
+    base = recorded.base.request if recorded.base else None
+    parameters = recorded_parameters(request, recorded.state, target, base)
+    return parameters.wire_request(recorded.prompt, target, blobs)
 
 
 def pictures_in(prompt: Prompt) -> list[str]:

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from re import fullmatch
+from typing import cast, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.errors import UnknownSession
 from lamina.journal import Journal, path_to
+from lamina.ports import TargetBook
 from lamina.values.entry import Entry, LeaveEntry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.values.prompt import Prompt
+from lamina.values.settings import Target, WireName
 
 
 class ListedRequest(Struct, frozen=True, kw_only=True):
@@ -116,16 +121,26 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
     )
 
 
-def recorded_digests(
-    request: RequestEntry, known: Mapping[str, RequestEntry]
-) -> tuple[str | None, ...]:
+def sent_target(request: RequestEntry, book: TargetBook) -> Target:
+    """The target of a request, with the wire that it was sent over.
+
+    Raises:
+        UnknownTarget: the book does not know it.
+    """
+    target = book.find(request.target)
+    if request.wire == target.wire or request.wire not in get_args(WireName):
+        return target
+    return replace(target, wire=cast(WireName, request.wire))
+
+
+def recorded_digests(request: RequestEntry, known: Mapping[str, Entry]) -> tuple[str | None, ...]:
     """The digest of every segment in wire order, from the deltas in the journal; None where the
     request that holds it is lost."""
     need = request.kept + len(request.digests)
     parts: list[Sequence[str | None]] = []
     visited: set[str] = set()
-    at: RequestEntry | None = request
-    while need and at is not None and at.id not in visited:
+    at: Entry | None = request
+    while need and isinstance(at, RequestEntry) and at.id not in visited:
         visited.add(at.id)
         shared = min(at.kept, need)
         parts.append(at.digests[: need - shared])
@@ -133,3 +148,18 @@ def recorded_digests(
         at = known.get(at.base or "")
     parts.append([None] * need)
     return tuple(digest for part in reversed(parts) for digest in part)
+
+
+def other_digests(
+    request: RequestEntry, prompt: Prompt, known: Mapping[str, Entry]
+) -> tuple[str, ...] | None:
+    """The digests that were recorded, if they are not those of `prompt`; where they are lost,
+    nothing says otherwise."""
+    if request.prompt_digest and request.prompt_digest == prompt.digest:
+        return None
+    own = tuple(segment.digest for segment in prompt)
+    recorded = tuple(
+        digest or "".join(own[place : place + 1])
+        for place, digest in enumerate(recorded_digests(request, known))
+    )
+    return None if recorded == own else recorded

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lamina.audit.kept_results import whole_results
 from lamina.audit.verification import Verification, pictures_of, verify
+from lamina.codec import mint_id
 from lamina.errors import LaminaError, UsageError
 from lamina.faces.stored_session import StoredSession
 from lamina.journal.lines import write_lines
@@ -43,7 +44,9 @@ async def check_session(stored: StoredSession) -> Verification:
 
 def describe_verification(verification: Verification) -> dict[str, Any]:
     return {
+        "state": verification.state,
         "sound": verification.sound,
+        "uncovered": verification.uncovered,
         "requests": verification.checked,
         "problems": verification.problems,
         "damage": verification.damage,
@@ -73,7 +76,12 @@ async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
     place = _free_name(stored.path)
     header, *rest = journal.entries.values()
     assert isinstance(header, SessionEntry)
-    renamed = replace(header, session=session_of(place), forked_from=stored.session)
+    renamed = replace(
+        header,
+        session=session_of(place),
+        forked_from=stored.session,
+        repaired_until=mint_id(journal.last),
+    )
     try:
         write_new_file(place, write_lines([renamed, *rest], -1))
     except OSError as error:

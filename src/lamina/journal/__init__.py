@@ -12,6 +12,13 @@ from lamina.journal.fold import (
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.reasons import (
+    LIBRARY_SOURCE,
+    MovedParts,
+    RecordedReason,
+    find_moved_names,
+    texts_of,
+)
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,
@@ -21,6 +28,7 @@ from lamina.journal.repair import (
 from lamina.journal.state import LaidVersions, State
 
 __all__ = [
+    "LIBRARY_SOURCE",
     "SUMMARY_ID",
     "TOOLS",
     "TOOLS_JOIN",
@@ -29,12 +37,15 @@ __all__ = [
     "Journal",
     "LinePlaces",
     "LaidVersions",
+    "MovedParts",
+    "RecordedReason",
     "State",
     "apply_patch",
     "awaits_results",
     "initial_state",
     "is_believable",
     "fold_entry",
+    "find_moved_names",
     "fold_repaired",
     "laid_items",
     "journal_of",
@@ -43,5 +54,6 @@ __all__ = [
     "read_journal",
     "replay",
     "replay_repaired",
+    "texts_of",
     "close_answered_request",
 ]

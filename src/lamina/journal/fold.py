@@ -14,11 +14,12 @@ from lamina.errors import InvalidPatch, JournalError
 from lamina.journal.calibration import calibrate
 from lamina.journal.patch_effects import (
     apply_lay_ops,
-    apply_patch,
-    has_moved,
+    apply_op,
+    check_reasons,
     laid_items,
     latest_in_force,
 )
+from lamina.journal.reasons import RecordedReason, find_moved_parts, reason_of
 from lamina.journal.state import KnownItem, LaidVersions, State
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import (
@@ -264,13 +265,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         asked="",
         retried=state.retried or entry.retry,
         open_request=entry,
-        open_at=(
-            len(state.reasons),
-            len(state.moved_by),
-            len(state.cuts),
-            state.standing,
-            state.envelope.tool_list,
-        ),
+        open_at=(len(state.reasons), len(state.cuts), state.standing, state.envelope.tool_list),
         leaf=entry.id,
     )
 
@@ -280,7 +275,7 @@ def _reply(state: State, entry: ReplyEntry) -> State:
     if request is None or request.id != entry.request:
         problem = f"answers request {entry.request!r}, which is not open"
         raise JournalError(f"reply {entry.id!r} {problem}")
-    reasons, moved_by, cuts, standing, tools = state.open_at or (0, 0, 0, {}, ())
+    reasons, cuts, standing, tools = state.open_at or (0, 0, {}, ())
     state = replace(
         state,
         envelope=replace(state.envelope, uncached=()),
@@ -292,7 +287,6 @@ def _reply(state: State, entry: ReplyEntry) -> State:
         sent_standing=standing,
         sent_tools=tools,
         reasons=state.reasons[reasons:],
-        moved_by=state.moved_by[moved_by:],
         cuts=state.cuts[cuts:],
         leaf=entry.id,
     )
@@ -323,7 +317,13 @@ def _transform(state: State, patch: Patch) -> State:
                 problem = f"no content is kept of {item!r}, version {version[:8]!r}"
                 raise InvalidPatch(op_name(op), problem)
     before, standing, in_force = state.envelope, state.standing, state.in_force
-    envelope, start = apply_patch(before, patch, state.turn_start, state.last_sent is not None)
+    check_reasons(patch)
+    envelope, start, reasons = before, state.turn_start, []
+    for op in patch.ops:
+        after, start = apply_op(envelope, op, start, state.last_sent is not None)
+        if op_reason(op):
+            reasons.append(reason_of(op, envelope, after))
+        envelope = after
     if envelope.cached is not before.cached:
         in_force = latest_in_force(envelope.cached)
     if envelope.library is not before.library or envelope.cached is not before.cached:
@@ -335,16 +335,13 @@ def _transform(state: State, patch: Patch) -> State:
                 state = replace(state, cuts=(*state.cuts, (op.reason, dropped)))
             if op.read or op.modified:
                 state = replace(state, read_files=op.read, modified_files=op.modified)
-    reasons = tuple(filter(None, map(op_reason, patch.ops)))
-    moves = [op for op in patch.ops if op.needs_reason and has_moved(op, before, envelope)]
     return replace(
         state,
         envelope=envelope,
         standing=apply_lay_ops(standing, patch),
         in_force=in_force,
         turn_start=start,
-        reasons=state.reasons + reasons,
-        moved_by=state.moved_by + tuple(map(op_name, moves)),
+        reasons=state.reasons + _net_reasons(reasons, before, envelope),
     )
 
 
@@ -373,6 +370,16 @@ def _move_tools(before: State, state: State, transformer: str, patch: Patch) -> 
         hosted -= offered - names
         names = offered
     return replace(state, withdrawn=withdrawn, hosted=hosted)
+
+
+def _net_reasons(
+    reasons: list[RecordedReason], before: Envelope, after: Envelope
+) -> tuple[RecordedReason, ...]:
+    """The reasons of a patch, each with what its op moved and no later one moved back."""
+    if len(reasons) < 2:
+        return tuple(reasons)
+    net = find_moved_parts(before, after)
+    return tuple(replace(reason, moved=reason.moved.within(net)) for reason in reasons)
 
 
 def lay_uses(

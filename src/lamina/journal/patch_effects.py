@@ -64,17 +64,25 @@ def apply_patch(
     Raises:
         InvalidPatch: an op needs a reason and has none, or cannot be applied.
     """
+    check_reasons(patch)
     for op in patch.ops:
-        if op.needs_reason and not op_reason(op):
-            raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
-    for op in patch.ops:
-        envelope, turn_start = _apply(envelope, op, turn_start, sent)
+        envelope, turn_start = apply_op(envelope, op, turn_start, sent)
     return envelope, turn_start
 
 
-def _apply(
+def check_reasons(patch: Patch) -> None:
+    """Raises:
+    InvalidPatch: an op needs a reason and has none.
+    """
+    for op in patch.ops:
+        if op.needs_reason and not op_reason(op):
+            raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
+
+
+def apply_op(
     envelope: Envelope, op: PatchOp, start: int | None, sent: bool
 ) -> tuple[Envelope, int | None]:
+    """The envelope after one op, and where the turn under way now starts."""
     match op:
         case SystemPartSet(name=name, text=text):
             envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
@@ -341,17 +349,6 @@ def _without_names(message: Message) -> Message:
         return message
     rest = Context(uses=full, in_force=context.in_force)
     return _with_context(message, rest if rest != Context() else None)
-
-
-def has_moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
-    """Whether an op moved what it is about: setting a part to what it is moves nothing."""
-    match op:
-        case SystemPartSet() | SystemPartRemove() | SystemPartsReplace():
-            return before.system != after.system
-        case ToolsReplace() | ToolsRemove():
-            return before.tool_list != after.tool_list
-        case _:
-            return True
 
 
 def apply_lay_ops(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lamina.journal.reasons import RecordedReason
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import DecisionEntry, Membership, RequestEntry, SessionEntry
 from lamina.values.envelope import Envelope
@@ -77,9 +78,9 @@ class State(Struct, frozen=True, kw_only=True):
     retried: bool = False
     open_request: RequestEntry | None = None
     # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: (
-        tuple[int, int, int, Mapping[ItemId, LaidVersions], tuple[ToolDefinition, ...]] | None
-    ) = None
+    open_at: tuple[int, int, Mapping[ItemId, LaidVersions], tuple[ToolDefinition, ...]] | None = (
+        None
+    )
     last_sent: RequestEntry | None = None
     # What the provider said it cost.
     last_usage: Usage | None = None
@@ -89,9 +90,8 @@ class State(Struct, frozen=True, kw_only=True):
     sent_standing: Mapping[ItemId, LaidVersions] = {}
     # The list of tools that was sent with it.
     sent_tools: tuple[ToolDefinition, ...] = ()
-    # Reasons recorded on this path since the last request that was sent, and the ops they are of.
-    reasons: tuple[str, ...] = ()
-    moved_by: tuple[str, ...] = ()
+    # Reasons recorded on this path since the last request that was sent, with what they cover.
+    reasons: tuple[RecordedReason, ...] = ()
     # How many messages gave way to a summary since then, with the reason.
     cuts: tuple[tuple[str, int], ...] = ()
     calibration: Mapping[str, float] = {}

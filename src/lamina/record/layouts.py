@@ -3,20 +3,31 @@
 All of it can be rebuilt from the journal; it is kept so that a turn costs what it adds.
 """
 
+from typing import get_args
+
 from msgspec.structs import replace
 
 from lamina.assembly.budget import Budget, make_budget
+from lamina.audit.requests import other_digests
+from lamina.codec import entry_number
 from lamina.journal import State
 from lamina.layers import Assembler, Layout
-from lamina.ledger import judge_cache
+from lamina.ledger import SentPrompt, judge_cache, shared_digests
 from lamina.ports import TargetBook
 from lamina.record.record import Record
 from lamina.record.snapshot import SentLayout, freeze
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
-from lamina.values.request import CacheVerdict
-from lamina.values.settings import CacheRules, Promotion, Settings, Target, cache_rules
+from lamina.values.request import Boundary, CacheVerdict
+from lamina.values.settings import (
+    CacheRules,
+    Promotion,
+    Settings,
+    Target,
+    WireName,
+    cache_rules,
+)
 from lamina.values.wire import Reply
 
 
@@ -27,7 +38,7 @@ class Layouts:
         self._assembler: Assembler | None = None
         # The name of the counter, and what the layout is of.
         self._assembled_for: tuple[str, Promotion, str] | None = None
-        self._sent: Prompt | None = None
+        self._sent: SentPrompt | None = None
         self._sent_for: str | None = None
         self._sent_at: tuple[Envelope, int] | None = None
 
@@ -45,17 +56,18 @@ class Layouts:
                 snapshot.restore(self._assembler, counter.name)
         return self._assembler
 
-    def fresh_assembler(self, request: RequestEntry) -> Assembler:
-        """An assembler that lays out as the request was, apart from the one in use."""
-        target = self.book.find(request.target)
-        layout = Layout(promotion=request.promotion, wire=target.wire)
-        return Assembler(self.book.counter(target).count, layout)
-
     def rebuild(self, request: RequestEntry) -> Prompt:
-        """The prompt of a request, as it was sent."""
+        """The prompt of a request, as it would be sent today."""
         assembler = self.assembler_for(self.book.find(request.target), request.promotion)
         state = self._record.state_at(request.id)
         return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+
+    def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
+        """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
+        target = self.book.find(request.target)
+        if _wire_change(request, request.wire or target.wire, target):
+            return False
+        return other_digests(request, prompt, self._record.entries) is None
 
     def room(self, target: Target, state: State) -> Budget:
         """The room for a request. What a provider reports never moves a count that is exact, and
@@ -68,23 +80,73 @@ class Layouts:
 
     def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:
         """`prompt` is what was sent for `request`, laid out from `state`."""
-        self._sent, self._sent_for = prompt, request.id
+        wire = request.wire or self.book.find(request.target).wire
+        layout = Layout(promotion=request.promotion, wire=wire)
+        self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
         self._sent_at = (state.envelope, state.turn_start or 0)
 
-    def last_sent(self, base: State, assembler: Assembler) -> Prompt | None:
-        """The prompt of the last request known to be sent on this path."""
+    def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
+        """The last request known to be sent on this path, for the next one, to `target`, to be
+        compared with."""
         last = base.last_sent
         if last is None:
             return None
         if self._sent is None or self._sent_for != last.id:
-            # Laid out as it was then: the settings may have changed since.
-            layout = Layout(promotion=last.promotion, wire=self.book.find(last.target).wire)
-            if assembler.layout != layout:
-                assembler = self.fresh_assembler(last)
-            state = self._as_sent(last) or self._record.state_at(last.id)
-            prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
-            self.remember(last, prompt, state)
-        return self._sent
+            self._recall(last, assembler)
+        sent = self._sent
+        assert sent is not None
+        if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
+            return replace(sent, cause=cause, replaced=True)
+        return sent
+
+    def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
+        """Makes the prompt of the last request again, to be compared with what was recorded."""
+        state = self._as_sent(last) or self._record.state_at(last.id)
+        wires: tuple[str, ...] = (last.wire,)
+        if not last.wire:
+            # It does not say which one: the one that gives what was recorded.
+            today = self.book.find(last.target).wire
+            wires = (today, *(wire for wire in get_args(WireName) if wire != today))
+        trials = (self._make_again(last, wire, state, assembler) for wire in wires)
+        sent = next(trials)
+        if sent.digests is not None:
+            sent = next((trial for trial in trials if trial.digests is None), sent)
+        self._sent, self._sent_for = sent, last.id
+        self._sent_at = (state.envelope, state.turn_start or 0)
+
+    def _make_again(
+        self, last: RequestEntry, wire: str, state: State, assembler: Assembler
+    ) -> SentPrompt:
+        # Laid out as it was then: the settings may have changed since.
+        layout = Layout(promotion=last.promotion, wire=wire)
+        if assembler.layout != layout:
+            target = self.book.find(last.target)
+            assembler = Assembler(self.book.counter(target).count, layout)
+        prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+        digests = other_digests(last, prompt, self._record.entries)
+        if digests is None:
+            return SentPrompt(prompt=prompt, layout=layout)
+        return SentPrompt(
+            prompt=prompt,
+            layout=layout,
+            digests=digests,
+            cause=self._find_cause(last),
+            cached_run=last.cached_run,
+            same=shared_digests(digests, prompt),
+        )
+
+    def _find_cause(self, last: RequestEntry) -> Boundary | None:
+        """Why a request is not made again as it was recorded; None if the journal was changed."""
+        header = self._record.state.session
+        renderer = last.renderer or header.renderer
+        if renderer != RENDERER:
+            reason = f"texts are rendered otherwise since an upgrade ({renderer}, now {RENDERER})"
+            return Boundary(kind="renderer_change", reason=reason)
+        repaired = entry_number(header.repaired_until) or -1
+        if self._record.damage or (entry_number(last.id) or 0) <= repaired:
+            reason = "the journal is damaged: some of what was sent is lost"
+            return Boundary(kind="damage", reason=reason)
+        return None
 
     def _as_sent(self, last: RequestEntry) -> State | None:
         """The state that the last request was laid out from, if opening the session met it, or a
@@ -150,13 +212,30 @@ class Layouts:
             rules,
             usage,
             factor,
-            same_cache=last is not None and last.target == request.target,
+            same_cache=last is not None and _is_same_cache(last, request),
             held=_held(state, rules),
             explicit_before=state.last_usage is not None and bool(state.last_usage.explicit),
         )
         if not reply.missed or verdict.meaning == "as_expected":
             return verdict
         return replace(verdict, detail=f"{verdict.detail}; the provider says: {reply.missed}")
+
+
+def _is_same_cache(last: RequestEntry, request: RequestEntry) -> bool:
+    return last.target == request.target and last.wire in ("", request.wire)
+
+
+def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | None:
+    """Why the same segments are other bytes on the wire than those of a request over `wire`."""
+    if wire != target.wire:
+        reason = f"{target.name} is sent over the wire of {target.wire}, and was over {wire}"
+    elif last.wire_form != WIRE_FORM:
+        reason = (
+            f"requests are encoded otherwise since an upgrade ({last.wire_form}, now {WIRE_FORM})"
+        )
+    else:
+        return None
+    return Boundary(kind="wire_change", reason=reason)
 
 
 def _held(state: State, rules: CacheRules) -> int | None:

@@ -387,7 +387,8 @@ class Session:
             return await self._copy(self.entries, session)
 
     async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
-        name = await tree.copy_entries(entries, self._store, session, self._clock.now())
+        at, damaged = self._clock.now(), bool(self._record.damage)
+        name = await tree.copy_entries(entries, self._store, session, at, damaged=damaged)
         copy = Session(
             await self._store.open(name), store=self._store, book=self._layouts.book,
             clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,

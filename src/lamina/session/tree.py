@@ -113,10 +113,12 @@ async def free_id(store: JournalStore, session: str) -> str:
 
 
 async def copy_entries(
-    entries: Sequence[Entry], store: JournalStore, session: str | None, at: float
-) -> str:
+    entries: Sequence[Entry], store: JournalStore, session: str | None, at: float,
+    *, damaged: bool = False,
+) -> str:  # fmt: skip
     """Writes `entries` as a session of their own, and gives its id. They keep their ids, so that
-    what refers to an entry still does.
+    what refers to an entry still does. A copy of a `damaged` session says so: its own lines are
+    all sound.
 
     Raises:
         UsageError: there is a session of that id.
@@ -126,7 +128,10 @@ async def copy_entries(
     session = session or await free_id(store, header.session)
     if await store.has(session):
         raise UsageError(f"there is a session {session!r} already; choose another id")
-    header = replace(header, session=session, forked_from=header.session, at=at)
+    repaired_until = entries[-1].id if damaged else header.repaired_until
+    header = replace(
+        header, session=session, forked_from=header.session, at=at, repaired_until=repaired_until
+    )
     journal = await store.create(header)
     try:
         if rest:

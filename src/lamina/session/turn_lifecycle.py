@@ -21,11 +21,11 @@ from lamina.assembly.offer import (
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
+from lamina.assembly.wire_parameters import recorded_parameters
 from lamina.audit.rebuilt_request import pictures_in
 from lamina.codec import digest_bytes, require_text
 from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
-from lamina.ledger import left_in_cache, previous_reply
 from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
@@ -50,7 +50,7 @@ from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
 from lamina.values.settings import Promotion, Target
 from lamina.values.tool import OfferedTool, Toolset
-from lamina.values.wire import Reply, WireRequest
+from lamina.values.wire import Reply
 
 # Reasons for which an item stays out when a question is sent again.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
@@ -191,7 +191,8 @@ class TurnLifecycle:
             tool_texts=tool_texts,
         )
         assembler = self.layouts.assembler_for(target, promotion)
-        plan = plan_turn(page, draft, assembler, self.layouts.last_sent(page.state, assembler))
+        sent = self.layouts.last_sent(page.state, assembler, target)
+        plan = plan_turn(page, draft, assembler, sent)
         if plan.state.pictured:
             await self._blobs(plan.prompt, plan.state)  # raises before anything is written
         await self._record.keep(plan.entries, plan.state)
@@ -311,7 +312,7 @@ class TurnLifecycle:
         assembler = self.layouts.assembler_for(target, promotion)
         plan = plan_results(
             page, draft, results, assembler,
-            self.layouts.last_sent(page.state, assembler), attachments,
+            self.layouts.last_sent(page.state, assembler, target), attachments,
             request.context.left_out if left_out is None else left_out, wholes,
         )  # fmt: skip
         await self._keep_whole(plan.entries, results)
@@ -329,12 +330,19 @@ class TurnLifecycle:
                 return None
             target = self.layouts.book.find(request.target)
             prompt = self.layouts.rebuild(request)
-            if state.open_request is not None and not prompt.turn:
+            attachments = read_attachments(request.context, state.items)
+            if state.open_request is None:
+                answer = state.envelope.cached[-1]
+                return await self._turn_of(request, prompt, target, attachments, answer)
+            if not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
-            attachments = read_attachments(request.context, state.items)
-            answer = state.envelope.cached[-1] if state.open_request is None else None
-            return await self._turn_of(request, prompt, target, attachments, answer)
+            if not self.layouts.is_as_recorded(request, prompt):
+                # What was recorded cannot be sent any more: it is asked anew, and left.
+                page = page_beside(self._record, self.layouts, request)
+                return await self._ask_again(page, request, attachments)
+            then = self._record.state_at(request.id)
+            return await self._turn_of(request, prompt, target, attachments, state=then)
 
     async def retry_smaller(self, turn: Turn) -> Turn:
         """The turn anew after a compaction: the provider said that the request is too long."""
@@ -353,26 +361,36 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            asked = self._record.message_of(request)
-            message = asked.message
-            # What it went without before, it goes without again, and says so.
-            without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
-            if message.role == "tool":
-                caller = page.state.last_sent
-                assert caller is not None
-                return await self._answer_calls(
-                    page, caller, message, turn.attachments, left_out=without, before=compaction,
-                    wholes=asked.whole_results,
-                )  # fmt: skip
-            question = Message(role="user", blocks=(Text(message.text),))
-            attachments = await self._reader.read_all(turn.attachments, page.state)
-            attachments = replace(attachments, left_out=(*attachments.left_out, *without))
-            return await self._ask(
-                page, target, question, attachments, _tools_of(request), state.envelope.tool_texts,
-                before=compaction,
-            )  # fmt: skip
+            return await self._ask_again(page, request, turn.attachments, compaction)
 
     # -- inside ----------------------------------------------------------------------------------
+
+    async def _ask_again(
+        self,
+        page: Page,
+        request: RequestEntry,
+        attachments: tuple[Attachment, ...],
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """The question or the results of a request once more, on a page beside it."""
+        asked = self._record.message_of(request)
+        message = asked.message
+        # What it went without before, it goes without again, and says so.
+        without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
+        if message.role == "tool":
+            caller = page.state.last_sent
+            assert caller is not None
+            return await self._answer_calls(
+                page, caller, message, attachments, left_out=without, before=before,
+                wholes=asked.whole_results,
+            )  # fmt: skip
+        question = Message(role="user", blocks=(Text(message.text),))
+        attached = await self._reader.read_all(attachments, page.state)
+        attached = replace(attached, left_out=(*attached.left_out, *without))
+        return await self._ask(
+            page, self.layouts.book.find(request.target), question, attached,
+            _tools_of(request), self._record.state.envelope.tool_texts, before=before,
+        )  # fmt: skip
 
     async def _run_hooks(
         self, reason: HookReason, page: Page, target: str, message: Message
@@ -404,20 +422,14 @@ class TurnLifecycle:
         target: Target,
         attachments: tuple[Attachment, ...],
         message: Message | None = None,
+        state: State | None = None,
     ) -> Turn:
-        state = self._record.state
-        wire_request = WireRequest(
-            prompt=prompt,
-            target=target,
-            options=state.envelope.options,
-            allowed_tools=request.context.allowed_tools,
-            blobs=await self._blobs(prompt) if state.pictured else {},
-            cache_key=self._record.id,
-            cache_ttl=state.settings.cache_ttl,
-            previous=previous_reply(state, target),
-            held=left_in_cache(request, self._record.entries.get(request.base or "")),
-            explicit_cache=state.settings.explicit_cache,
-        )
+        """`state` is that behind the request; without one, it was written last."""
+        state = state or self._record.state
+        base = self._record.entries.get(request.base or "")
+        parameters = recorded_parameters(request, state, target, base)
+        blobs = await self._blobs(prompt) if state.pictured else {}
+        wire_request = parameters.wire_request(prompt, target, blobs)
         wire = self.layouts.book.wire(target)
         return Turn(
             keeper=self, entry=request, wire=wire, wire_request=wire_request,

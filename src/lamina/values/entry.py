@@ -15,6 +15,8 @@ from lamina.values.usage import Usage
 
 FORMAT = 1
 RENDERER = 1
+# Raised when a wire gives other bytes for the same segments, as the renderer's is for texts.
+WIRE_FORM = 1
 
 
 class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
@@ -42,6 +44,8 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     with_agent_at: str = ""
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
+    # Of a copy of a damaged session: its last entry then. In front of it some may be missing.
+    repaired_until: str = ""
     source: str = ""
     format: int = FORMAT
     renderer: int = RENDERER
@@ -98,6 +102,18 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     calibration: float = 1.0
     # The provider refused this question once before, as too long.
     retry: bool = False
+    # What made bytes of it: the wire and its form, and the renderer if it is not the session's.
+    # Records of before these were kept say nothing of them.
+    wire: str = ""
+    wire_form: int = 1
+    renderer: int = 0
+    # The name under which a provider keeps its prefix; a fork has another one from then on.
+    cache_key: str = ""
+    # Of all segments, of everything else on the wire that the journal decides, and of what the
+    # model book said of the target.
+    prompt_digest: str = ""
+    parameters_digest: str = ""
+    target_digest: str = ""
 
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):

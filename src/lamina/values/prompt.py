@@ -119,6 +119,15 @@ class Prompt(Struct, frozen=True, kw_only=True):
         """What belongs to the turn under way."""
         return tuple(self.since(self.ends[1]))
 
+    @property
+    def digest(self) -> str:
+        """Of all segments, and of where each part ends."""
+        chains = [links[-1].running if links else "" for links in (self.front, self.history)]
+        steps = self.steps[-1].running if self.steps else ""
+        asked, tail = ([s.digest for s in part] for part in (self.asked, self.tail))
+        parts = (*chains, ",".join(asked), steps, ",".join(tail))
+        return sha256("/".join(parts).encode()).hexdigest()
+
     def tokens_until(self, index: int) -> int:
         """Tokens of the first `index` segments."""
         front, history, asked, steps, end = self.ends

@@ -10,6 +10,7 @@ from lamina.values.prompt import Layer
 BoundaryKind = Literal[
     "first_request", "expired", "model_change", "system_change", "tools_change",
     "settings_change", "window", "history", "promotion", "compaction", "manual",
+    "wire_change", "renderer_change", "damage",
 ]  # fmt: skip
 
 
@@ -82,14 +83,21 @@ class GatheredItems(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Break(Struct, frozen=True, kw_only=True):
-    """The first place at which this request differs from what was sent before."""
+class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A place at which a request differs from what was sent before, and what stood there."""
 
     layer: Layer
     segment: int
     source: str
-    reason: str
     before: str = ""
+
+
+class Break(MovedPlace, frozen=True, kw_only=True, omit_defaults=True):
+    """The first such place. `reason` is what was recorded for all that moved; `unexplained` are
+    the places that none of the reasons on the path covers."""
+
+    reason: str
+    unexplained: tuple[MovedPlace, ...] = ()
 
 
 class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):

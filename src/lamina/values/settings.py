@@ -12,6 +12,7 @@ from lamina.values.web import WebAccess
 
 Promotion = Literal["lazy", "eager"]
 CacheTtl = Literal["5m", "1h"]
+WireName = Literal["openai", "anthropic", "gemini", "llamacpp"]
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -164,7 +165,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     provider: str
     model: str
-    wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
+    wire: WireName
     window: int
     max_output: int
     cache: CacheRules

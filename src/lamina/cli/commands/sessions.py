@@ -113,7 +113,8 @@ def verify(
 ) -> None:
     """Rebuild every request of a session from its journal and compare it with what was sent.
 
-    Exits with 1 if anything differs or is damaged.
+    Exits with 1 if anything differs or is damaged. What a record cannot prove, because it was
+    written before all of it was recorded, is told as not covered: neither sound nor broken.
     """
     from lamina.cli.verification import render_verification
     from lamina.faces.plain_text import format_json
@@ -124,7 +125,7 @@ def verify(
         text = format_json(describe_verification(verification))
     else:
         text = visible(render_verification(verification))
-    print_outcome(text, verification.sound)
+    print_outcome(text, verification.state != "broken")
 
 
 @app.command()
