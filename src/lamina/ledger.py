@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from lamina.errors import PrefixMoved
 from lamina.journal import LIBRARY_SOURCE, RecordedReason, find_moved_names, texts_of
-from lamina.layers import Layout
+from lamina.layers import Layout, segment_digest
 from lamina.values.collections import Chain
 from lamina.values.message import Message
 from lamina.values.prompt import Prompt, Segment, SegmentLink
@@ -230,30 +230,33 @@ def _find_move(
     fronts = [segment for segment in segments if segment.role in ("tools", "system")]
     if fronts:
         return _Move(place=place, source=_sourced(fronts[-1])[0])
-    start = _last_shared(after, new_index, messages)
+    last = _last_shared(after, new_index, messages)
     # A message that is not there any more stood behind all that nobody touched.
-    places = [_find_message(messages, start, segment.message) for segment in segments]
-    at = min(places, default=len(messages))
-    return _Move(place=place, message=at)
+    places = [
+        _find_message(messages, last + 1, segment.message) if _opens(segment) else last
+        for segment in segments
+    ]
+    return _Move(place=place, message=min(places, default=len(messages)))
 
 
 def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:
-    """The place of the message that the segment in front of `index` is of. Ids alone would not
-    say: several summaries have one. Messages may have no segments, but keep their order."""
-    at = 0
+    """The place of the message that the segment in front of `index` is of; -1 if there is none.
+    Several summaries have one id, and a message may have no segments: what counts is the order."""
+    at, message = -1, None
     for segment in islice(prompt.since(prompt.ends[0]), index - prompt.ends[0]):
-        at = _find_message(messages, at, segment.message)
+        if segment.message != message or _opens(segment):
+            at, message = _find_message(messages, at + 1, segment.message), segment.message
     return at
 
 
 def _find_message(messages: Chain[Message], start: int, message: str) -> int:
-    """The place of a message; of neighbours with one id, which are one on the wire, the last."""
-    for at in range(start, len(messages)):
-        if messages[at].id == message and (
-            at + 1 == len(messages) or messages[at + 1].id != message
-        ):
-            return at
-    return len(messages)
+    places = (at for at in range(start, len(messages)) if messages[at].id == message)
+    return next(places, len(messages))
+
+
+def _opens(segment: Segment) -> bool:
+    """Whether it is the first one of its message, which its digest says."""
+    return segment.digest == segment_digest(segment.role, segment.content, opens=True)
 
 
 def require_reason(agreement: Agreement) -> None:

@@ -7,9 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.strategies import (
+    WORLD,
     assemble_state,
     assembler,
-    modest,
+    opening,
     patch_ops,
     promotions,
     sessions,
@@ -20,10 +21,10 @@ from lamina.errors import InvalidPatch, PrefixMoved
 from lamina.journal import LIBRARY_SOURCE, State, fold_entry, replay
 from lamina.ledger import SentPrompt, compare, require_reason
 from lamina.values.collections import Chain
-from lamina.values.entry import Entry, TransformEntry
-from lamina.values.envelope import Envelope
+from lamina.values.entry import Entry, MessageEntry, TransformEntry
+from lamina.values.envelope import Envelope, LaidItem
 from lamina.values.message import Message, Text
-from lamina.values.patch import Patch, PatchOp
+from lamina.values.patch import LibraryConsolidate, MessagesCachedReplace, Patch, PatchOp
 from lamina.values.request import Agreement
 from lamina.values.settings import Promotion
 
@@ -63,6 +64,35 @@ def test_what_ops_with_reasons_move_is_covered(
     require_reason(agreement)
     if agreement.broke:
         assert agreement.broke.reason
+
+
+def conversation() -> State:
+    """Four turns, all of them sent."""
+    entries = opening()
+    for number in range(8):
+        message = Message(
+            role="assistant" if number % 2 else "user", blocks=(Text(f"{number}"),), id=f"m{number}"
+        )
+        entry = MessageEntry(id=message.id, parent=entries[-1].id, at=0.0, message=message)
+        entries.append(entry)
+    return replay(entries)
+
+
+@pytest.mark.parametrize(("place", "is_covered"), [(1, False), (3, False), (4, True), (6, True)])
+def test_a_reason_for_messages_covers_those_from_the_first_one_that_moved(
+    place: int, is_covered: bool
+) -> None:
+    before = conversation()
+    messages = before.envelope.cached.since(0)
+    redacted = (*messages[:4], exclaim(messages[4]), *messages[5:])
+    after = patched(before, [MessagesCachedReplace(messages=redacted, reason="redacted")])
+    forged = after.envelope.cached.since(0)
+    forged = (*forged[:place], exclaim(forged[place]), *forged[place + 1 :])
+    mutated = replace(after, envelope=replace(after.envelope, cached=Chain(forged)))
+    agreement = agreement_of(before, mutated, "lazy")
+    assert agreement.broke is not None
+    assert agreement.broke.source == f"message:m{min(place, 4)}"
+    assert (not agreement.broke.unexplained) == is_covered
 
 
 # -- what nobody gave a reason for ---------------------------------------------------------------
@@ -114,14 +144,42 @@ def exclaim(message: Message) -> Message:
     return replace(message, blocks=blocks)
 
 
-@modest
-@given(sessions(), op_lists, promotions, st.data())
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Entry]:
+    """Questions and answers, all of them sent, and items in the library."""
+    entries = opening()
+    laid = LaidItem(item=WORLD[0].id, version=WORLD[0].version)
+    library = LibraryConsolidate(items=(laid,), reason="because")
+    patch = Patch(ops=(library,))
+    entries.append(
+        TransformEntry(id="l", parent=entries[-1].id, at=0.0, transformer="test", patch=patch)
+    )
+    for number in range(draw(st.integers(2, 5))):
+        for role in ("user", "assistant"):
+            name = f"{role[0]}{number}"
+            message = Message(role=role, blocks=(Text(f"{role} {number}"),), id=name)  # type: ignore[arg-type]
+            entries.append(MessageEntry(id=name, parent=entries[-1].id, at=0.0, message=message))
+    return entries
+
+
+@thorough
+@given(
+    conversations(),
+    op_lists,
+    promotions,
+    st.sampled_from(["tool:", "system:persona", LIBRARY_SOURCE, "message:"]),
+    st.data(),
+)
 def test_what_moves_outside_of_what_reasons_cover_is_refused(
-    entries: list[Entry], ops: list[PatchOp], promotion: Promotion, data: st.DataObject
+    entries: list[Entry],
+    ops: list[PatchOp],
+    promotion: Promotion,
+    kind: str,
+    data: st.DataObject,
 ) -> None:
     before = replay(entries)
     after = patched(before, ops)
-    candidates = mutations(before, after)
+    candidates = [made for made in mutations(before, after) if made[0].startswith(kind)]
     assume(candidates)
     source, envelope = data.draw(st.sampled_from(candidates))
     mutated = replace(after, envelope=envelope)
@@ -129,5 +187,5 @@ def test_what_moves_outside_of_what_reasons_cover_is_refused(
     with pytest.raises(PrefixMoved):
         require_reason(agreement)
     assert agreement.broke is not None
-    if not source.startswith("message:") and source != LIBRARY_SOURCE:
+    if source != LIBRARY_SOURCE:
         assert source in {place.source for place in agreement.broke.unexplained}
