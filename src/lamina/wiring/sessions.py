@@ -168,8 +168,9 @@ async def open_session(
     definitions = None if tools is None else tuple(tools)
     always_items = None if always is None else tuple(always)
     parts = _system_parts(system, project, project_context, memory)
+    warnings: tuple[str, ...] = ()
     if is_known := bool(session and await store.has(session)):
-        journal, warnings = await store.open(session or ""), ()
+        journal = await store.open(session or "")
     else:
         book.find(first_target)
         parts, always_items, warnings = _screened(parts, always_items, first_settings)
