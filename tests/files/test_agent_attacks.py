@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -290,11 +290,12 @@ def test_a_home_under_version_control_is_no_project(
 
 
 @pytest.fixture
-def skill(ground: Ground) -> Iterator[tuple[SkillTools, Path, Ground]]:
+def skill(ground: Ground) -> tuple[SkillTools, Path, Ground]:
     folder = ground.work / ".claude/skills/nets"
     write(folder, {"forms/a.md": "A form.", "b.md": "B."})
     write(ground.outside / ".claude/skills/nets", {"forms/a.md": SECRET, "b.md": SECRET})
-    yield SkillTools([Skill(name="nets", folder=str(folder))], str(ground.work)), folder, ground
+    tools = SkillTools([Skill(name="nets", folder=str(folder))], str(ground.work))
+    return tools, folder, ground
 
 
 @pytest.mark.parametrize("swapped", ["", "forms", "forms/a.md"])

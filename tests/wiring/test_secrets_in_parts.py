@@ -1,22 +1,19 @@
 """Issue 16, A.5: a secret is judged in the whole of what it stands in, whatever part is sent, and
 wherever it comes from: excerpts of files, guides, personas, memory, results of tools."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.replies import call, openai_calls, openai_reply
+from tests.fakes.replies import openai_reply
 
 import lamina
 from lamina.errors import UsageError
-from lamina.notes.note_reader import read_note
 from lamina.runners.citations import screen_hits
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.sources.secrets import SecretScreen
 from lamina.text.secrets import count_marks, cut_excerpt, find_secrets
 from lamina.tools.functions import FunctionTool, FunctionTools
-from lamina.values.item import Attachment
 from lamina.wiring.file_tools import file_tools
 from lamina.workspace.file_actions.actions import FileActions
 from lamina.workspace.folder import FolderWorkspace
@@ -110,7 +107,7 @@ def test_a_passage_that_ends_within_a_secret_does_not_pass() -> None:
 
 async def test_passages_that_a_search_finds_are_judged_in_their_note(folder: Path) -> None:
     workspace = FolderWorkspace(folder)
-    note = read_note("key.md", NOTE.encode())
+    (note,) = (await workspace.catalogue()).notes
     excerpts = await workspace.excerpts([("key.md", passage) for passage in note.passages])
     assert any(excerpt and excerpt.secrets for excerpt in excerpts)
     assert leaks("".join(excerpt.safe or excerpt.text for excerpt in excerpts if excerpt)) == []
@@ -227,13 +224,13 @@ async def test_rules_references_personas_memory_and_projects_are_screened(folder
         await turn.commit(openai_reply("Yes.", input=turn.prompt.tokens, cached=0))
         again = await session.prepare("And?")
         assert not [warning for warning in again.warnings if "secret" in warning]
-        assert again.context.broke is None
+        assert again.context.agreement.broke is None
 
 
 async def test_what_tools_give_is_screened_before_the_journal_has_it(folder: Path) -> None:
     async with await open_(folder) as session:
         turn = await session.prepare("What?")
-        turn = await turn.commit(openai_calls(call("a", "find"), call("b", "look")))
+        turn = await turn.commit(openai_reply(None, calls=[("a", "find"), ("b", "look")]))
         kept = await session.keep_result(lamina.ToolResult(call_id="a", name="find", text=TOKEN))
         assert kept.text == "[redacted: GitHub token]"
         turn = await turn.resume({"a": kept.text, "b": f"it is\n{KEY}"})
@@ -257,82 +254,3 @@ async def test_they_are_sent_where_the_session_says_so(folder: Path) -> None:
         turn = await session.prepare("What?", attach=["key.md#L7-L9"])
         assert TOKEN in str(turn.request())
         assert len([warning for warning in turn.warnings if "sent as it stands" in warning]) == 2
-
-
-# -- workspaces given as objects (A.4) -------------------------------------------------------------
-
-
-@pytest.fixture
-def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sequence[Path]:
-    """Two folders of one name, each with its persona and its agent, and a third one to stand in."""
-    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
-    places = [tmp_path / name / "notes" for name in ("a", "b", "c")]
-    for place in places:
-        agent = place / ".lamina/agents/own"
-        agent.mkdir(parents=True)
-        (agent / "agent.yaml").write_text("name: own")
-        (agent / "persona.md").write_text(f"Agent of {place.parent.name}.")
-        (place / ".lamina/persona.md").write_text(f"Workspace {place.parent.name}.")
-        (place / "x.md").write_text(f"Note of {place.parent.name}.")
-    monkeypatch.chdir(places[2])
-    return places
-
-
-async def test_who_answers_goes_by_the_workspace_in_use(twins: Sequence[Path]) -> None:
-    for place in twins[:2]:
-        name = place.parent.name
-        async with await lamina.open_session(
-            workspace=FolderWorkspace(place), agent="own", target="openai:gpt-4o"
-        ) as session:
-            system = {part.name: part.text for part in session.envelope.system}
-            assert system == {
-                "persona": f"Agent of {name}.", "workspace_persona": f"Workspace {name}."
-            }  # fmt: skip
-
-
-async def test_two_folders_of_one_name_share_no_sessions(twins: Sequence[Path]) -> None:
-    for place in twins[:2]:
-        async with await lamina.open_session(
-            "main", workspace=FolderWorkspace(place), target="openai:gpt-4o"
-        ) as session:
-            assert len(session.entries) == 1
-            await session.rename(place.parent.name)
-    # The same folder by its path has the same sessions.
-    async with await lamina.open_session("main", workspace=twins[0]) as session:
-        assert len(session.entries) == 2
-
-
-async def test_sessions_that_were_kept_by_a_name_alone_are_still_found(
-    twins: Sequence[Path], tmp_path: Path
-) -> None:
-    earlier = lamina.JsonlStore(tmp_path / "data" / "notes")
-    async with await lamina.open_session(
-        "old", workspace=twins[0], store=earlier, target="openai:gpt-4o"
-    ) as session:
-        await session.rename("from before")
-    workspace = FolderWorkspace(twins[0])
-    store = lamina.wiring.default_store(workspace)
-    assert list(await store.sessions()) == ["old"]
-    async with await lamina.open_session("old", workspace=workspace) as session:
-        assert len(session.entries) == 2
-        await session.rename("goes on")
-    assert len((await earlier.read("old")).entries) == 3
-
-
-async def test_what_was_looked_at_still_says_whose_it_is(twins: Sequence[Path]) -> None:
-    here, there = (
-        await lamina.open_session(
-            workspace=place, store=lamina.MemoryStore(), target="openai:gpt-4o"
-        )
-        for place in twins[:2]
-    )
-    async with here, there:
-        (attachment,) = (await here.look("x.md")).attachments
-        assert attachment.item.workspace
-        for what in (attachment, attachment.item):
-            turn = await there.prepare("What?", attach=[what])
-            assert "Note of a." not in str(turn.request())
-            assert "of another workspace" in turn.context.left_out[0].detail
-            assert isinstance(attachment, Attachment)
-        turn = await here.prepare("What?", attach=[attachment])
-        assert "Note of a." in str(turn.request())
