@@ -90,6 +90,10 @@ def load_agent(
     door = _door(base, within)
     try:
         is_folder = stat.S_ISDIR(door.status(base).st_mode)
+        folder = base if is_folder else base.parent
+        root = _root(door, folder)
+        relative = not agent_path.is_absolute()
+        disk = Disk(root, ProblemList(), relative=relative, door=door)
     except LeadsOut:
         raise UsageError(
             f"the agent at {str(path)!r} leads out of {str(door.path)!r} by a link and is not "
@@ -98,10 +102,6 @@ def load_agent(
     except PathRefused as refusal:
         problem = "it does not exist" if refusal.reason == "missing" else refusal.detail
         raise UsageError(f"there is no agent at {str(path)!r}: {problem}") from None
-    folder = base if is_folder else base.parent
-    disk = Disk(
-        _root(door, folder), ProblemList(), relative=not agent_path.is_absolute(), door=door
-    )
     draft = AgentDraft(disk, base, folder.name if is_folder else base.stem)
     is_agent = _read_folder(draft, base) if is_folder else _read_file(draft, base)
     if not is_agent:
@@ -119,10 +119,9 @@ def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
     try:
-        door = _door(base, within)
-    except UsageError:
+        disk = Disk(base, ProblemList(), door=_door(base, within))
+    except (UsageError, PathRefused):
         return False
-    disk = Disk(base, ProblemList(), door=door)
     return (
         any(disk.is_file(base / name) for name in files)
         or any(disk.is_folder(base / name) for name in folders)

@@ -71,7 +71,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # What may be fetched from the web: nothing, listed hosts, or any public host and listed ones.
     web: WebAccess = "off"
     allow_hosts: tuple[str, ...] = ()
-    # Secrets of well-known kinds in what is attached: they are replaced, or told, or left.
+    # Secrets of well-known kinds in what was read, or what a tool gave: replaced, told, or left.
     secrets: Literal["redact", "warn", "off"] = "redact"
     # How deep notes that are embedded in attached notes come along with them.
     embed_depth: int = 1
