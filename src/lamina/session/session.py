@@ -309,10 +309,11 @@ class Session:
             return await library.rebuild(self._record, self._layouts, reason)
 
     async def change(self, **settings: Any) -> Settings:
-        """Changes settings of this session from the next turn on.
+        """Changes settings of this session from the next turn on. A search takes the name of a
+        preset, or a mapping of the parts that change.
 
         Raises:
-            InvalidSetting: a value is out of range.
+            InvalidSetting: a value is of another type, or out of range; nothing was changed.
             UsageError: there is no such setting.
         """
         async with self.turns.lock:
