@@ -125,6 +125,8 @@ class AgentMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         attach = with_composer(text, attach)
+        # A message that was sent meanwhile is for whom the turn under way is for.
+        target = target or self._run.target
         return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
     async def resume(self) -> Turn:

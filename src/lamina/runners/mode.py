@@ -20,6 +20,7 @@ from lamina.runners.sender import Sender
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
+from lamina.values.entry import CustomEntry
 from lamina.values.event import Ending, Event, WarningIssued
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -35,10 +36,10 @@ async def notify(listener: Listener | None, event: Event) -> None:
 
 
 class RunContext:
-    """What the loop and its mode share: a session, the way to its models, the tally of a run, and
-    what a question rests on. `search_result` is what was found for it, `sources` those that its
-    answer may cite (None if nothing was searched), and `notes` what the journal is told about its
-    request, by kind of entry."""
+    """What the loop and its mode share: a session, the way to its models, whom a run asks, its
+    tally, and what a question rests on. `search_result` is what was found for it, `sources` those
+    that its answer may cite (None if nothing was searched), and `notes` what the journal is told
+    about its request, by kind of entry."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         self.session = session
@@ -49,6 +50,8 @@ class RunContext:
     def start(self, listener: Listener | None = None) -> None:
         """Begins a run."""
         self.listener = listener
+        # None: whom the session talks to.
+        self.target: str | None = None
         self.tally = Tally()
         self.start_question()
 
@@ -65,6 +68,16 @@ class RunContext:
     async def warn(self, *texts: str) -> None:
         for text in texts:
             await self.emit(WarningIssued(text=text))
+
+    async def reach(self, target: str | None) -> None:
+        """Makes sure that there is somebody to ask, before anything is written; what is sent
+        meanwhile goes there, too.
+
+        Raises:
+            ProviderError: there is nobody: no key, no SDK, no model.
+        """
+        self.target = target
+        await self.providers.provider(self.session.target(target))
 
     async def prepare(
         self,
@@ -89,14 +102,21 @@ class RunContext:
         )  # fmt: skip
 
     async def open_turn(self) -> Turn:
-        """The turn that was left in the middle.
+        """The turn that was left in the middle, for the target of the run.
 
         Raises:
             TurnStateError: there is none.
         """
-        turn = await self.session.current_turn()
-        if turn is None:
+        left = await self.session.turns.current()
+        turn = await self.session.current_turn(target=self.target)
+        if turn is None or left is None:
             raise TurnStateError("the last turn is complete: there is nothing to go on with")
+        if turn.id != left.id:
+            # It was made anew for another target; what it rests on is the same.
+            for entry in self.session.entries:
+                if isinstance(entry, CustomEntry) and is_note_about(entry, left.id):
+                    await self.session.note(entry.kind, {**entry.data, "request": turn.id})
+        self.target = turn.target
         return turn
 
     async def send(self, turn: Turn) -> Turn:
@@ -161,6 +181,11 @@ class RunContext:
         if self.session.interrupted or not len(messages) or messages[-1].role != "assistant":
             return ""
         return messages[-1].text
+
+
+def is_note_about(entry: CustomEntry, request: str) -> bool:
+    """Whether an entry is a note of a runner about a request."""
+    return isinstance(entry.data, dict) and entry.data.get("request") == request
 
 
 class RunMode:

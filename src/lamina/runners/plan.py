@@ -105,7 +105,7 @@ class PlanMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         """Makes a plan, runs it, and prepares the question with what the tools gave."""
-        session = self._run.session
+        session, target = self._run.session, target or self._run.target
         await session.give_up(SUPERSEDED)
         self._run.start_question()
         attachments = await session.turns.read_attachments(with_composer(text, attach))

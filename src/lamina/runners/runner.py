@@ -112,19 +112,31 @@ class Runner:
         """Asks, and gives the answer. `on_event` is called with what happens meanwhile.
 
         Raises:
-            ProviderError: there is no answer; `go_on` tries again.
+            ProviderError: there is no answer; `go_on` tries again, if anything was sent.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
-        return await self._finish(lambda: self._mode.begin(text, attach, target), on_event)
 
-    async def go_on(self, *, on_event: Listener | None = None) -> Answer:
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._mode.begin(text, attach, target)
+
+        return await self._finish(begin, on_event)
+
+    async def go_on(self, *, target: str | None = None, on_event: Listener | None = None) -> Answer:
         """Goes on with a turn that was left in the middle: sends its request again, or takes up
-        the calls that wait.
+        the calls that wait. If a `target` is named, here or for the session since, that one is
+        asked.
 
         Raises:
             TurnStateError: the last turn is complete.
         """
-        return await self._finish(self._mode.resume, on_event)
+
+        async def begin() -> Turn:
+            if target is not None:
+                await self._run.reach(target)
+            return await self._mode.resume()
+
+        return await self._finish(begin, on_event)
 
     async def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
@@ -259,7 +271,12 @@ class QaRunner(ChatRunner):
             ProviderError: there is no answer; `go_on` tries again, with what was found.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
-        return await self._finish(lambda: self._qa.begin(text, attach, target, scope), on_event)
+
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._qa.begin(text, attach, target, scope)
+
+        return await self._finish(begin, on_event)
 
 
 class AgentRunner(ChatRunner):

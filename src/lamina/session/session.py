@@ -24,6 +24,7 @@ from lamina.session import calls, library, members, tree
 from lamina.session import settings as session_settings
 from lamina.session.compactor import CompactionOutcome
 from lamina.session.members import SessionItem
+from lamina.session.named_target import take_up
 from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
 from lamina.session.turn_lifecycle import TurnLifecycle
@@ -166,11 +167,12 @@ class Session:
         """
         return await self.turns.prepare(text, attach, target, tuple(tool_texts))
 
-    async def current_turn(self) -> Turn | None:
+    async def current_turn(self, *, target: str | None = None) -> Turn | None:
         """The turn that was left in the middle, as after a restart: one whose request was never
         answered (send `request()` again and commit), or one whose calls wait for their results
-        (`resume` it). None if the last turn is complete."""
-        return await self.turns.current()
+        (`resume` it). None if the last turn is complete. If a `target` is named, here or for the
+        session since, it goes on there: its request is made anew."""
+        return await take_up(self.turns, self._record, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the

@@ -224,7 +224,10 @@ class TurnLifecycle:
                 raise TurnStateError("the calls of this turn have their results already")
             message = Message(role="tool", blocks=tuple(results), id=page.next_id())
             message, warnings = await self._hook_message(message, state)
-            return await self._answer_calls(page, turn.entry, message, turn.attachments, warnings)
+            target = self.layouts.book.find(turn.target)
+            return await self._answer_calls(
+                page, turn.entry, message, turn.attachments, warnings, target=target
+            )
 
     async def _answer_calls(
         self,
@@ -236,9 +239,10 @@ class TurnLifecycle:
         *,
         left_out: Sequence[LeftOut] | None = None,
         before: CompactionOutcome | None = None,
+        target: Target | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        target = self.layouts.book.find(request.target)
+        target = target or self.layouts.book.find(request.target)
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
@@ -289,22 +293,47 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            message = self._record.message_of(request)
-            # What it went without before, it goes without again, and says so.
-            without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
-            if message.role == "tool":
-                caller = page.state.last_sent
-                assert caller is not None
-                return await self._answer_calls(
-                    page, caller, message, turn.attachments, left_out=without, before=compaction
-                )
-            question = Message(role="user", blocks=(Text(message.text),))
-            attachments = await self._reader.read_all(turn.attachments, page.state)
-            attachments = replace(attachments, left_out=(*attachments.left_out, *without))
-            return await self._ask(
-                page, target, question, attachments, _tools_of(request), state.envelope.tool_texts,
-                before=compaction,
+            tool_texts = state.envelope.tool_texts
+            return await self._ask_again(page, turn, target, tool_texts, before=compaction)
+
+    async def redirect(self, turn: Turn, target: Target) -> Turn:
+        """A turn that was left in the middle, for another target: a request that was never answered
+        is left as a branch, and made anew for that one."""
+        if turn.message is not None:
+            return turn.bound_for(target.name)
+        async with self.lock:
+            self._record.require_open(turn.entry)
+            page = page_beside(self._record, self.layouts, turn.entry)
+            tool_texts = self._record.state.envelope.tool_texts
+            return await self._ask_again(page, turn, target, tool_texts)
+
+    async def _ask_again(
+        self,
+        page: Page,
+        turn: Turn,
+        target: Target,
+        tool_texts: tuple[ToolText, ...],
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """The question or the results of an open request once more, on another page."""
+        request = turn.entry
+        message = self._record.message_of(request)
+        # What it went without before, it goes without again, and says so.
+        without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
+        if message.role == "tool":
+            caller = page.state.last_sent
+            assert caller is not None
+            return await self._answer_calls(
+                page, caller, message, turn.attachments,
+                left_out=without, before=before, target=target,
             )  # fmt: skip
+        question = Message(role="user", blocks=(Text(message.text),))
+        attachments = await self._reader.read_all(turn.attachments, page.state)
+        attachments = replace(attachments, left_out=(*attachments.left_out, *without))
+        tools = _tools_of(request)
+        return await self._ask(
+            page, target, question, attachments, tools, tool_texts, before=before
+        )
 
     # -- inside ----------------------------------------------------------------------------------
 

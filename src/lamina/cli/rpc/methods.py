@@ -14,6 +14,7 @@ from lamina.cli.rpc.params import (
     NavigateParams,
     Params,
     PromptParams,
+    ResumeParams,
 )
 from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
@@ -73,8 +74,11 @@ class RpcMethods:
         )
         return describe_outcome(answer, self._session)
 
-    async def resume(self, _: Params) -> object:
-        return describe_outcome(await self._runner.go_on(on_event=self._tell), self._session)
+    async def resume(self, params: ResumeParams) -> object:
+        if params.target is not None:
+            await ensure_target(self._session.target(params.target), self._notices)
+        answer = await self._runner.go_on(target=params.target, on_event=self._tell)
+        return describe_outcome(answer, self._session)
 
     async def _tell(self, event: Event) -> None:
         match event:
