@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lamina.values.collections import FrozenMap
-from lamina.values.entry import DecisionEntry, Membership, RequestEntry, SessionEntry
+from lamina.values.entry import (
+    DecisionEntry,
+    InboxEntry,
+    Membership,
+    RequestEntry,
+    SessionEntry,
+)
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import ToolResult
@@ -95,6 +101,8 @@ class State(Struct, frozen=True, kw_only=True):
     always: tuple[tuple[ItemId, str], ...] = ()
     # What a person added and took out, in order.
     members: Mapping[ItemId, Membership] = {}
+    # Messages that wait for the next turn, by the entry that holds them.
+    inbox: Mapping[str, InboxEntry] = {}
     # How often chosen tools joined a list that had been sent.
     tool_joins: int = 0
     leaf: str = ""

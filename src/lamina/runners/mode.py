@@ -20,7 +20,7 @@ from lamina.runners.sender import Sender
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.values.entry import CustomEntry
+from lamina.values.entry import CustomEntry, InboxEntry
 from lamina.values.event import Ending, Event, WarningIssued
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -52,6 +52,8 @@ class RunContext:
         self.listener = listener
         # None: whom the session talks to.
         self.target: str | None = None
+        # The message of the inbox that is asked now.
+        self.taken: InboxEntry | None = None
         self.tally = Tally()
         self.start_question()
 
@@ -99,6 +101,7 @@ class RunContext:
             starting=True,
             toolset=toolset,
             attachments=attachments,
+            taken=self.taken,
         )  # fmt: skip
 
     async def open_turn(self) -> Turn:
@@ -206,6 +209,9 @@ class RunMode:
     async def after(self, turn: Turn) -> Turn | Answer:
         """What follows an answered request: the next request, or the answer."""
         return await self._run.answer(turn)
+
+    async def end(self) -> None:
+        """Nothing runs any more: what waited for the turn is put where it is safe."""
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None

@@ -15,13 +15,14 @@ from lamina.assembly.inclusion import sort_by_include
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, WindowExceeded
 from lamina.ports import Approver
-from lamina.runners.agent import AgentMode, Inbox, ToolList
+from lamina.runners.agent import AgentMode, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.batch import Batch, FinishedCall, render_done
 from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
 from lamina.runners.caller import CheckedCall, check_call
 from lamina.runners.citations import recorded_sources, render_hits
 from lamina.runners.composer import with_composer
+from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
@@ -83,6 +84,9 @@ class PlanMode(RunMode):
         if (following := await self._inbox.take(self._ask)) is not None:
             return following
         return await self._run.answer(turn)
+
+    async def end(self) -> None:
+        await self._inbox.settle()
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None

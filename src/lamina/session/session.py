@@ -23,6 +23,7 @@ from lamina.record.record import Record
 from lamina.session import calls, library, members, tree
 from lamina.session import settings as session_settings
 from lamina.session.compactor import CompactionOutcome
+from lamina.session.inbox import SessionInbox
 from lamina.session.members import SessionItem
 from lamina.session.named_target import take_up
 from lamina.session.replies import INDEX_BYTES
@@ -80,6 +81,7 @@ class Session:
             self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip
+        self.inbox = SessionInbox(self._record, self.turns.lock)
         # What was made for this session and ends with it.
         self.closing: list[Callable[[], Awaitable[None]]] = []
 

@@ -23,6 +23,7 @@ from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
+from lamina.session.inbox import take_out
 from lamina.session.replies import CommitOutcome, Replies
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
@@ -33,7 +34,7 @@ from lamina.sources.hooks import HookReason, Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.values.entry import CustomEntry, InboxEntry, RequestEntry
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -97,10 +98,12 @@ class TurnLifecycle:
         starting: bool = False,
         toolset: Toolset | None = None,
         attachments: Attachments | None = None,
+        taken: InboxEntry | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
         can be called now; without one the tools stay as they are. `attachments` is what
-        `read_attachments` gave for `attach`, if it was called first."""
+        `read_attachments` gave for `attach`, if it was called first; `taken` is the message of the
+        inbox that is asked."""
         require_text(text, "the message")
         async with self.lock:
             record = self._record
@@ -108,6 +111,8 @@ class TurnLifecycle:
             model = self.layouts.choose(target, page.state.settings)
             message, warnings = await self._hook_question(page, text)
             question = message.text
+            if taken is not None:
+                take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
                 warnings += await update_memory(page, self.memory)
@@ -224,25 +229,23 @@ class TurnLifecycle:
                 raise TurnStateError("the calls of this turn have their results already")
             message = Message(role="tool", blocks=tuple(results), id=page.next_id())
             message, warnings = await self._hook_message(message, state)
-            target = self.layouts.book.find(turn.target)
-            return await self._answer_calls(
-                page, turn.entry, message, turn.attachments, warnings, target=target
-            )
+            target, entry = self.layouts.book.find(turn.target), turn.entry
+            attached = turn.attachments
+            return await self._answer_calls(page, entry, target, message, attached, warnings)
 
     async def _answer_calls(
         self,
         page: Page,
         request: RequestEntry,
+        target: Target,
         message: Message,
         attachments: tuple[Attachment, ...],
         warnings: tuple[str, ...] = (),
         *,
         left_out: Sequence[LeftOut] | None = None,
         before: CompactionOutcome | None = None,
-        target: Target | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        target = target or self.layouts.book.find(request.target)
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
@@ -293,8 +296,9 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            tool_texts = state.envelope.tool_texts
-            return await self._ask_again(page, turn, target, tool_texts, before=compaction)
+            return await self._ask_again(
+                page, turn, target, state.envelope.tool_texts, before=compaction
+            )
 
     async def redirect(self, turn: Turn, target: Target) -> Turn:
         """A turn that was left in the middle, for another target: a request that was never answered
@@ -304,8 +308,8 @@ class TurnLifecycle:
         async with self.lock:
             self._record.require_open(turn.entry)
             page = page_beside(self._record, self.layouts, turn.entry)
-            tool_texts = self._record.state.envelope.tool_texts
-            return await self._ask_again(page, turn, target, tool_texts)
+            texts = self._record.state.envelope.tool_texts
+            return await self._ask_again(page, turn, target, texts)
 
     async def _ask_again(
         self,
@@ -324,16 +328,13 @@ class TurnLifecycle:
             caller = page.state.last_sent
             assert caller is not None
             return await self._answer_calls(
-                page, caller, message, turn.attachments,
-                left_out=without, before=before, target=target,
-            )  # fmt: skip
+                page, caller, target, message, turn.attachments, left_out=without, before=before
+            )
         question = Message(role="user", blocks=(Text(message.text),))
         attachments = await self._reader.read_all(turn.attachments, page.state)
         attachments = replace(attachments, left_out=(*attachments.left_out, *without))
         tools = _tools_of(request)
-        return await self._ask(
-            page, target, question, attachments, tools, tool_texts, before=before
-        )
+        return await self._ask(page, target, question, attachments, tools, tool_texts, (), before)
 
     # -- inside ----------------------------------------------------------------------------------
 

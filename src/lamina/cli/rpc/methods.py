@@ -106,7 +106,7 @@ class RpcMethods:
     async def send_message(self, params: MessageParams) -> object:
         if not params.text.strip():
             raise JsonRpcFault(INVALID_PARAMS, "send_message: `text` is blank")
-        self._agent().send_message(params.text, deliver=params.deliver)
+        await self._agent().send_message(params.text, deliver=params.deliver)
         return {"running": self._gate.is_busy}
 
     def _agent(self) -> AgentRunner:
