@@ -11,9 +11,12 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from lamina.errors import InvalidPatch, InvalidSetting, InvalidText, JournalError
-from lamina.values.entry import Entry, UnknownEntry
+from lamina.errors import InvalidEntry, InvalidPatch, InvalidSetting, InvalidText, JournalError
+from lamina.values.entry import Entry, MessageEntry, RequestEntry, UnknownEntry
+from lamina.values.envelope import Options
+from lamina.values.message import Text
 from lamina.values.patch import MessagesUncachedAppend, OptionsSet, PatchOp
+from lamina.values.settings import Settings
 
 T = TypeVar("T")
 
@@ -75,12 +78,111 @@ def decode_entry(data: bytes) -> Entry:
     return entry
 
 
+def decode_damaged_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
+    """An entry whose settings or options cannot all be read, without those; and what became of
+    each. Earlier versions wrote what they could not read: `Settings(guide_search="normal")`.
+
+    Raises:
+        JournalError: there is nothing of that kind to be mended in it.
+    """
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(f"not a journal entry: {error}") from error
+    problems: list[str] = []
+    for name, holder in (("settings", Settings), ("options", Options)):
+        if isinstance(values := fields.get(name), dict):
+            fields[name] = _readable_values(values, holder, problems)
+    if not problems:
+        raise JournalError("not a journal entry, whatever its settings are")
+    return decode_entry(canonical_bytes(fields)), tuple(problems)
+
+
+def _readable_values(
+    values: dict[str, Any], holder: type[Settings | Options], problems: list[str]
+) -> dict[str, Any]:
+    """The settings or options that can be read; `problems` gets those that cannot."""
+    readable: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            msgspec.convert({name: value}, holder)
+            readable[name] = value
+        except (msgspec.ValidationError, InvalidSetting):
+            try:
+                # What a person may write for it, such as the name of a preset.
+                meant = getattr(holder(**{name: value}), name)
+                readable[name] = msgspec.to_builtins(meant)
+                problems.append(f"{name}={value!r} was kept as it was typed; what it means is used")
+            except InvalidSetting as error:
+                problems.append(f"{error}; it is lost, and its default holds")
+    return readable
+
+
 def encode_entry(entry: Entry) -> bytes:
-    """One journal entry in canonical form; one that is not known here as it came."""
-    if isinstance(entry, UnknownEntry):
-        place = {"id": entry.id, "parent": entry.parent, "at": entry.at, "type": entry.kind}
-        return canonical_bytes(entry.fields | place)
-    return canonical_bytes(entry)
+    """One journal entry in canonical form; one that is not known here as it came. The one gate of
+    journals: nothing passes that would not be read back as it is.
+
+    Raises:
+        InvalidEntry: it would be read back as something else, or not at all.
+        InvalidText: a string holds a lone surrogate.
+    """
+    if _is_own_work(entry):
+        return canonical_bytes(entry)
+    value: Any = entry
+    try:
+        if isinstance(entry, UnknownEntry):
+            place = {"id": entry.id, "parent": entry.parent, "at": entry.at, "type": entry.kind}
+            value = entry.fields | place
+        data = canonical_bytes(value)
+        if (copy := decode_entry(data)) != entry:
+            _require_likeness(entry, copy)
+    except (TypeError, ValueError, RecursionError, JournalError) as error:
+        raise InvalidEntry(_tag_of(entry), str(error.__cause__ or error)) from error
+    return data
+
+
+def _is_own_work(entry: Entry) -> bool:
+    """Whether an entry was made here, of one text and of numbers and digests: then it needs no
+    proof. Most questions, answers and requests are so, and a proof takes longer than writing."""
+    if isinstance(entry, RequestEntry):
+        context = entry.context
+        return not (context.items or context.left_out or context.warnings or context.tools)
+    if isinstance(entry, MessageEntry):
+        blocks = entry.message.blocks
+        return (
+            len(blocks) == 1
+            and type(blocks) is tuple
+            and type(block := blocks[0]) is Text
+            and type(block.text) is str
+            and not (entry.extra or entry.usage or entry.model)
+        )
+    return False
+
+
+def _require_likeness(entry: Entry, copy: Entry) -> None:
+    """A tuple in free data comes back as a list, and a record as an object: that is alike."""
+    before, after = (
+        _plain(msgspec.to_builtins(value, builtin_types=(bytes, bytearray)))
+        for value in (entry, copy)
+    )
+    for name in before.keys() | after.keys():
+        if before.get(name) != after.get(name):
+            problem = f"{name!r} would be read back as {after.get(name)!r}"
+            raise InvalidEntry(_tag_of(entry), problem)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case _:
+            return value
+
+
+def _tag_of(entry: Entry) -> str:
+    return str(type(entry).__struct_config__.tag)
 
 
 def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:

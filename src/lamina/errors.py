@@ -4,7 +4,8 @@
     ├── UsageError              the caller asked for something that cannot be
     │   ├── InvalidText         text that no provider can carry (lone surrogates)
     │   ├── InvalidPatch        an op, its scope or its reason is wrong; nothing was changed
-    │   ├── InvalidSetting      a setting out of range
+    │   ├── InvalidSetting      a setting of another type, or out of range
+    │   ├── InvalidEntry        something that a journal could not give back as it is
     │   ├── QueryError          a query over notes that is not understood, with the place in it
     │   ├── UnknownTarget       a provider that Lamina does not know
     │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
@@ -70,6 +71,17 @@ class InvalidSetting(UsageError):
     def __init__(self, name: str, value: object, problem: str) -> None:
         super().__init__(f"setting {name}={value!r}: {problem}")
         self.name = name
+        self.problem = problem
+
+
+class InvalidEntry(UsageError):
+    code = "invalid_entry"
+
+    def __init__(self, kind: str, problem: str) -> None:
+        super().__init__(
+            f"this cannot be kept in the journal, and nothing was written: {kind}: {problem}"
+        )
+        self.kind = kind
         self.problem = problem
 
 

@@ -14,9 +14,8 @@ from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.chat.slash.commands import HANDLERS
 from lamina.errors import ProviderError
 from lamina.faces.session_tree import questions_of
-from lamina.selection.presets import preset
 from lamina.values.message import Message
-from lamina.values.selection import SearchSettings
+from lamina.values.selection import SearchSettings, preset
 from lamina.values.tool import ToolOutput, WithheldTool
 from lamina.values.usage import Usage
 

@@ -25,7 +25,7 @@ from lamina.errors import ProviderError
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.options import PromptOptions
 from lamina.runners.runner import AgentRunner
-from lamina.selection.presets import preset
+from lamina.values.selection import preset
 from lamina.values.usage import Usage
 
 PLAN = {"plan.md": "The pier opens in May."}

@@ -59,6 +59,7 @@ async def test_a_question_without_an_answer_is_not_lost(house: House, kind: Faul
         assert answer.ending == "answered"
         sent = text_of(house.bodies[-1])
         assert all(f"{word}?" in sent for word in ("First", "Second", "Fourth"))
+        assert "Third?" not in sent
         # Something else was asked in its place: it stands in the journal, on a branch of its own.
         assert "Third?" in asked_in(chat.session)
         require_sound(chat.session)

@@ -8,9 +8,8 @@ from msgspec.structs import asdict
 from tests.agents.files import write
 
 from lamina.agents.agent_reader import read_agent
-from lamina.selection.presets import preset
 from lamina.values.agent import DEFAULT_LEVEL, Guide
-from lamina.values.selection import Preset, SearchSettings
+from lamina.values.selection import Preset, SearchSettings, preset
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
 

@@ -32,9 +32,9 @@ class World:
         """A session; keywords that are fields of Settings go there."""
         limits = {name: given.pop(name) for name in Settings.__struct_fields__ if name in given}
         settings: Settings | None = Settings(**({"target": SMALL.name} | limits))
-        if session and await self.store.has(session) and not limits:
+        if session and await self.store.has(session):
             # Opened again: what is not said stays as it was.
-            settings = None
+            settings = Settings(**limits) if limits else None
         return await lamina.open_session(
             session,
             settings=settings,

@@ -169,7 +169,9 @@ class Run(Talk):
         before = len(self.provider.bodies)
         try:
             if isinstance(runner, AgentRunner) and draw.chance(0.15):
-                runner.send_message("Also the crane.", deliver=draw.pick(("steer", "follow_up")))
+                await runner.send_message(
+                    "Also the crane.", deliver=draw.pick(("steer", "follow_up"))
+                )
             if self.left_open() and draw.chance(0.6):
                 await self.decide()
                 answer = await runner.go_on(on_event=watch)

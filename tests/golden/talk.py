@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from tests.fakes.summarizer import SAID
 from tests.fakes.tools import tool
 from tests.golden.draw import Draw
@@ -137,7 +138,10 @@ class Talk:
 
     async def open(self, **given: Any) -> None:
         """Opens the session; what is given again is the same, unless other things are given."""
-        world = self.world
+        world, settings = self.world, self.settings
+        if await self.store.has(self.name):
+            # Nobody is named again: the session goes on with whom it talks to.
+            settings = replace(settings, target="")
         self.session = await lamina.open_session(
             self.name,
             workspace=world.desk,
@@ -149,7 +153,7 @@ class Talk:
             memory_file=world.memory if self.remembers else None,
             summarizer=self.summarizer,
             hooks=self.hooks,
-            **{"settings": self.settings, **self.given, **given},
+            **{"settings": settings, **self.given, **given},
         )
         self.session.turns.selector = world.selector()
 

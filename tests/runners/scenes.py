@@ -1,6 +1,6 @@
 """Runners over fakes: one scene holds the world, the model, the tools, and what was seen."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from tests.fakes.book import SMALL, FakeBook
@@ -53,7 +53,7 @@ class Scene:
         self.workspace = FakeWorkspace()
         self.events: list[Event] = []
         # Called with every event, and how many there were before it.
-        self.on_event: Callable[[Event, int], None] | None = None
+        self.on_event: Callable[[Event, int], Awaitable[None] | None] | None = None
         self._selecting = (index, guides, relations)
         self._target = target
         self.kind: Literal["agent", "chat", "plan"] = "chat" if chat else "agent"
@@ -126,11 +126,10 @@ class Scene:
         self.events = []
         return await self.runner.go_on(on_event=self._seen)
 
-    def _seen(self, event: Event) -> None:
+    def _seen(self, event: Event) -> Awaitable[None] | None:
         number = len(self.events)
         self.events.append(event)
-        if self.on_event is not None:
-            self.on_event(event, number)
+        return self.on_event(event, number) if self.on_event is not None else None
 
     def abort_at(self, kind: type[Event], *, after: int = 0) -> None:
         """Stops the turn when an event of a kind comes, or one of those behind the first."""

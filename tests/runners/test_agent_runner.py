@@ -277,9 +277,9 @@ def test_steering_comes_with_the_next_request_after_the_results() -> None:
     async def body() -> None:
         async with Scene(calling(("a", "find", {})), tools=[tool("find")]) as scene:
 
-            def steer(event: Event, number: int) -> None:
+            async def steer(event: Event, number: int) -> None:
                 if isinstance(event, ToolStarted):
-                    scene.agent.send_message("Only the north pier.")
+                    await scene.agent.send_message("Only the north pier.")
 
             scene.on_event = steer
             answer = await scene.ask("Which berth?")
@@ -298,10 +298,10 @@ def test_steering_that_comes_too_late_is_said_after_the_answer() -> None:
     async def body() -> None:
         async with Scene(saying("Nine."), saying("North.")) as scene:
 
-            def steer(event: Event, number: int) -> None:
+            async def steer(event: Event, number: int) -> None:
                 if isinstance(event, BlockStarted) and len(scene.provider.bodies) == 1:
-                    scene.agent.send_message("Then this.", deliver="follow_up")
-                    scene.agent.send_message("First that.")
+                    await scene.agent.send_message("Then this.", deliver="follow_up")
+                    await scene.agent.send_message("First that.")
 
             scene.on_event = steer
             answer = await scene.ask("Which berth?")
@@ -320,7 +320,7 @@ def test_a_follow_up_waits_for_the_answer() -> None:
     async def body() -> None:
         script = (calling(("a", "find", {})), saying("Nine."), saying("North."))
         async with Scene(*script, tools=[tool("find")]) as scene:
-            scene.agent.send_message("And where is it?", deliver="follow_up")
+            await scene.agent.send_message("And where is it?", deliver="follow_up")
             answer = await scene.ask("Which berth?")
             assert (answer.text, answer.requests) == ("North.", 3)
             assert [role for role, _ in scene.history] == [
@@ -334,7 +334,7 @@ def test_a_message_is_delivered_in_one_of_two_ways() -> None:
     async def body() -> None:
         async with Scene() as scene:
             with pytest.raises(UsageError, match="'steer' or 'follow_up'"):
-                scene.agent.send_message("Now!", deliver="now")  # type: ignore[arg-type]
+                await scene.agent.send_message("Now!", deliver="now")  # type: ignore[arg-type]
 
     run(body())
 

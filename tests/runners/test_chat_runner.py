@@ -196,15 +196,17 @@ def test_a_provider_that_fails_in_the_middle_leaves_what_it_said(problem: Except
     run(body())
 
 
-def test_a_provider_that_cannot_be_had_leaves_the_question_open() -> None:
+def test_a_provider_that_cannot_be_had_leaves_no_question_behind() -> None:
     async def body() -> None:
         async with Scene(chat=True) as scene:
+            entries = scene.runner.session.entries
             scene.providers.given = ModelMissing("not here")
             with pytest.raises(ModelMissing):
                 await scene.ask()
-            assert scene.runner.session.interrupted
+            assert scene.runner.session.entries == entries
             scene.providers.given = scene.provider
-            assert (await scene.go_on()).text == "Done."
+            assert (await scene.ask("Again?")).text == "Done."
+            assert scene.history == [("user", "Again?"), ("assistant", "Done.")]
             await scene.require_sound()
 
     run(body())

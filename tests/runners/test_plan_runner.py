@@ -537,9 +537,9 @@ def test_what_is_said_meanwhile_is_planned_after_the_answer() -> None:
         )  # fmt: skip
         async with scene_of(*scripts) as scene:
 
-            def say(event: Any, number: int) -> None:
+            async def say(event: Any, number: int) -> None:
                 if isinstance(event, ToolStarted) and not number > 3:
-                    scene.agent.send_message("And then?")
+                    await scene.agent.send_message("And then?")
 
             scene.on_event = say
             answer = await scene.ask("First?")

@@ -74,7 +74,7 @@ def test_a_message_hook_sees_results_before_any_model_does(then: str) -> None:
         ) as scene:
             scene.host.outputs["find"] = ToolOutput(text="hunter2")
             if then == "steer":
-                scene.agent.send_message("Go on.")
+                await scene.agent.send_message("Go on.")
             if then == "abort":
                 scene.abort_at(ToolFinished)
             await scene.ask()

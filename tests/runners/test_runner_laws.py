@@ -176,8 +176,9 @@ class Player:
                 await self._do(deed)
                 await self._require_laws()
             self.scene.provider.scripts.clear()
-            self.scene.agent._inbox.steering.clear()
-            self.scene.agent._inbox.following.clear()
+            inbox = self.scene.runner.session.inbox
+            for message in (*inbox.waiting("steer"), *inbox.waiting("follow_up")):
+                await inbox.discard(message)
             await self.scene.require_sound("And after all that?")
 
     async def _do(self, deed: Deed) -> None:
@@ -185,7 +186,7 @@ class Player:
         match deed:
             case Ask(size=size, meanwhile=meanwhile):
                 if meanwhile:
-                    scene.agent.send_message(words(5, "meanwhile"), deliver=meanwhile)
+                    await scene.agent.send_message(words(5, "meanwhile"), deliver=meanwhile)
                 await self._turn(deed, words(size, "question"))
             case GoOn():
                 await self._turn(deed, None)

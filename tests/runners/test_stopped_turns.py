@@ -275,7 +275,7 @@ def test_what_was_said_meanwhile_and_not_taken_up_still_waits(deliver: Delivery)
                 await anyio.Event().wait()
 
         async with Scene(calling(("a", "find", {})), tools=[tool("find")], hooks=hooks) as scene:
-            scene.agent.send_message("The north pier.", deliver=deliver)
+            await scene.agent.send_message("The north pier.", deliver=deliver)
             await stop_when(scene, waits, "abort")
             assert "The north pier." not in str(scene.history)
             answer = await scene.ask("And now?")

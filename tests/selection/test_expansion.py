@@ -12,10 +12,9 @@ from lamina.selection.expansion import (
     find_related,
     result_query,
 )
-from lamina.selection.presets import preset
 from lamina.selection.scores import Scores
 from lamina.values.item import item_id
-from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
+from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem, preset
 
 A, B, C, D = (item_id("tool", f"fs/{name}") for name in "abcd")
 DOCUMENTS = (Document(A, ("a1", "a2", "a3")), Document(B, ("b1",)), Document(C, ("c1",)))

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.selection.items import choose_items
-from lamina.selection.presets import preset
 from lamina.selection.scores import Scores, lay_out_chunks, measure_fits, rank_documents
 from lamina.values.item import ItemId
-from lamina.values.selection import Document, Preset, Query, QueryPart, SearchSettings
+from lamina.values.selection import Document, Preset, Query, QueryPart, SearchSettings, preset
 
 IDS = ("note:{}", "tool:sky/{}", "tool:post/{}")
 SIZES = st.lists(st.tuples(st.sampled_from(IDS), st.integers(0, 4)), min_size=1, max_size=40)

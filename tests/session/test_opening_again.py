@@ -105,7 +105,7 @@ def test_another_system_prompt_holds_and_is_a_boundary_with_its_reason() -> None
 def test_what_is_said_again_does_not_undo_what_was_set_meanwhile() -> None:
     async def body() -> None:
         world = World()
-        given: dict[str, Any] = {"system": "S", "tools": [FIND], "target": SMALL.name}
+        given: dict[str, Any] = {"system": "S", "tools": [FIND]}
         session = await world.open("s", **given)
         await session.set_system("system", "Set by hand", reason="by hand")
         await session.set_tools([READ], reason="by hand")

@@ -363,6 +363,29 @@ def test_forking_at_an_answer_goes_on_behind_it() -> None:
     run(body())
 
 
+def test_a_fork_at_an_answer_keeps_its_reply_whatever_was_noted_while_it_was_awaited() -> None:
+    """Found by the laws of issue 15, listed in its closing note."""
+
+    async def body() -> None:
+        world = World({"a.md": "AAA"})
+        session = await world.open(system="S")
+        turn = await session.prepare("Q1")
+        await session.note("lamina.problem", {"where": "provider", "problem": "no line"})
+        await session.pin("a.md")
+        answered = await turn.commit(openai_reply("A1"))
+        assert answered.message is not None
+        fork = await session.fork("fork", at=answered.message.id)
+        assert isinstance(fork.path[-1], ReplyEntry)
+        assert fork.state.last_sent is not None
+        again = await world.open("fork")
+        assert again.damage == ()
+        turn = await again.prepare("Q2")
+        assert said(turn)[:2] == [("user", "Q1"), ("assistant", "A1")]
+        assert (await session.navigate(answered.message.id)).entry == fork.path[-1].id
+
+    run(body())
+
+
 def test_an_entry_is_found_without_the_zeros_in_front() -> None:
     async def body() -> None:
         session = await with_a_loop(World())

@@ -111,7 +111,7 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
 
 
 def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
-    from lamina.selection.presets import preset
+    from lamina.values.selection import preset
 
     word = field.text.strip().lower() if field.is_scalar else ""
     if word not in PRESETS:

@@ -13,6 +13,7 @@ from lamina.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    InboxEntry,
     IncludeEntry,
     InfoEntry,
     ItemEntry,
@@ -114,6 +115,10 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
             return "info", name
         case OpeningEntry(given=given):
             return "opening", f"given anew: {', '.join(sorted(given))}"
+        case InboxEntry(taken=""):
+            return "inbox", f"waits for the next turn: {entry.text}"
+        case InboxEntry(taken=taken):
+            return "inbox", f"{taken} waits no more"
         case CustomEntry(kind=kind, data=data):
             return describe_custom_entry(kind, data)
         case UnknownEntry(kind=kind):

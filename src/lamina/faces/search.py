@@ -17,12 +17,12 @@ from lamina.faces.search_candidates import Candidate, Candidates
 from lamina.ports import Progress
 from lamina.selection.expansion import find_related
 from lamina.selection.items import choose_items
-from lamina.selection.presets import preset as preset_named
 from lamina.selection.question import split_question
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
 from lamina.sources.related_items import expand_chosen
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem
+from lamina.values.selection import preset as preset_named
 
 PART_WIDTH = 60
 

@@ -26,7 +26,6 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.trust import Trust
 from lamina.wiring import default_target
-from lamina.wiring.clients import find_key
 from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
 from lamina.wiring.workspaces import memory_file
 
@@ -70,10 +69,10 @@ async def open_runner(
     author: str = "lamina.cli",
 ) -> ChatRunner:
     """The runner; an embedded model that is not on this machine is fetched. With `needs_key` a
-    vendor without a key is refused. `author` signs what is changed.
+    vendor that cannot be asked is refused. `author` signs what is changed.
 
     Raises:
-        KeyMissing: there is no key, and it is needed.
+        KeyMissing, ProviderError: there is no key, no SDK or no address, and it is needed.
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
         ModelMissing: the model cannot be fetched.
@@ -81,22 +80,22 @@ async def open_runner(
     """
     refuse_ignored(options)
     agent, trust = await _read_agent(options, notices)
-    session = options.session
+    session, name = options.session, options.target
     if session is not None:
         session = (await find_session(session, options.workspace)).session
-    else:
-        model = agent.agent.model if agent else ""
-        target = load_book().find(options.target or model or default_target())
-        if needs_key:
-            _require_key(target)
-        await ensure_target(target, notices)
-    if options.target is not None:
-        load_book().find(options.target)
-    if _is_searched(options, agent):
-        await ensure_search(notices)
+    elif name is None:
+        name = (agent.agent.model if agent else "") or default_target()
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
+    if name is not None:
+        target = load_book().find(name)
+        if needs_key and target.wire != "llamacpp":
+            # Also without its SDK or its address nobody could answer.
+            await clients.provider(target)
+        await ensure_target(target, notices)
+    if _is_searched(options, agent):
+        await ensure_search(notices)
     runner = await _open(session, options, _persona(options, agent), approver, clients, trust)
     runner.closing.append(clients.aclose)
     try:
@@ -247,11 +246,6 @@ async def limit_answers(session: Session, tokens: int | None, author: str) -> No
     title = f"Answers of at most {tokens:,} tokens"
     display = None if author == "lamina.chat" else Display(title=title)
     await session.apply(author, OptionsSet(max_tokens=tokens), display=display)
-
-
-def _require_key(target: Target) -> None:
-    if target.wire != "llamacpp" and target.provider != "compatible" and not target.base_url:
-        find_key(target)
 
 
 async def ensure_target(target: Target, notices: Notices) -> None:

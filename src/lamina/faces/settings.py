@@ -73,7 +73,7 @@ def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]
     if dot:
         return {whole: replace(getattr(settings, whole), **{part: value})}
     if SETTING_TYPES[name] is Preset:
-        from lamina.selection.presets import preset
+        from lamina.values.selection import preset
 
         return {name: preset(value)}
     return {name: value}
@@ -100,7 +100,7 @@ def write_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, SearchSettings):
-        from lamina.selection.presets import preset
+        from lamina.values.selection import preset
 
         return next((name for name in get_args(Preset) if preset(name) == value), OWN_VALUES)
     return NONE if value is None else str(value)
@@ -162,7 +162,7 @@ def _whole(value: Any, now: Any) -> Any:
     if isinstance(value, dict):
         return now | value
     if value in get_args(Preset):
-        from lamina.selection.presets import preset
+        from lamina.values.selection import preset
 
         return asdict(preset(value))
     return value

@@ -29,6 +29,7 @@ from lamina.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    InboxEntry,
     IncludeEntry,
     InfoEntry,
     ItemEntry,
@@ -159,6 +160,11 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = replace(state, envelope=replace(state.envelope, cached=cached))
         case OpeningEntry():
             state = _open_again(state, entry)
+        case InboxEntry(taken=""):
+            state = replace(state, inbox={**state.inbox, entry.id: entry})
+        case InboxEntry(taken=taken):
+            inbox = {key: message for key, message in state.inbox.items() if key != taken}
+            state = replace(state, inbox=inbox)
         case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case IncludeEntry(item=item_id, membership=membership, name=name):

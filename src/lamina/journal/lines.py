@@ -15,7 +15,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.codec import decode_entry, encode_entry, entry_number
+from lamina.codec import decode_damaged_entry, decode_entry, encode_entry, entry_number
 from lamina.errors import JournalError
 from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry
@@ -80,9 +80,9 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
     converted = False
     for line in lines:
         if is_proven(line):
-            yield _read(line, number, offset)
+            yield from _read(line, number, offset)
         elif line.endswith(b"\r") and is_proven(line[:-1]):
-            yield _read(line[:-1], number, offset)
+            yield from _read(line[:-1], number, offset)
             if not converted:
                 detail = "lines end in CR LF from here on: an editor or git converted the file"
                 yield _damage("line_endings", detail, number, offset, line)
@@ -94,24 +94,31 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
     if not tail:
         return
     if is_proven(tail):
-        yield _read(tail, number, offset)
+        yield from _read(tail, number, offset)
         detail = "the last line has no line break"
         yield _damage("no_final_newline", detail, number, offset, tail)
     else:
         yield from _salvage(tail, number, offset, torn=True)
 
 
-def _read(line: bytes, number: int, offset: int) -> Line | Damage:
+def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
+    problems: tuple[str, ...] = ()
     try:
         entry = decode_entry(line)
     except JournalError as error:
-        return _damage("not_an_entry", str(error), number, offset, line)
+        try:
+            entry, problems = decode_damaged_entry(line)
+        except JournalError:
+            yield _damage("not_an_entry", str(error), number, offset, line)
+            return
     more, skip = 0, 0
     # Fields of the write stand behind those of the entry; nearly all lines have none.
     tail = line[-_SUM_LENGTH - 48 : -_SUM_LENGTH]
     if (fields := _MORE.search(tail)) and fields.group():
         more, skip = (int(digits or 0) for digits in fields.groups())
-    return Line(entry, number, offset, len(line), more, skip)
+    yield Line(entry, number, offset, len(line), more, skip)
+    for problem in problems:
+        yield _damage("lost_setting", problem, number, offset, line)
 
 
 def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
@@ -124,7 +131,7 @@ def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[L
             continue
         if begin > start:
             yield _describe(line[start:begin], number, offset + start, torn=False)
-        yield _read(line[begin : field.end()], number, offset + begin)
+        yield from _read(line[begin : field.end()], number, offset + begin)
         start = field.end()
         count += 1
     if start < len(line):

@@ -9,7 +9,13 @@ from msgspec import Struct
 
 from lamina.journal.reasons import RecordedReason
 from lamina.values.collections import FrozenMap
-from lamina.values.entry import DecisionEntry, Membership, RequestEntry, SessionEntry
+from lamina.values.entry import (
+    DecisionEntry,
+    InboxEntry,
+    Membership,
+    RequestEntry,
+    SessionEntry,
+)
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import ToolDefinition, ToolResult
@@ -106,6 +112,8 @@ class State(Struct, frozen=True, kw_only=True):
     withdrawn: Mapping[str, str] = {}
     # Names in the list that came with a runner's tools, which alone can run them.
     hosted: frozenset[str] = frozenset()
+    # Messages that wait for the next turn, by the entry that holds them.
+    inbox: Mapping[str, InboxEntry] = {}
     # How often chosen tools joined a list that had been sent.
     tool_joins: int = 0
     leaf: str = ""

@@ -6,9 +6,7 @@ then stay. A tool that was removed from the session is not offered; one that a h
 reported once.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal
 
 import anyio
 
@@ -19,9 +17,9 @@ from lamina.ports import Approver, ToolHost
 from lamina.runners.answer import Answer
 from lamina.runners.caller import Caller, WaitingCall
 from lamina.runners.composer import with_composer
+from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.search_tool import QuestionReminder
-from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.values.message import ToolCall
@@ -29,35 +27,6 @@ from lamina.values.tool import OfferedTool, Toolset
 
 MAX_REQUESTS = 20
 STOPPED = "The call was not run: the person stopped the turn."
-Delivery = Literal["steer", "follow_up"]
-
-
-class Inbox:
-    """Messages that a person sends while a turn is under way, until they are taken up."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.steering: deque[str] = deque()
-        self.following: deque[str] = deque()
-
-    def add(self, text: str, deliver: Delivery) -> None:
-        if deliver not in ("steer", "follow_up"):
-            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
-        (self.steering if deliver == "steer" else self.following).append(text)
-
-    async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
-        """The request for the next message, those that steer first; None if there is no message.
-        Stopped before it was written down, a message stays here."""
-        queue = self.steering or self.following
-        if not queue:
-            return None
-        text = queue.popleft()
-        try:
-            return await begin(text)
-        except anyio.get_cancelled_exc_class():
-            if not self._session.interrupted:
-                queue.appendleft(text)
-            raise
 
 
 class ToolList:
@@ -130,6 +99,8 @@ class AgentMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         attach = with_composer(text, attach)
+        # A message that was sent meanwhile is for whom the turn under way is for.
+        target = target or self._run.target
         return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
     async def resume(self) -> Turn:
@@ -148,11 +119,14 @@ class AgentMode(RunMode):
                 f"ask something else"
             )
             return run.end("limit", turn)
-        if self._inbox.steering and (next_turn := await self._inbox.take(self._follow)):
+        if self._inbox.steers and (next_turn := await self._inbox.take(self._follow)):
             # The question gives way to the message; the results stay.
             return next_turn
         results = run.session.state.results
         return await turn.resume([results[call.id] for call in turn.pending])
+
+    async def end(self) -> None:
+        await self._inbox.settle()
 
     async def _run_calls(self, turn: Turn) -> Sequence[WaitingCall]:
         session = self._run.session

@@ -20,6 +20,7 @@ from lamina.runners.sender import Sender
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
+from lamina.values.entry import CustomEntry, InboxEntry
 from lamina.values.event import Ending, Event, WarningIssued
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -35,10 +36,10 @@ async def notify(listener: Listener | None, event: Event) -> None:
 
 
 class RunContext:
-    """What the loop and its mode share: a session, the way to its models, the tally of a run, and
-    what a question rests on. `search_result` is what was found for it, `sources` those that its
-    answer may cite (None if nothing was searched), and `notes` what the journal is told about its
-    request, by kind of entry."""
+    """What the loop and its mode share: a session, the way to its models, whom a run asks, its
+    tally, and what a question rests on. `search_result` is what was found for it, `sources` those
+    that its answer may cite (None if nothing was searched), and `notes` what the journal is told
+    about its request, by kind of entry."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         self.session = session
@@ -50,6 +51,10 @@ class RunContext:
     def start(self, listener: Listener | None = None) -> None:
         """Begins a run."""
         self.listener = listener
+        # None: whom the session talks to.
+        self.target: str | None = None
+        # The message of the inbox that is asked now.
+        self.taken: InboxEntry | None = None
         self.tally = Tally()
         self.start_question()
 
@@ -66,6 +71,16 @@ class RunContext:
     async def warn(self, *texts: str) -> None:
         for text in texts:
             await self.emit(WarningIssued(text=text))
+
+    async def reach(self, target: str | None) -> None:
+        """Makes sure that there is somebody to ask, before anything is written; what is sent
+        meanwhile goes there, too.
+
+        Raises:
+            ProviderError: there is nobody: no key, no SDK, no model.
+        """
+        self.target = target
+        await self.providers.provider(self.session.target(target))
 
     async def prepare(
         self,
@@ -90,17 +105,25 @@ class RunContext:
             toolset=toolset,
             attachments=attachments,
             answer_only=answer_only,
+            taken=self.taken,
         )
 
     async def open_turn(self) -> Turn:
-        """The turn that was left in the middle.
+        """The turn that was left in the middle, for the target of the run.
 
         Raises:
             TurnStateError: there is none.
         """
-        turn = await self.session.current_turn()
-        if turn is None:
+        left = await self.session.turns.current()
+        turn = await self.session.current_turn(target=self.target)
+        if turn is None or left is None:
             raise TurnStateError("the last turn is complete: there is nothing to go on with")
+        if turn.id != left.id:
+            # It was made anew for another target; what it rests on is the same.
+            for entry in self.session.entries:
+                if isinstance(entry, CustomEntry) and is_note_about(entry, left.id):
+                    await self.session.note(entry.kind, {**entry.data, "request": turn.id})
+        self.target = turn.target
         return turn
 
     async def send(self, turn: Turn) -> Turn:
@@ -167,6 +190,11 @@ class RunContext:
         return messages[-1].text
 
 
+def is_note_about(entry: CustomEntry, request: str) -> bool:
+    """Whether an entry is a note of a runner about a request."""
+    return isinstance(entry.data, dict) and entry.data.get("request") == request
+
+
 class RunMode:
     """How a runner answers. As it stands it is a chat: one request for a question, one answer; the
     other modes say what they do differently."""
@@ -185,6 +213,9 @@ class RunMode:
     async def after(self, turn: Turn) -> Turn | Answer:
         """What follows an answered request: the next request, or the answer."""
         return await self._run.answer(turn)
+
+    async def end(self) -> None:
+        """Nothing runs any more: what waited for the turn is put where it is safe."""
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None

@@ -15,13 +15,14 @@ from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, WindowExceeded
 from lamina.ports import Approver
-from lamina.runners.agent import AgentMode, Inbox, ToolList
+from lamina.runners.agent import AgentMode, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.batch import Batch, FinishedCall, render_done
 from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
 from lamina.runners.caller import CheckedCall, check_call
 from lamina.runners.citations import recorded_sources, render_hits
 from lamina.runners.composer import with_composer
+from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
@@ -84,6 +85,9 @@ class PlanMode(RunMode):
             return following
         return await self._run.answer(turn)
 
+    async def end(self) -> None:
+        await self._inbox.settle()
+
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None
     ) -> PlanPreview:
@@ -105,7 +109,7 @@ class PlanMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         """Makes a plan, runs it, and prepares the question with what the tools gave."""
-        session = self._run.session
+        session, target = self._run.session, target or self._run.target
         await session.give_up(SUPERSEDED)
         self._run.start_question()
         attachments = await session.turns.read_attachments(with_composer(text, attach))

@@ -14,9 +14,10 @@ import anyio
 
 from lamina.errors import TurnStateError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
-from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, Delivery, Inbox, ToolList
+from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
+from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
@@ -27,6 +28,7 @@ from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.task_groups import single_errors
+from lamina.values.entry import Delivery
 from lamina.values.event import ApprovalDecided, Event, TurnEnded
 from lamina.values.note import Scope
 from lamina.values.tool import Decision, Toolset
@@ -112,19 +114,31 @@ class Runner:
         """Asks, and gives the answer. `on_event` is called with what happens meanwhile.
 
         Raises:
-            ProviderError: there is no answer; `go_on` tries again.
+            ProviderError: there is no answer; `go_on` tries again, if anything was sent.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
-        return await self._finish(lambda: self._mode.begin(text, attach, target), on_event)
 
-    async def go_on(self, *, on_event: Listener | None = None) -> Answer:
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._mode.begin(text, attach, target)
+
+        return await self._finish(begin, on_event)
+
+    async def go_on(self, *, target: str | None = None, on_event: Listener | None = None) -> Answer:
         """Goes on with a turn that was left in the middle: sends its request again, or takes up
-        the calls that wait.
+        the calls that wait. If a `target` is named, here or for the session since, that one is
+        asked.
 
         Raises:
             TurnStateError: the last turn is complete.
         """
-        return await self._finish(self._mode.resume, on_event)
+
+        async def begin() -> Turn:
+            if target is not None:
+                await self._run.reach(target)
+            return await self._mode.resume()
+
+        return await self._finish(begin, on_event)
 
     async def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
@@ -190,6 +204,8 @@ class Runner:
                 answer = await self._loop(await begin())
         finally:
             self._scope = self._run.listener = None
+            with anyio.CancelScope(shield=True):
+                await self._mode.end()
         if answer is None:
             answer = self._run.end("aborted", self._run.tally.turn)
         event = TurnEnded(ending=answer.ending, answer=answer.text, requests=answer.requests)
@@ -259,7 +275,12 @@ class QaRunner(ChatRunner):
             ProviderError: there is no answer; `go_on` tries again, with what was found.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
-        return await self._finish(lambda: self._qa.begin(text, attach, target, scope), on_event)
+
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._qa.begin(text, attach, target, scope)
+
+        return await self._finish(begin, on_event)
 
 
 class AgentRunner(ChatRunner):
@@ -276,17 +297,17 @@ class AgentRunner(ChatRunner):
         max_requests: int = MAX_REQUESTS,
     ) -> None:
         run = RunContext(session, providers)
-        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(run)
         mode = AgentMode(
             run, self._tool_list, self._inbox, approver=approver, max_requests=max_requests
         )
         Runner.__init__(self, run, mode, tools=tools)
 
-    def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
+    async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
         """Sends a message while a turn is under way. `steer`: with the next request, once the tools
-        that run now are done. `follow_up`: after the answer. Sent while nothing runs, it waits for
-        the next turn."""
-        self._inbox.add(text, deliver)
+        that run now are done. `follow_up`: after the answer. Sent while nothing runs, it is kept in
+        the journal and goes along with the next turn, also of another process."""
+        await self._inbox.add(text, deliver, is_running=self.running)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         """Decides a call that waits; `go_on` then takes the turn up again.
@@ -322,7 +343,7 @@ class PlanRunner(AgentRunner):
         approver: Approver | None = None,
     ) -> None:
         run = RunContext(session, providers)
-        self._tool_list, self._inbox = ToolList(run, tools), Inbox(session)
+        self._tool_list, self._inbox = ToolList(run, tools), Inbox(run)
         search_tools = SearchTools(search, scope=scope, top=top) if search else None
         mode = PlanMode(run, self._tool_list, self._inbox, search=search_tools, approver=approver)
         Runner.__init__(self, run, mode, tools=tools, cache_keys=(plan_key(session),))

@@ -23,7 +23,9 @@ from lamina.record.record import Record
 from lamina.session import calls, library, members, tree
 from lamina.session import settings as session_settings
 from lamina.session.compactor import CompactionOutcome
+from lamina.session.inbox import SessionInbox
 from lamina.session.members import SessionItem
+from lamina.session.named_target import take_up
 from lamina.session.replies import INDEX_BYTES
 from lamina.session.turn import Turn
 from lamina.session.turn_lifecycle import TurnLifecycle
@@ -79,6 +81,7 @@ class Session:
             self._record, self._layouts, self._reader, store, self.hooks, summarizer,
             selector or Selector(), memory,
         )  # fmt: skip
+        self.inbox = SessionInbox(self._record, self.turns.lock)
         # What was made for this session and ends with it.
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
@@ -166,11 +169,12 @@ class Session:
         """
         return await self.turns.prepare(text, attach, target, tuple(tool_texts))
 
-    async def current_turn(self) -> Turn | None:
+    async def current_turn(self, *, target: str | None = None) -> Turn | None:
         """The turn that was left in the middle, as after a restart: one whose request was never
         answered (send `request()` again and commit), or one whose calls wait for their results
-        (`resume` it). None if the last turn is complete."""
-        return await self.turns.current()
+        (`resume` it). None if the last turn is complete. If a `target` is named, here or for the
+        session since, it goes on there: its request is made anew."""
+        return await take_up(self.turns, self._record, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -313,10 +317,11 @@ class Session:
             return await library.rebuild(self._record, self._layouts, reason)
 
     async def change(self, **settings: Any) -> Settings:
-        """Changes settings of this session from the next turn on.
+        """Changes settings of this session from the next turn on. A search takes the name of a
+        preset, or a mapping of the parts that change.
 
         Raises:
-            InvalidSetting: a value is out of range.
+            InvalidSetting: a value is of another type, or out of range; nothing was changed.
             UsageError: there is no such setting.
         """
         async with self.turns.lock:

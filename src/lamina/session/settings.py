@@ -12,6 +12,7 @@ from lamina.values.entry import OpeningEntry, SettingsEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.patch import Display, Patch, PatchOp
+from lamina.values.selection import SearchSettings, read_search
 from lamina.values.settings import Settings
 
 
@@ -19,11 +20,18 @@ async def change_settings(record: Record, layouts: Layouts, values: Mapping[str,
     """Changes settings from the next turn on.
 
     Raises:
-        InvalidSetting: a value is out of range.
+        InvalidSetting: a value is of another type, or out of range.
         UsageError: there is no such setting.
     """
+    standing = record.state.settings
+    changes = dict(values)
+    for name, value in values.items():
+        search = getattr(standing, name, None)
+        if isinstance(search, SearchSettings):
+            # Parts that are not named stay as they are.
+            changes[name] = read_search(name, value, search)
     try:
-        settings = replace(record.state.settings, **values)
+        settings = replace(standing, **changes)
     except TypeError as error:
         raise UsageError(f"no such setting: {error}") from error
     layouts.choose(None, settings)

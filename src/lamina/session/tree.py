@@ -63,8 +63,8 @@ def end_of(record: Record, entry: Entry) -> Entry:
     match entry:
         case RequestEntry():
             request = entry.id
-        case MessageEntry(parent=str(parent)) if entry.message.role == "assistant":
-            request = parent
+        case MessageEntry() if entry.message.role == "assistant":
+            request = _request_of(record, entry)
         case _:
             return entry
     replies = [
@@ -73,6 +73,20 @@ def end_of(record: Record, entry: Entry) -> Entry:
         if isinstance(entry, ReplyEntry) and entry.request == request
     ]
     return replies[-1] if replies else entry
+
+
+def _request_of(record: Record, answer: MessageEntry) -> str:
+    """The request that an answer is to. Something may have been noted, pinned or set while it was
+    awaited, and stands between the two."""
+    parent = answer.parent
+    while parent is not None:
+        entry = record.entries[parent]
+        if isinstance(entry, RequestEntry):
+            return entry.id
+        if isinstance(entry, MessageEntry | ReplyEntry):
+            break
+        parent = entry.parent
+    return ""
 
 
 def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:

@@ -46,6 +46,8 @@ class Turn:
         self.entry = entry
         self.attachments = attachments
         self.message = message
+        # Whom its next request goes to.
+        self.target = entry.target
         self.verdict: CacheVerdict | None = None
         self._keeper = keeper
         self._wire = wire
@@ -116,6 +118,12 @@ class Turn:
         if not self.pending:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
         return await self._keeper.resume(self, self._pair(results))
+
+    def bound_for(self, target: str) -> "Turn":
+        """The turn, whose next request goes to another target."""
+        turn = copy(self)
+        turn.target = target
+        return turn
 
     async def overflowed(self) -> "Turn":
         """The turn anew, smaller: for when the provider says that the request is too long. The

@@ -32,6 +32,7 @@ from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.calls import keep_result
 from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
+from lamina.session.inbox import take_out
 from lamina.session.replies import CommitOutcome, Replies
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
@@ -43,7 +44,7 @@ from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
 from lamina.text.excerpt import cut_text
-from lamina.values.entry import CustomEntry, Entry, MessageEntry, RequestEntry
+from lamina.values.entry import CustomEntry, Entry, InboxEntry, MessageEntry, RequestEntry
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -115,11 +116,12 @@ class TurnLifecycle:
         toolset: Toolset | None = None,
         attachments: Attachments | None = None,
         answer_only: bool = False,
+        taken: InboxEntry | None = None,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
         can be called now; without one no tools are chosen. `attachments` is what
         `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
-        will be run."""
+        will be run. `taken` is the message of the inbox that is asked."""
         require_text(text, "the message")
         async with self.lock:
             record = self._record
@@ -127,6 +129,8 @@ class TurnLifecycle:
             model = self.layouts.choose(target, page.state.settings)
             message, warnings = await self._hook_question(page, text)
             question = message.text
+            if taken is not None:
+                take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
             if self.memory is not None:
                 warnings += await update_memory(page, self.memory, self._reader.screen)
@@ -261,7 +265,9 @@ class TurnLifecycle:
             message = Message(role="tool", blocks=blocks, id=page.next_id())
             message, warnings = await self._hook_message(message, state)
             warnings = (*self.news, *warnings)
-            return await self._answer_calls(page, turn.entry, message, turn.attachments, warnings)
+            target, entry = self.layouts.book.find(turn.target), turn.entry
+            attached = turn.attachments
+            return await self._answer_calls(page, entry, target, message, attached, warnings)
 
     async def keep_result(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and the `whole` of what was
@@ -292,6 +298,7 @@ class TurnLifecycle:
         self,
         page: Page,
         request: RequestEntry,
+        target: Target,
         message: Message,
         attachments: tuple[Attachment, ...],
         warnings: tuple[str, ...] = (),
@@ -301,7 +308,6 @@ class TurnLifecycle:
         wholes: Mapping[str, str] | None = None,
     ) -> Turn:
         """Sends results; `request` is the one whose answer called for them."""
-        target = self.layouts.book.find(request.target)
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
@@ -340,7 +346,8 @@ class TurnLifecycle:
             if not self.layouts.is_as_recorded(request, prompt):
                 # What was recorded cannot be sent any more: it is asked anew, and left.
                 page = page_beside(self._record, self.layouts, request)
-                return await self._ask_again(page, request, attachments)
+                texts = state.envelope.tool_texts
+                return await self._ask_again(page, request, target, attachments, texts)
             then = self._record.state_at(request.id)
             return await self._turn_of(request, prompt, target, attachments, state=then)
 
@@ -361,7 +368,20 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            return await self._ask_again(page, request, turn.attachments, compaction)
+            return await self._ask_again(
+                page, request, target, turn.attachments, state.envelope.tool_texts, compaction
+            )
+
+    async def redirect(self, turn: Turn, target: Target) -> Turn:
+        """A turn that was left in the middle, for another target: a request that was never answered
+        is left as a branch, and made anew for that one."""
+        if turn.message is not None:
+            return turn.bound_for(target.name)
+        async with self.lock:
+            self._record.require_open(turn.entry)
+            page = page_beside(self._record, self.layouts, turn.entry)
+            texts = self._record.state.envelope.tool_texts
+            return await self._ask_again(page, turn.entry, target, turn.attachments, texts)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -369,10 +389,12 @@ class TurnLifecycle:
         self,
         page: Page,
         request: RequestEntry,
+        target: Target,
         attachments: tuple[Attachment, ...],
+        tool_texts: tuple[ToolText, ...],
         before: CompactionOutcome | None = None,
     ) -> Turn:
-        """The question or the results of a request once more, on a page beside it."""
+        """The question or the results of an open request once more, on another page."""
         asked = self._record.message_of(request)
         message = asked.message
         # What it went without before, it goes without again, and says so.
@@ -381,16 +403,14 @@ class TurnLifecycle:
             caller = page.state.last_sent
             assert caller is not None
             return await self._answer_calls(
-                page, caller, message, attachments, left_out=without, before=before,
-                wholes=asked.whole_results,
+                page, caller, target, message, attachments,
+                left_out=without, before=before, wholes=asked.whole_results,
             )  # fmt: skip
         question = Message(role="user", blocks=(Text(message.text),))
         attached = await self._reader.read_all(attachments, page.state)
         attached = replace(attached, left_out=(*attached.left_out, *without))
-        return await self._ask(
-            page, self.layouts.book.find(request.target), question, attached,
-            _tools_of(request), self._record.state.envelope.tool_texts, before=before,
-        )  # fmt: skip
+        tools = _tools_of(request)
+        return await self._ask(page, target, question, attached, tools, tool_texts, (), before)
 
     async def _run_hooks(
         self, reason: HookReason, page: Page, target: str, message: Message

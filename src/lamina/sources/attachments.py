@@ -75,6 +75,7 @@ class AttachmentReader:
         by_id: dict[ItemId, Attachment] = {}
         companions: dict[ItemId, Attachment] = {}
         left_out: list[LeftOut] = []
+        other_versions: list[LeftOut] = []
         warnings: list[str] = []
         for what in attach:
             reading = await self.read(what, state)
@@ -86,8 +87,11 @@ class AttachmentReader:
                 # something else does not.
                 if attachment.origin in BROUGHT:
                     companions[item_id] = _worth_more(companions.get(item_id), attachment)
-                else:
-                    by_id[item_id] = _still_active(by_id.get(item_id), attachment)
+                    continue
+                before = by_id.get(item_id)
+                by_id[item_id] = _still_active(before, attachment)
+                if before and (other := _other_version(before, attachment, by_id[item_id])):
+                    other_versions.append(other)
         for item_id, companion in companions.items():
             by_id.setdefault(item_id, companion)
         warnings += await self._add_pinned(by_id, state)
@@ -98,7 +102,7 @@ class AttachmentReader:
         missing = [omission for omission in left_out if omission.what not in by_id]
         return Attachments(
             attachments=tuple(by_id.values()),
-            left_out=tuple(dict.fromkeys(missing)),
+            left_out=tuple(dict.fromkeys([*missing, *other_versions])),
             warnings=tuple(dict.fromkeys(warnings)),
         )
 
@@ -266,6 +270,18 @@ def _still_active(before: Attachment | None, other: Attachment) -> Attachment:
     if before is None or before.shape != "active" or other.shape != "attached":
         return other
     return replace(other, item=before.item, shape="active")
+
+
+def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> LeftOut | None:
+    """Of two versions of one item the one attached last applies, unless the first is of the open
+    note; the other is reported."""
+    if first.item.version == last.item.version:
+        return None
+    last_applies = taken.item.version == last.item.version
+    version = (first if last_applies else last).item.version
+    which = "the one attached last" if last_applies else "that of the open note"
+    detail = f"{label_of(taken.item.id)} is attached in two versions: {which} applies"
+    return LeftOut(what=taken.item.id, reason="superseded", detail=f"{detail}, not {version[:8]}")
 
 
 def _screened(omission: LeftOut, secrets: Secrets) -> LeftOut:

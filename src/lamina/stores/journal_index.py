@@ -11,7 +11,8 @@ import msgspec
 
 from lamina.journal import LineIndex
 
-_MAGIC = b"lamina-index-1\n"
+# Lines that the first version covered may not be readable: it knew no gate for what is written.
+_MAGIC = b"lamina-index-2\n"
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(LineIndex)
 

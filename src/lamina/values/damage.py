@@ -8,7 +8,7 @@ DamageKind = Literal[
     "bad_header", "checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry", "unknown_type",
     "duplicate", "conflict", "missing_parent", "missing_entries", "incomplete_write",
     "no_final_newline", "no_line_break", "line_endings", "not_applicable", "lost_results",
-    "lost_reply", "lost_item", "lost_question",
+    "lost_reply", "lost_item", "lost_question", "lost_setting",
 ]  # fmt: skip
 
 

@@ -223,6 +223,19 @@ class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
     included: tuple[Item, ...] | None = None
 
 
+# When a message is taken up: with the next request, or after the answer.
+Delivery = Literal["steer", "follow_up"]
+
+
+class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
+    """A message that was sent while no turn was under way: it waits for the next one. With `taken`,
+    the message of that entry waits no more."""
+
+    text: str = ""
+    deliver: Delivery = "steer"
+    taken: str = ""
+
+
 # The kind of a custom entry that says what went wrong: where, and the problem.
 PROBLEM = "lamina.problem"
 
@@ -263,6 +276,7 @@ Entry = (
     | BranchSummaryEntry
     | InfoEntry
     | OpeningEntry
+    | InboxEntry
     | CustomEntry
     | UnknownEntry
 )

@@ -7,6 +7,7 @@ from msgspec.structs import force_setattr
 
 from lamina.errors import InvalidSetting
 from lamina.values.collections import Chain
+from lamina.values.field_types import settle_fields
 from lamina.values.item import ItemId
 from lamina.values.message import Message, ToolDefinition, ToolText, sort_keys
 
@@ -34,14 +35,11 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        settle_fields(self)
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise InvalidSetting("temperature", self.temperature, "must be a number from 0 on")
         if self.top_p is not None and not 0 <= self.top_p <= 1:
             raise InvalidSetting("top_p", self.top_p, "must be a number from 0 to 1")
-        for name in ("temperature", "top_p"):
-            if isinstance(value := getattr(self, name), int):
-                # As it is read back: one value, one form.
-                force_setattr(self, name, float(value))
         if self.max_tokens is not None and self.max_tokens < 0:
             raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
         if self.schema is not None:

@@ -1,9 +1,10 @@
 """What is searched, how it is searched, and the result."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import asdict, force_setattr
 
 from lamina.errors import InvalidSetting
 from lamina.values.item import ItemId
@@ -51,6 +52,56 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise InvalidSetting(name, value, "is a cosine similarity: from -1 to 1")
             # As it is read back: one value, one form.
             force_setattr(self, name, float(value))
+
+
+# Law: of one question, the more eager takes all that the less eager takes. That is so because they
+# agree on the floor and on what is sure: with a lower floor other items would be claimed by parts
+# of the question, and push out what fits it as a whole.
+_PRESETS: dict[str, SearchSettings] = {
+    "conservative": SearchSettings(top_k=10, top_n=3),
+    "normal": SearchSettings(),
+    "aggressive": SearchSettings(
+        top_k=50,
+        top_n=10,
+        expansion_depth=1,
+        expansion_threshold=0.65,
+        expansion_top_n=5,
+    ),
+}
+
+
+def preset(name: Preset) -> SearchSettings:
+    """The settings that go by this name.
+
+    Raises:
+        InvalidSetting: there is no such preset.
+    """
+    if name not in _PRESETS:
+        raise InvalidSetting("preset", name, f"is not one of {', '.join(get_args(Preset))}")
+    return _PRESETS[name]
+
+
+def read_search(
+    name: str, value: object, standing: SearchSettings = _PRESETS["normal"]
+) -> SearchSettings:
+    """The search that a person means by the name of a preset, or by the parts that differ from
+    `standing`. `name` is what the setting is called.
+
+    Raises:
+        InvalidSetting: it is neither, or a part is wrong.
+    """
+    if isinstance(value, SearchSettings):
+        return value
+    if isinstance(value, str) and value in _PRESETS:
+        return _PRESETS[value]
+    if not isinstance(value, Mapping):
+        problem = f"must be one of {', '.join(_PRESETS)}, or its parts"
+        raise InvalidSetting(name, value, problem)
+    parts = asdict(standing)
+    for part in value:
+        if part not in parts:
+            raise InvalidSetting(f"{name}.{part}", value[part], f"there are {', '.join(parts)}")
+    return SearchSettings(**{**parts, **value})
 
 
 class Document(Struct, frozen=True):

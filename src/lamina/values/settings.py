@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
-from lamina.values.selection import SearchSettings
+from lamina.values.field_types import settle_fields
+from lamina.values.selection import SearchSettings, read_search
 from lamina.values.tool import ApprovalPolicy
 from lamina.values.web import WebAccess
 
@@ -54,7 +55,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_ttl: CacheTtl = "5m"
     # Whether a person is asked before a tool runs: always, never, or as each tool says.
     ask_before_tools: ApprovalPolicy = "tool"
-    # How rules and references, and how tools, are chosen for a question.
+    # How rules and references, and how tools, are chosen for a question. The name of a preset and
+    # a mapping of parts are taken, too.
     guide_search: SearchSettings = SearchSettings()
     tool_search: SearchSettings = SearchSettings()
     # Tools that were chosen: they join the list and stay until a boundary; or the list is exactly
@@ -86,50 +88,23 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.history == "strip" or any(limit is not None for limit in limits)
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                problem = f"must be one of {', '.join(choices)}"
-                raise InvalidSetting(name, getattr(self, name), problem)
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidSetting(name, getattr(self, name), "must be True or False")
+        for name in _SEARCHES:
+            if not isinstance(search := getattr(self, name), SearchSettings):
+                force_setattr(self, name, read_search(name, search))
+        settle_fields(self)
         for name in _LIMITS:
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
-        for name in _NUMBERS:
-            if isinstance(getattr(self, name), int):
-                # As it is read back: one value, one form.
-                force_setattr(self, name, float(getattr(self, name)))
-        hosts = self.allow_hosts
-        if not isinstance(hosts, tuple | list) or not all(
-            isinstance(host, str) and host.strip() for host in hosts
-        ):
-            raise InvalidSetting("allow_hosts", hosts, "must be a list of hosts")
-        force_setattr(self, "allow_hosts", tuple(hosts))
-        if not isinstance(self.embed_depth, int):
-            raise InvalidSetting("embed_depth", self.embed_depth, "must be a whole number")
+        if not all(host.strip() for host in self.allow_hosts):
+            raise InvalidSetting("allow_hosts", self.allow_hosts, "must be a list of hosts")
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
             if not _within(share, 0, 1) or not share:
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
 
 
-_CHOICES = {
-    "promotion": ("lazy", "eager"),
-    "prefix_check": ("raise", "warn"),
-    "history": ("full", "strip"),
-    "compaction": ("auto", "off"),
-    "cache_ttl": ("5m", "1h"),
-    "ask_before_tools": ("always", "never", "tool"),
-    "tool_policy": ("sticky", "exact", "all"),
-    "web": ("off", "listed", "public"),
-    "secrets": ("redact", "warn", "off"),
-}
-_FLAGS = ("explicit_cache", "expand_results", "relevance_priority")
-_NUMBERS = (
-    "prune_to", "prune_recent", "prune_cold_above", "cache_lifetime_s", "summary_timeout_s",
-)  # fmt: skip
+_SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
@@ -138,8 +113,8 @@ _LIMITS = (
 )  # fmt: skip
 
 
-def _within(value: object, low: float, high: float = float("inf")) -> bool:
-    return isinstance(value, int | float) and low <= value <= high and value != float("inf")
+def _within(value: float, low: float, high: float = float("inf")) -> bool:
+    return low <= value <= high and value != float("inf")
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """What an application gives when it opens a session that was there before.
 
-Law: it holds from then on where it differs from the last time, and is a recorded reason.
+Laws: it holds from then on where it differs from the last time, and is a recorded reason. A target
+that is named is who is asked, whatever was given or set before.
 """
 
 from typing import Any
@@ -34,19 +35,18 @@ async def apply_given(
     loosens: bool = False,
 ) -> None:
     """Applies what differs from the last time the session was opened. What is given again as it was
-    does not undo what was set in the session meanwhile. If the `whole` of an agent is given, a part
-    that the agent no longer has goes. Only if it `loosens`, because a person said so outright, is
-    the session less strict about asking than it was."""
+    does not undo what was set in the session meanwhile; a `target` does, which a person named for
+    what is asked now. If the `whole` of an agent is given, a part that the agent no longer has
+    goes. Only if it `loosens`, because a person said so outright, is the session less strict about
+    asking than it was."""
     header = session.state.session
     first_settings = replace(header.settings, target="")
-    target = target or (settings.target if settings else "") or None
     # What comes now, and what the session began with.
     values: dict[str, tuple[Any, Any]] = {
         "system": (parts or None, header.system),
         "tools": (tools, header.tools),
         "always": (always, header.included),
         "settings": (settings and replace(settings, target=""), first_settings),
-        "target": (target, header.settings.target),
         "options": (options, header.options),
     }
     new: dict[str, str] = {}
@@ -54,6 +54,12 @@ async def apply_given(
         before = session.state.given.get(name) or _digest(first)
         if value is not None and (digest := _digest(value)) != before:
             new[name] = digest
+    open_request = session.state.open_request
+    if target and (
+        target != session.settings.target
+        or (open_request is not None and target != open_request.target)
+    ):
+        new["target"] = _digest(target)
     if not new:
         return
     ops: list[PatchOp] = []

@@ -123,13 +123,16 @@ async def open_session(
 
     `system` is L1: one text, or named parts in order. `always` are rules, references and notes
     that apply to every turn. `workspace` is the folder that attached paths are read from, the
-    current one by default. `target` is `provider:model`. Without a `store`, sessions are kept as
+    current one by default. `target` is `provider:model`; named here or in `settings` it is who is
+    asked from now on, whoever was asked before, and nothing else moves a session that is there to
+    another one. Without a `store`, sessions are kept as
     files under the user's data folder (LAMINA_DATA), one folder per workspace. `hooks` take part in
     every turn. A `summarizer` (an object, or an async function of a job) is asked for a summary
     when history is compacted; its `job.request()` is ready for your client.
 
-    `agent` is a name or a path: its persona, memory, model and settings hold unless others are
-    given, `project` may name one of its projects, and its rules and references apply as their
+    `agent` is a name or a path: its persona, memory and settings hold unless others are given, a
+    new session begins with its model, `project` may name one of its projects, and its rules and
+    references apply as their
     include modes say; those chosen by search are found with `index`, the user's own by default.
     What is set in `settings` wins over the agent's, and what is left at its default does not.
 
@@ -156,6 +159,7 @@ async def open_session(
         else workspace
     )
     store = store or default_store(workspace)
+    named_target = target or (settings.target if settings else "") or None
     place, agent_name = "", ""
     is_asking_said = bool(settings and settings.ask_before_tools != Settings().ask_before_tools)
     relations: dict[str, tuple[str, ...]] = {}
@@ -230,7 +234,7 @@ async def open_session(
                 with contextlib.suppress(UnknownTarget):
                     await opened.change(target=first_target)
             await apply_given(
-                opened, parts, definitions, always_items, settings, target, options,
+                opened, parts, definitions, always_items, settings, named_target, options,
                 whole=agent is not None, loosens=is_asking_said,
             )  # fmt: skip
         except BaseException:

@@ -44,7 +44,7 @@ async def _show_last(session: Session, screen: Screen, messages: list[MessageEnt
     if not (session.interrupted or session.waiting):
         return
     try:
-        turn = await session.current_turn()
+        turn = await session.turns.current()
     except LaminaError as error:
         screen.warn(f"the last turn cannot be gone on with: {error}; ask something else")
         return

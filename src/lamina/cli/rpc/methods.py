@@ -15,6 +15,7 @@ from lamina.cli.rpc.params import (
     Params,
     PromptParams,
     ResultParams,
+    ResumeParams,
 )
 from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
@@ -74,8 +75,11 @@ class RpcMethods:
         )
         return describe_outcome(answer, self._session)
 
-    async def resume(self, _: Params) -> object:
-        return describe_outcome(await self._runner.go_on(on_event=self._tell), self._session)
+    async def resume(self, params: ResumeParams) -> object:
+        if params.target is not None:
+            await ensure_target(self._session.target(params.target), self._notices)
+        answer = await self._runner.go_on(target=params.target, on_event=self._tell)
+        return describe_outcome(answer, self._session)
 
     async def _tell(self, event: Event) -> None:
         match event:
@@ -103,7 +107,7 @@ class RpcMethods:
     async def send_message(self, params: MessageParams) -> object:
         if not params.text.strip():
             raise JsonRpcFault(INVALID_PARAMS, "send_message: `text` is blank")
-        self._agent().send_message(params.text, deliver=params.deliver)
+        await self._agent().send_message(params.text, deliver=params.deliver)
         return {"running": self._gate.is_busy}
 
     def _agent(self) -> AgentRunner:

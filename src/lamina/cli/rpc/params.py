@@ -19,6 +19,10 @@ class PromptParams(Params, frozen=True, kw_only=True):
     target: str | None = None
 
 
+class ResumeParams(Params, frozen=True, kw_only=True):
+    target: str | None = None
+
+
 class ContextParams(Params, frozen=True, kw_only=True):
     full: bool = False
 
@@ -59,7 +63,7 @@ class RpcMethod(Struct, frozen=True):
 
 METHODS = {
     "prompt": RpcMethod(PromptParams, "job"),
-    "resume": RpcMethod(Params, "job"),
+    "resume": RpcMethod(ResumeParams, "job"),
     "compact": RpcMethod(Params, "job"),
     "navigate": RpcMethod(NavigateParams, "idle"),
     "pin": RpcMethod(ItemParams, "idle"),

@@ -1,0 +1,70 @@
+"""Messages that a person sends to a runner, until they are taken up.
+
+Laws: while a turn is under way they wait here; what is sent while nothing runs, and what is left
+when a turn ends, is kept in the journal. Those that steer come first.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from lamina.errors import LaminaError, UsageError
+from lamina.runners.mode import RunContext
+from lamina.session.turn import Turn
+from lamina.values.entry import Delivery
+
+
+class Inbox:
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+        self._kept = run.session.inbox
+        self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
+
+    async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:
+        """Takes a message in; it is safe when this returns, unless a turn is under way."""
+        if deliver not in self._queues:
+            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
+        if is_running:
+            self._queues[deliver].append(text)
+        else:
+            await self._kept.keep(text, deliver)
+
+    @property
+    def steers(self) -> bool:
+        """Whether a message waits that comes with the next request."""
+        return bool(self._kept.waiting("steer") or self._queues["steer"])
+
+    async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
+        """The request for the next message; None if there is no message. Stopped before it was
+        written down, a message stays here."""
+        for deliver, queue in self._queues.items():
+            if waiting := self._kept.waiting(deliver):
+                self._run.taken = message = waiting[0]
+                try:
+                    return await begin(message.text)
+                except LaminaError:
+                    # It would stand in the way of everything that is asked after it.
+                    await self._kept.discard(message)
+                    raise
+                finally:
+                    self._run.taken = None
+            if queue:
+                return await self._take_new(queue, begin)
+        return None
+
+    async def _take_new(self, queue: deque[str], begin: Callable[[str], Awaitable[Turn]]) -> Turn:
+        text = queue.popleft()
+        try:
+            return await begin(text)
+        except anyio.get_cancelled_exc_class():
+            if not self._run.session.interrupted:
+                queue.appendleft(text)
+            raise
+
+    async def settle(self) -> None:
+        """Keeps what is left, as no turn is under way any more."""
+        for deliver, queue in self._queues.items():
+            while queue:
+                await self._kept.keep(queue[0], deliver)
+                queue.popleft()

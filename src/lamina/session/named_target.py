@@ -1,0 +1,30 @@
+"""Who was named for a turn that was left in the middle.
+
+Law: what a person names last is who is asked; a change of other settings names nobody.
+"""
+
+from lamina.record.record import Record
+from lamina.session.turn import Turn
+from lamina.session.turn_lifecycle import TurnLifecycle
+from lamina.values.entry import ModelEntry, OpeningEntry, RequestEntry, SettingsEntry
+
+
+async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> Turn | None:
+    """The turn that was left in the middle, for `target` or whoever was named since."""
+    turn = await turns.current()
+    name = turn and (target or named_since(record, turn.entry))
+    if turn is None or not name or name == turn.target:
+        return turn
+    return await turns.redirect(turn, turns.layouts.choose(name, record.state.settings))
+
+
+def named_since(record: Record, request: RequestEntry) -> str | None:
+    """The target that was named for the session after `request`, which is on its path."""
+    target = record.state.settings.target
+    entries = record.since(request.id)
+    if any(isinstance(entry, OpeningEntry) and "target" in entry.given for entry in entries):
+        return target
+    if not any(isinstance(entry, SettingsEntry | ModelEntry) for entry in entries):
+        return None
+    before = record.state_at(request.id).settings.target
+    return target if target != before else None
