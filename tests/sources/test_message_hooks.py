@@ -16,7 +16,7 @@ from lamina.audit.verification import verify
 from lamina.errors import HookError, LaminaError, MessageDropped
 from lamina.session.session import Session
 from lamina.session.turn import Turn
-from lamina.session.turn_lifecycle import DROPPED
+from lamina.session.turn_hooks import DROPPED
 from lamina.sources.hooks import Drop, Hooks, MessageEvent
 from lamina.values.entry import CustomEntry, MessageEntry, ReplyEntry, RequestEntry
 from lamina.values.item import Picture

@@ -15,8 +15,8 @@ from inline_snapshot import snapshot
 
 from lamina.errors import UsageError
 from lamina.schemas import check_arguments
+from lamina.text.excerpt import cut_text
 from lamina.tools.functions import FunctionTool, FunctionTools, tool
-from lamina.tools.limits import cut_text
 from lamina.values.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

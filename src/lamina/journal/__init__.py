@@ -1,14 +1,7 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
 from lamina.journal.calibration import is_believable
-from lamina.journal.fold import (
-    TOOLS,
-    TOOLS_JOIN,
-    awaits_results,
-    fold_entry,
-    initial_state,
-    replay,
-)
+from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
@@ -26,6 +19,7 @@ from lamina.journal.repair import (
     replay_repaired,
 )
 from lamina.journal.state import LaidVersions, State
+from lamina.journal.withdrawn_tools import TOOLS, TOOLS_JOIN
 
 __all__ = [
     "LIBRARY_SOURCE",

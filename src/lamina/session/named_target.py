@@ -3,6 +3,7 @@
 Law: what a person names last is who is asked; a change of other settings names nobody.
 """
 
+from lamina.record.branch import page_beside
 from lamina.record.record import Record
 from lamina.session.turn import Turn
 from lamina.session.turn_lifecycle import TurnLifecycle
@@ -15,7 +16,15 @@ async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> T
     name = turn and (target or named_since(record, turn.entry))
     if turn is None or not name or name == turn.target:
         return turn
-    return await turns.redirect(turn, turns.layouts.choose(name, record.state.settings))
+    chosen = turns.layouts.choose(name, record.state.settings)
+    if turn.message is not None:
+        return turn.bound_for(chosen.name)
+    async with turns.lock:
+        # The request was never answered: it is left as a branch, and made anew.
+        record.require_open(turn.entry)
+        page = page_beside(record, turns.layouts, turn.entry)
+        texts = record.state.envelope.tool_texts
+        return await turns.ask_again(page, turn.entry, chosen, turn.attachments, texts)
 
 
 def named_since(record: Record, request: RequestEntry) -> str | None:

@@ -4,6 +4,7 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
@@ -93,15 +94,11 @@ class Session:
 
     async def close(self) -> None:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
-        async with self.turns.lock:
-            try:
-                await self._layouts.index(least=INDEX_BYTES)
-            finally:
-                try:
-                    await self._record.close()
-                finally:
-                    for close in self.closing:
-                        await close()
+        async with self.turns.lock, AsyncExitStack() as parts:
+            for close in reversed(self.closing):
+                parts.push_async_callback(close)
+            parts.push_async_callback(self._record.close)
+            await self._layouts.index(least=INDEX_BYTES)
 
     @property
     def id(self) -> str:
@@ -199,14 +196,13 @@ class Session:
         return calls.waiting_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
-        """Writes down what a tool gave while other calls of its turn still wait: it is not run
-        again, whatever happens. `resume` takes it up with the rest. `whole` is all of a cut one.
-        Gives it as it is kept."""
+        """Writes down what a tool gave while other calls of its turn still wait, so that it is not
+        run again; `resume` takes it up. `whole` is all of a cut one. Gives it as it is kept."""
         return await self.turns.keep_result(result, whole)
 
     async def read_result(self, what: str) -> str:
         """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
-        return await calls.read_result(self._record, self._store, what)
+        return await self.turns.results.read(what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
@@ -224,8 +220,8 @@ class Session:
     # -- what is in ------------------------------------------------------------------------------
 
     async def items(self) -> tuple[SessionItem, ...]:
-        """The rules, references and tools of the session: what its agent always includes, then what
-        was added by hand; items that are missing are marked."""
+        """What the session's agent always includes, then what was added by hand; what is missing
+        is marked."""
         return await members.list_items(self.turns, self.state)
 
     async def add(self, what: str) -> bool:

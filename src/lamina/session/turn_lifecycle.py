@@ -21,30 +21,29 @@ from lamina.assembly.offer import (
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
-from lamina.assembly.wire_parameters import recorded_parameters
-from lamina.audit.rebuilt_request import pictures_in
-from lamina.codec import digest_bytes, require_text
-from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
+from lamina.codec import require_text
+from lamina.errors import TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results
 from lamina.ports import JournalStore, MemorySource, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.calls import keep_result
 from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
 from lamina.session.inbox import take_out
 from lamina.session.replies import CommitOutcome, Replies
+from lamina.session.tool_results import ToolResults
 from lamina.session.turn import Turn
+from lamina.session.turn_hooks import TurnHooks
+from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
-from lamina.sources.hook_runs import run_context_hooks, run_ephemeral_hooks, run_message_hooks
-from lamina.sources.hooks import HookReason, Hooks
+from lamina.sources.hook_runs import run_ephemeral_hooks
+from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.text.excerpt import cut_text
-from lamina.values.entry import CustomEntry, Entry, InboxEntry, MessageEntry, RequestEntry
+from lamina.values.entry import InboxEntry, RequestEntry
 from lamina.values.item import Attachment, Item
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -55,7 +54,6 @@ from lamina.values.wire import Reply
 
 # Reasons for which an item stays out when a question is sent again.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
-DROPPED = "lamina.dropped"
 
 
 class TurnLifecycle:
@@ -77,9 +75,10 @@ class TurnLifecycle:
         # How requests are laid out, also for runners that need to know their size.
         self.layouts = layouts
         self._reader = reader
-        self._store = store
         self._hooks = hooks
-        self.compactions = Compactions(record, layouts, summarizer, self._blobs)
+        self._moments = TurnHooks(record, hooks)
+        self._wire_requests = WireRequests(record, store)
+        self.compactions = Compactions(record, layouts, summarizer, self._wire_requests.pictures)
         self._replies = Replies(record, layouts, hooks, self.compactions)
         self.selector = selector
         self.memory = memory
@@ -91,6 +90,7 @@ class TurnLifecycle:
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
         self.news = [f"journal: {damage}" for damage in record.damage]
+        self.results = ToolResults(record, store, reader.screen, self.news)
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.last_sent is not None
 
@@ -100,8 +100,7 @@ class TurnLifecycle:
         return self.toolset.tools if self.toolset else ()
 
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
-        """Everything that applies to the next turn, for runners that look at it first; `prepare`
-        takes it, so that nothing is read twice."""
+        """What applies to the next turn, for runners that look at it first; `prepare` takes it."""
         async with self.lock:
             return await self._reader.read_all(attach, self._record.state)
 
@@ -124,10 +123,10 @@ class TurnLifecycle:
         will be run. `taken` is the message of the inbox that is asked."""
         require_text(text, "the message")
         async with self.lock:
-            record = self._record
-            page = record.page() if record.is_settled else page_for_question(record, self.layouts)
+            settled = self._record.is_settled
+            page = self._record.page() if settled else page_for_question(self._record, self.layouts)
             model = self.layouts.choose(target, page.state.settings)
-            message, warnings = await self._hook_question(page, text)
+            message, warnings = await self._moments.on_question(page, text)
             question = message.text
             if taken is not None:
                 take_out(page, taken)
@@ -138,7 +137,8 @@ class TurnLifecycle:
             self._without_tools = starting and self.toolset is None
             left = self._settle(page, model)
             choices = None
-            if self._has_choices(page.state, toolset):
+            weighs = self.selector.guides_turns or page.state.settings.relevance_priority
+            if weighs or toolset is not None:
                 choices = TurnChoices(
                     self.selector, self._reader.screen, self.layouts, page, model, question
                 )
@@ -146,7 +146,7 @@ class TurnLifecycle:
             tools = replace(tools, reports=left.left_out, answer_only=answer_only)
             warnings += left.warnings
             if starting:
-                await self._run_hooks("before_agent_start", page, model.name, message)
+                await self._moments.on_context("before_agent_start", page, model.name, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
             if attachments is None:
@@ -156,15 +156,9 @@ class TurnLifecycle:
                 warnings += await change_warnings(page.state, self._reader, attachments)
             if choices:
                 attachments = await choices.guides(attachments, tools)
-            tool_texts = self._screen_texts(tool_texts, page.state)
+            tool_texts = self.results.screen_texts(tool_texts, page.state)
             warnings = (*self.news, *warnings)
             return await self._ask(page, model, message, attachments, tools, tool_texts, warnings)
-
-    def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
-        """Whether there is anything to choose: tools, guides of an agent, priorities to weigh."""
-        return (
-            toolset is not None or self.selector.guides_turns or state.settings.relevance_priority
-        )
 
     async def _ask(
         self,
@@ -198,7 +192,8 @@ class TurnLifecycle:
         sent = self.layouts.last_sent(page.state, assembler, target)
         plan = plan_turn(page, draft, assembler, sent)
         if plan.state.pictured:
-            await self._blobs(plan.prompt, plan.state)  # raises before anything is written
+            # Raises before anything is written.
+            await self._wire_requests.pictures(plan.prompt, plan.state)
         await self._record.keep(plan.entries, plan.state)
         self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
@@ -218,7 +213,7 @@ class TurnLifecycle:
     ) -> tuple[Page, Draft]:
         """What hooks and compaction make of a request before it is planned."""
         earlier = page.state.cuts
-        await self._run_hooks("before_request", page, target.name, message)
+        await self._moments.on_context("before_request", page, target.name, message)
         left = self._settle(page, target)
         compaction = before
         if before is None:
@@ -261,38 +256,20 @@ class TurnLifecycle:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
-            blocks = tuple(self._screen_result(result, state) for result in results)
+            blocks = tuple(self.results.screen(result, state) for result in results)
             message = Message(role="tool", blocks=blocks, id=page.next_id())
-            message, warnings = await self._hook_message(message, state)
+            message, warnings = await self._moments.on_message(message, state)
             warnings = (*self.news, *warnings)
-            target, entry = self.layouts.book.find(turn.target), turn.entry
-            attached = turn.attachments
-            return await self._answer_calls(page, entry, target, message, attached, warnings)
+            target = self.layouts.book.find(turn.target)
+            return await self._answer_calls(
+                page, turn.entry, target, message, turn.attachments, warnings
+            )
 
     async def keep_result(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and the `whole` of what was
         cut; gives it as it is kept."""
         async with self.lock:
-            state = self._record.state
-            if whole:
-                # A secret may be cut in two.
-                safe = self._screen_result(replace(result, text=whole), state).text
-                if safe != whole:
-                    result = replace(result, text=cut_text(safe, len(result.text)))
-                    whole = safe if result.text != safe else ""
-            result = self._screen_result(result, state)
-            await keep_result(self._record, self._store, result, whole)
-            return result
-
-    def _screen_result(self, result: ToolResult, state: State) -> ToolResult:
-        result, warnings = self._reader.screen.result(result, state.settings.secrets)
-        self.news += warnings
-        return result
-
-    def _screen_texts(self, texts: tuple[ToolText, ...], state: State) -> tuple[ToolText, ...]:
-        screened = [self._reader.screen.tool_text(text, state.settings.secrets) for text in texts]
-        self.news += [warning for _, warnings in screened for warning in warnings]
-        return tuple(text for text, _ in screened)
+            return await self.results.keep(result, whole)
 
     async def _answer_calls(
         self,
@@ -321,7 +298,7 @@ class TurnLifecycle:
             self.layouts.last_sent(page.state, assembler, target), attachments,
             request.context.left_out if left_out is None else left_out, wholes,
         )  # fmt: skip
-        await self._keep_whole(plan.entries, results)
+        await self.results.keep_shortened(plan.entries, results)
         await self._record.keep(plan.entries, plan.state)
         self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
@@ -330,24 +307,24 @@ class TurnLifecycle:
         """The turn that was left in the middle; None if the last one is complete."""
         async with self.lock:
             state = self._record.state
-            waiting = awaits_results(state) and state.called_by
-            request = state.open_request or (state.last_sent if waiting else None)
+            waits = awaits_results(state) and state.called_by
+            request = state.open_request or (state.last_sent if waits else None)
             if request is None:
                 return None
             target = self.layouts.book.find(request.target)
             prompt = self.layouts.rebuild(request)
             attachments = read_attachments(request.context, state.items)
             if state.open_request is None:
-                answer = state.envelope.cached[-1]
-                return await self._turn_of(request, prompt, target, attachments, answer)
+                message = state.envelope.cached[-1]
+                return await self._turn_of(request, prompt, target, attachments, message)
             if not prompt.turn:
                 # Its question is lost: there is nothing to send.
                 return None
             if not self.layouts.is_as_recorded(request, prompt):
                 # What was recorded cannot be sent any more: it is asked anew, and left.
-                page = page_beside(self._record, self.layouts, request)
                 texts = state.envelope.tool_texts
-                return await self._ask_again(page, request, target, attachments, texts)
+                page = page_beside(self._record, self.layouts, request)
+                return await self.ask_again(page, request, target, attachments, texts)
             then = self._record.state_at(request.id)
             return await self._turn_of(request, prompt, target, attachments, state=then)
 
@@ -368,24 +345,11 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            return await self._ask_again(
+            return await self.ask_again(
                 page, request, target, turn.attachments, state.envelope.tool_texts, compaction
             )
 
-    async def redirect(self, turn: Turn, target: Target) -> Turn:
-        """A turn that was left in the middle, for another target: a request that was never answered
-        is left as a branch, and made anew for that one."""
-        if turn.message is not None:
-            return turn.bound_for(target.name)
-        async with self.lock:
-            self._record.require_open(turn.entry)
-            page = page_beside(self._record, self.layouts, turn.entry)
-            texts = self._record.state.envelope.tool_texts
-            return await self._ask_again(page, turn.entry, target, turn.attachments, texts)
-
-    # -- inside ----------------------------------------------------------------------------------
-
-    async def _ask_again(
+    async def ask_again(
         self,
         page: Page,
         request: RequestEntry,
@@ -412,29 +376,6 @@ class TurnLifecycle:
         tools = _tools_of(request)
         return await self._ask(page, target, question, attached, tools, tool_texts, (), before)
 
-    async def _run_hooks(
-        self, reason: HookReason, page: Page, target: str, message: Message
-    ) -> None:
-        if self._hooks.context_hooks:
-            await run_context_hooks(self._hooks, reason, page, target, message)
-
-    async def _hook_message(
-        self, message: Message, state: State
-    ) -> tuple[Message, tuple[str, ...]]:
-        if not self._hooks.message_hooks:
-            return message, ()
-        return await run_message_hooks(self._hooks, self._record.id, message, state.envelope)
-
-    async def _hook_question(self, page: Page, text: str) -> tuple[Message, tuple[str, ...]]:
-        message = Message(role="user", blocks=(Text(text),))
-        try:
-            return await self._hook_message(message, page.state)
-        except MessageDropped as drop:
-            # Nothing disappears silently: the journal says what was dropped and by whom.
-            data = {"hook": drop.hook, "text": drop.text}
-            await self._record.write(CustomEntry, kind=DROPPED, data=data)
-            raise
-
     async def _turn_of(
         self,
         request: RequestEntry,
@@ -444,31 +385,14 @@ class TurnLifecycle:
         message: Message | None = None,
         state: State | None = None,
     ) -> Turn:
-        """`state` is that behind the request; without one, it was written last."""
-        state = state or self._record.state
-        base = self._record.entries.get(request.base or "")
-        parameters = recorded_parameters(request, state, target, base)
-        blobs = await self._blobs(prompt) if state.pictured else {}
-        wire_request = parameters.wire_request(prompt, target, blobs)
-        wire = self.layouts.book.wire(target)
         return Turn(
-            keeper=self, entry=request, wire=wire, wire_request=wire_request,
-            attachments=attachments, message=message,
-        )  # fmt: skip
-
-    async def _keep_whole(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
-        """Keeps what is sent shortened: all of it, before the entry that names it."""
-        named = {
-            d for e in entries if isinstance(e, MessageEntry) for d in e.whole_results.values()
-        }
-        for data in [result.text.encode() for result in results] if named else []:
-            if digest_bytes(data) in named:
-                await self._store.put_blob(data)
-
-    async def _blobs(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
-        if not (state or self._record.state).pictured:
-            return {}
-        return {digest: await self._store.get_blob(digest) for digest in pictures_in(prompt)}
+            keeper=self,
+            entry=request,
+            wire=self.layouts.book.wire(target),
+            wire_request=await self._wire_requests.make(request, prompt, target, state),
+            attachments=attachments,
+            message=message,
+        )
 
 
 def _tools_of(request: RequestEntry) -> ChosenTools:

@@ -1,0 +1,89 @@
+"""What tools gave: without secrets, and whole where it was cut.
+
+Laws: what a tool gave is written down at once, so that it is not run again. Secrets are judged in
+the whole of it. What is cut off is on disk before the entry that names it.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from lamina.audit.kept_results import find_result
+from lamina.codec import digest_bytes, mend_text
+from lamina.journal import State
+from lamina.ports import JournalStore
+from lamina.record.record import Record
+from lamina.session.calls import require_waiting
+from lamina.sources.secrets import SecretScreen
+from lamina.text.excerpt import cut_text
+from lamina.values.entry import Entry, MessageEntry, ResultEntry
+from lamina.values.message import ToolResult, ToolText
+
+
+class ToolResults:
+    """The results of one session. What a person should know of them is added to `news`."""
+
+    def __init__(
+        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str]
+    ) -> None:
+        self._record = record
+        self._store = store
+        self._screen = screen
+        self._news = news
+
+    async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
+        """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
+        text that was cut. Gives it as it is kept.
+
+        Raises:
+            TurnStateError: no such call waits.
+        """
+        require_waiting(self._record, result.call_id)
+        state = self._record.state
+        if whole:
+            # A secret may be cut in two.
+            safe = self.screen(replace(result, text=whole), state).text
+            if safe != whole:
+                result = replace(result, text=cut_text(safe, len(result.text)))
+                whole = safe if result.text != safe else ""
+        result = self.screen(result, state)
+        result = replace(result, name=mend_text(result.name), text=mend_text(result.text))
+        digest = await self._store.put_blob(mend_text(whole).encode()) if whole else ""
+        await self._record.write(ResultEntry, result=result, whole=digest)
+        return result
+
+    async def keep_shortened(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
+        """Keeps the results whole that `entries` hold shortened."""
+        named = {
+            digest
+            for entry in entries
+            if isinstance(entry, MessageEntry)
+            for digest in entry.whole_results.values()
+        }
+        for data in [result.text.encode() for result in results] if named else []:
+            if digest_bytes(data) in named:
+                await self._store.put_blob(data)
+
+    async def read(self, what: str) -> str:
+        """All of a result that is kept, by its call's id or a digest.
+
+        Raises:
+            UsageError: there is none.
+            JournalError: what was cut off it is not there any more.
+        """
+        result = find_result(self._record.entries.values(), what)
+        if not result.digest:
+            return result.text
+        return (await self._store.get_blob(result.digest)).decode()
+
+    def screen(self, result: ToolResult, state: State) -> ToolResult:
+        """A result without its secrets."""
+        result, warnings = self._screen.result(result, state.settings.secrets)
+        self._news += warnings
+        return result
+
+    def screen_texts(self, texts: Sequence[ToolText], state: State) -> tuple[ToolText, ...]:
+        """Results of planned tools without their secrets."""
+        screened = [self._screen.tool_text(text, state.settings.secrets) for text in texts]
+        self._news += [warning for _, warnings in screened for warning in warnings]
+        return tuple(text for text, _ in screened)
