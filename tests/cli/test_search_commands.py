@@ -219,7 +219,7 @@ def test_what_is_odd_about_an_agent_is_counted_with_the_command_that_names_it() 
 
 
 def test_tools_that_cannot_be_read_are_named() -> None:
-    told = "the tools in 'gone.json' cannot be read: No such file or directory; check the path"
+    told = "no tools: 'gone.json' cannot be read: No such file or directory; check the path"
     assert told in Ran("select", "x", "--tools", "gone.json").error
 
 

@@ -14,6 +14,8 @@ from tests.files.witness import audited, strays, watched
 
 from lamina.agents import AgentFolder, read_agent
 from lamina.errors import LaminaError, UsageError
+from lamina.faces.tool_file import read_tools
+from lamina.tools.mcp_client.config import read_servers
 from lamina.tools.skills import SkillTools
 from lamina.values.agent import Agent, Skill
 from lamina.wiring.agents import find_agent, list_agents, persona_parts
@@ -82,12 +84,13 @@ def read_everything(work: Path) -> str:
         words.append(found.problem)
         if found.agent:
             agents.append(found.agent)
-    for read in (
+    readers: list[Callable[[], Agent]] = [
         lambda: read_agent(work),
         lambda: read_found_agent(find_agent("own", work), work),
         lambda: read_found_agent(work / "CLAUDE.md", work),
         lambda: read_found_agent(work / ".lamina/agents/own/rules/style.md", work),
-    ):
+    ]
+    for read in readers:
         try:
             agents.append(read())
         except LaminaError as error:
@@ -313,3 +316,15 @@ async def test_files_of_skills_do_not_lead_out_when_something_becomes_a_link(
         assert watch.seen() == []
     assert output.is_error
     assert SECRET not in output.text
+
+
+def test_a_pipe_that_is_named_is_refused_unless_a_shell_hands_it_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mcp.json")
+    for read in (read_servers, read_tools):
+        with pytest.raises(UsageError, match=r"mcp\.json' is not a regular file"):
+            read(tmp_path / "mcp.json")
+    out, into = os.pipe()
+    os.write(into, b'{"mcpServers": {}}')
+    os.close(into)
+    assert read_servers(Path(f"/dev/fd/{out}")).servers == ()
+    os.close(out)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lamina.errors import UsageError
 from lamina.faces.plain_text import brief
+from lamina.files.own_file import read_named_file
 from lamina.values.item import ItemId, tool_id
 
 FORMS = (
@@ -46,10 +47,9 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
         UsageError: it cannot be read, is not JSON, has no tools, or names one twice.
     """
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        problem = f"the tools in {str(path)!r} cannot be read: {error.strerror or error}"
-        raise UsageError(f"{problem}; check the path") from error
+        content = json.loads(read_named_file(path).decode("utf-8-sig"))
+    except UsageError as error:
+        raise UsageError(f"no tools: {error}; check the path") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{str(path)!r} is not JSON: {error}") from error
     entries = list(_entries(content))

@@ -3,13 +3,35 @@
 Law: only a regular file is read. A pipe would make us wait for ever, and a device never ends.
 """
 
+import errno
 import os
 import stat
 
 from lamina.errors import UsageError
 from lamina.files.file_place import read_up_to
+from lamina.files.paths import MEBIBYTE
+
+# The most of a file that a person names on the command line.
+MOST_BYTES = 20 * MEBIBYTE
+# What a shell hands over, as for `<(command)`: somebody writes into it.
+_HANDED_OVER = ("/dev/fd/", "/proc/self/fd/")
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_named_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file that a person named, or of a pipe that their shell hands over.
+
+    Raises:
+        UsageError: there is none, or it cannot be read.
+    """
+    if os.fspath(path).startswith(_HANDED_OVER):
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES)
+    data = read_own_file(path, MOST_BYTES)
+    if data is None:
+        raise UsageError(f"{os.fspath(path)!r} cannot be read: {os.strerror(errno.ENOENT)}")
+    return data
 
 
 def read_own_file(path: str | os.PathLike[str], limit: int) -> bytes | None:

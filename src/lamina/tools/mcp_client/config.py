@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from lamina.errors import UsageError
+from lamina.files.own_file import read_named_file
 from lamina.tools.limits import CALL_SECONDS
 from lamina.values.item import Include
 from lamina.values.tool import Permission, WithheldTool, translate_server_terms
@@ -99,11 +100,10 @@ def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> Server
         UsageError: it cannot be read, or does not name servers.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_named_file(path)
+    except UsageError as error:
         raise UsageError(
-            f"the MCP servers in {str(path)!r} cannot be read: {error.strerror or error}; "
-            f'check the path, or write one with {{"mcpServers": {{}}}}'
+            f'no MCP servers: {error}; check the path, or write one with {{"mcpServers": {{}}}}'
         ) from error
     return parse_servers(data, path, os.environ if environ is None else environ)
 
