@@ -79,6 +79,13 @@ def lost_header(data: bytes) -> bytes:
     return _joined(_lines(data)[1:])
 
 
+def typed_settings(data: bytes) -> bytes:
+    """A header as earlier versions wrote it: its settings are as they were typed."""
+    first, *rest = _lines(data)
+    typed = {"guide_search": "conservative", "strip_turns": 2.5}
+    return _joined([line_with(first, settings=loads(first)["settings"] | typed), *rest])
+
+
 def lost_item(data: bytes) -> bytes:
     lines = _lines(data)
     del lines[_find(lines, "item")]
@@ -163,6 +170,7 @@ def other_renderer(data: bytes) -> bytes:
 
 DAMAGES: Mapping[str, Damaging] = {
     "torn": torn,
+    "typed-settings": typed_settings,
     "flipped": flipped,
     "lost-line": lost_line,
     "glued": glued,

@@ -320,3 +320,17 @@ async def waiting(folder: Path, name: str) -> None:
     await sample.call(turn, "find", "find")
     await session.keep_result(ToolResult(call_id="c1", name="find", text="a.md"))
     await session.close()
+
+
+async def inbox(folder: Path, name: str) -> None:
+    """One message was taken up, one waits, and so does one that was sent beside an open request."""
+    sample = Sample(folder, name, ANTHROPIC)
+    session = await sample.open()
+    await session.inbox.keep("Also the crane.", "steer")
+    (message,) = session.inbox.waiting("steer")
+    turn = await session.turns.prepare(message.text, (), None, (), taken=message)
+    await turn.commit(Reply(blocks=(Text("The crane, too."),), usage=USAGE, stop="stop"))
+    await session.inbox.keep("And the rope.", "follow_up")
+    await session.prepare("What else?")
+    await session.inbox.keep("In blue!", "steer")
+    await session.close()

@@ -54,11 +54,7 @@ async def apply_given(
         before = session.state.given.get(name) or _digest(first)
         if value is not None and (digest := _digest(value)) != before:
             new[name] = digest
-    open_request = session.state.open_request
-    if target and (
-        target != session.settings.target
-        or (open_request is not None and target != open_request.target)
-    ):
+    if target and _is_named_anew(session, target):
         new["target"] = _digest(target)
     if not new:
         return
@@ -95,6 +91,17 @@ async def apply_given(
         options=options if "options" in new else None,
         always=always if "always" in new else None,
     )
+
+
+def _is_named_anew(session: Session, target: str) -> bool:
+    """Whether naming a target says anything: it is not whom the session talks to, nor whom an open
+    question is for, or nothing is known of whom the session began with."""
+    state = session.state
+    if target != state.settings.target:
+        return True
+    if state.open_request is not None and target != state.open_request.target:
+        return True
+    return not (state.session.settings.target or "target" in state.given)
 
 
 def _digest(value: Any) -> str:
