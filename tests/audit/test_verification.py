@@ -240,12 +240,6 @@ CASES = {
     "a message that is gone": Case(drop_first(MessageEntry), "segment"),
     "a tool's text": Case(change_first(EphemeralEntry, _ephemeral), "tool_texts"),
     "a tool's text that is gone": Case(drop_first(EphemeralEntry), "segment"),
-    "another renderer": Case(
-        change_first(SessionEntry, lambda entry: replace(entry, renderer=2)), "renderer 2"
-    ),
-    "an earlier renderer": Case(
-        change_first(SessionEntry, lambda entry: replace(entry, renderer=0)), "renderer 0"
-    ),
 }
 
 
