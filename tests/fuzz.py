@@ -152,14 +152,14 @@ class Fuzz:
                 self._harvest([process for process in self._processes if process.ended])
                 if self.minutes >= spoken + 1:
                     spoken = self.minutes
-                    done = len(files) - len(drawings) - len(self._processes)
-                    say(f"round {number}: {done} of {len(files)} files; so far {self.summary}")
+                    count = len(files) - len(drawings) - len(self._processes)
+                    say(f"round {number}: {count} of {len(files)} files; so far {self.summary}")
         finally:
             self._harvest(list(self._processes))
-            done = files[len(drawings) :]
+            drawn_files = files[len(drawings) :]
             say(
-                f"round {number}, seed {seed}: {len(done)} files, "
-                f"{sum(self._properties[file] for file in done)} properties, "
+                f"round {number}, seed {seed}: {len(drawn_files)} files, "
+                f"{sum(self._properties[file] for file in drawn_files)} properties, "
                 f"{self.examples - before:,} examples; so far {self.summary}"
             )
 
