@@ -1,6 +1,6 @@
 """Draws anew, for as long as one likes: every property of the suite, in rounds with fresh seeds.
 
-    python -m tests.fuzz [--minutes N] [--jobs N] [--times N] [PATH ...]
+    python -m tests.fuzz [--minutes N] [--rounds N] [--jobs N] [--times N] [PATH ...]
 
 A file of tests is one process, as many at once as there are cores, so that a crash or a hang says
 where it was and the printed command draws the same again. What fails is shown at once, is kept in
@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -38,6 +39,7 @@ ENDINGS = (0, 1, 5)
 
 class Options(Struct, frozen=True, kw_only=True):
     minutes: float
+    rounds: int | None
     jobs: int
     times: int
 
@@ -117,12 +119,12 @@ class Fuzz:
         self._processes: list[Process] = []
 
     def go_on(self) -> None:
-        """Round after round, until the time is over, Ctrl-C, or every file failed."""
-        number = 1
+        """Round after round, until there were enough, Ctrl-C, or every file failed."""
         try:
-            while self._files and not self._over:
+            for number in count(1):
+                if not self._files or self._over or number - 1 == self._options.rounds:
+                    break
                 self._round(number, SystemRandom().getrandbits(32))
-                number += 1
         except KeyboardInterrupt:
             say("stopped")
 
@@ -152,14 +154,14 @@ class Fuzz:
                 self._harvest([process for process in self._processes if process.ended])
                 if self.minutes >= spoken + 1:
                     spoken = self.minutes
-                    done = len(files) - len(drawings) - len(self._processes)
-                    say(f"round {number}: {done} of {len(files)} files; so far {self.summary}")
+                    ended = len(files) - len(drawings) - len(self._processes)
+                    say(f"round {number}: {ended} of {len(files)} files; so far {self.summary}")
         finally:
             self._harvest(list(self._processes))
-            done = files[len(drawings) :]
+            drawn_files = files[len(drawings) :]
             say(
-                f"round {number}, seed {seed}: {len(done)} files, "
-                f"{sum(self._properties[file] for file in done)} properties, "
+                f"round {number}, seed {seed}: {len(drawn_files)} files, "
+                f"{sum(self._properties[file] for file in drawn_files)} properties, "
                 f"{self.examples - before:,} examples; so far {self.summary}"
             )
 
@@ -209,6 +211,7 @@ def properties_of(paths: Sequence[str]) -> dict[str, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Draws anew.")
     parser.add_argument("--minutes", type=float, default=10, help="how long (10)")
+    parser.add_argument("--rounds", type=int, help="how often at the most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at once (cores)")
     parser.add_argument("--times", type=int, default=20, help="examples, times the usual (20)")
     parser.add_argument("paths", nargs="*", help="files or folders of tests (all)")
@@ -216,7 +219,10 @@ def main() -> int:
     KEPT.mkdir(exist_ok=True)
     properties = properties_of(given.paths)
     say(f"{sum(properties.values())} properties in {len(properties)} files; Ctrl-C ends it")
-    fuzz = Fuzz(properties, Options(minutes=given.minutes, jobs=given.jobs, times=given.times))
+    options = Options(
+        minutes=given.minutes, rounds=given.rounds, jobs=given.jobs, times=given.times
+    )
+    fuzz = Fuzz(properties, options)
     fuzz.go_on()
     say(f"{fuzz.summary}" + "".join(f"\n  {test}" for test in fuzz.failed))
     return 1 if fuzz.failed else 0

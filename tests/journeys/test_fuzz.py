@@ -67,11 +67,11 @@ def test_fuzz_draws_other_and_more_examples(tmp_path: Path) -> None:
 
 @pytest.fixture
 def fuzzed(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """A few seconds of fuzz over a property that holds and one that does not."""
+    """One round over a property that holds and one that does not."""
     (tmp_path / "test_two.py").write_text(PROPERTIES)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider\n")
     return subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", "--minutes", "0.05", "--jobs", "1"],
+        [sys.executable, "-m", "tests.fuzz", "--minutes", "60", "--rounds", "1"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

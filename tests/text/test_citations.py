@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -277,6 +277,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=25).map("".join),
     st.lists(st.sampled_from(["a.md", "b.md", "c.md", ""]), max_size=5),
 )
+@example("- ```", ["a.md"])
 def test_renumbering_twice_is_renumbering_once(answer: str, paths: list[str]) -> None:
     cited = cite(answer, catalogue(*paths))
     paths_cited = [source.path for source in cited.sources if source.path]

@@ -197,7 +197,7 @@ def find_fence(line: str) -> Fence | None:
 
 def mask_code(markdown: str) -> tuple[str, str]:
     """`markdown` with NUL for every character of its code (newlines stay, so does the length),
-    and the fence that its end leaves open, if any."""
+    and the fence that its end leaves open for whatever is written below, if any."""
     pieces: list[str] = []
     block: list[str] = []  # the lines a code span may reach over
     fence: Fence | None = None
@@ -222,7 +222,8 @@ def mask_code(markdown: str) -> tuple[str, str]:
                 pieces.append(_mask_spans("".join(block)))
                 block.clear()
     pieces.append(_mask_spans("".join(block)))
-    return "".join(pieces), "" if fence is None or fence.is_quoted else fence.mark
+    # A block in a quote or a list ends with it: a line that closed it would open another.
+    return "".join(pieces), fence.mark if fence and fence.holds("below") else ""
 
 
 def line_spans(text: str) -> Iterator[tuple[int, int]]:
