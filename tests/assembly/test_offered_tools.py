@@ -29,9 +29,9 @@ def test_a_tool_that_went_away_leaves_the_list_with_a_reason_and_is_reported() -
             broke = answer.turn.context.agreement.broke
             assert broke is not None
             assert broke.reason == "tools gone: a"
-            assert answer.warnings == ("no longer offered: a (nothing here can run it)",)
+            assert answer.warnings == ("not offered, because nothing here can run it: a",)
             (left,) = answer.turn.context.left_out
-            assert (left.what, left.reason) == ("tool:fake/a", "missing")
+            assert (left.what, left.reason) == ("tool:fake/a", "removed")
 
     run(body())
 
@@ -47,7 +47,7 @@ def test_a_new_tool_comes_last_with_a_reason_and_those_that_went_leave_then() ->
             broke = answer.turn.context.agreement.broke
             assert broke is not None
             assert broke.reason == "tools gone: b; tools new: new"
-            assert any("no longer offered: b" in warning for warning in answer.warnings)
+            assert any("can run it: b" in warning for warning in answer.warnings)
             await scene.require_sound()
 
     run(body())

@@ -238,9 +238,9 @@ def test_a_definition_that_the_runner_cannot_run_is_not_offered_and_reported() -
         async with Scene(tools=[tool("a")], definitions=[OWN]) as scene:
             answer = await scene.ask()
             assert listed(scene) == ["a"]
-            assert left(scene) == [("tool:/own", "missing")]
+            assert left(scene) == [("tool:/own", "removed")]
             assert answer.turn is not None
-            warning = "no longer offered: own (nothing here can run it)"
+            warning = "not offered, because nothing here can run it: own"
             assert warning in scene.context.warnings
 
     run(body())
@@ -254,7 +254,7 @@ def test_a_session_that_goes_on_without_its_tools_does_not_send_their_definition
             await scene.restart()
             await scene.ask()
             assert (listed(scene), broke(scene)) == ([], "tools gone: a, b")
-            assert left(scene) == [("tool:fake/a", "missing"), ("tool:fake/b", "missing")]
+            assert left(scene) == [("tool:fake/a", "removed"), ("tool:fake/b", "removed")]
             scene.kind = "agent"
             await scene.restart()
             await scene.ask()

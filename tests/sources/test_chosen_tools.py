@@ -389,7 +389,7 @@ def test_a_kept_tool_that_is_gone_may_not_be_called_where_that_can_be_said() -> 
             assert played.context.allowed_tools == ()
             assert played.provider.bodies[-1]["tool_choice"] == "none"
             assert [tool.name for tool in played.context.tools] == ["a"]
-            assert left(played) == [("tool:fake/a", "missing")]
+            assert left(played) == [("tool:fake/a", "removed")]
 
     run(body())
 

@@ -130,14 +130,15 @@ class _Settlement:
             if name in self.removed:
                 why = state.withdrawn.get(name)
                 detail = f"the tool {name!r} was removed{f': {why}' if why else ''}"
-                left_out.append(LeftOut(what=item, reason="removed", detail=detail))
             elif self._is_gone(name):
                 detail = f"nothing here can run the tool {name!r}"
-                left_out.append(LeftOut(what=item, reason="missing", detail=detail))
+            else:
+                continue
+            left_out.append(LeftOut(what=item, reason="removed", detail=detail))
         gone = [tool.name for tool in before.tools if self._is_gone(tool.name)]
         gone = [name for name in gone if name not in self.removed and name not in offered]
-        warnings = [f"no longer offered: {list_names(gone)} (nothing here can run it)"] * bool(gone)
-        return Withdrawal(left_out=tuple(left_out), warnings=tuple(warnings))
+        warning = f"not offered, because nothing here can run it: {list_names(gone)}"
+        return Withdrawal(left_out=tuple(left_out), warnings=(warning,) if gone else ())
 
     def _is_gone(self, name: str) -> bool:
         return name in self.unhosted or (self.runnable is not None and name not in self.runnable)
