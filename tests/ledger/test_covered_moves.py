@@ -157,7 +157,7 @@ def conversations(draw: st.DrawFn) -> list[Entry]:
     for number in range(draw(st.integers(2, 5))):
         for role in ("user", "assistant"):
             name = f"{role[0]}{number}"
-            message = Message(role=role, blocks=(Text(f"{role} {number}"),), id=name)  # type: ignore[arg-type]
+            message = Message(role=role, blocks=(Text(f"{role} {number}"),), id=name)
             entries.append(MessageEntry(id=name, parent=entries[-1].id, at=0.0, message=message))
     return entries
 
