@@ -16,8 +16,11 @@ from tests.cli.commands import LAMINA
 from tests.cli.inside import error, lamina, output
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
+from tests.golden.journals import FOLDER
 
 from lamina import Session, Settings, ToolDefinition, open_session
+from lamina.journal.lines import write_line
+from lamina.values.envelope import Options
 from lamina.wiring import default_store
 
 TARGET = "openai:gpt-4o"
@@ -195,6 +198,35 @@ def test_a_name_that_means_nothing_or_too_much_is_explained(notes: Path) -> None
     assert error("export", "tower", cwd=notes) == snapshot(
         "error: no session 'tower' of the workspace '.'; `lamina sessions` lists them. -w DIR looks in another workspace, and a path to a .jsonl file works as well\n"
     )
+
+
+def test_what_an_old_record_cannot_prove_is_told_and_is_no_failure(notes: Path) -> None:
+    """Issue 16, B.8."""
+    old = str(FOLDER / "sessions" / "hooks.jsonl")
+    assert output("verify", old, cwd=notes) == snapshot(
+        """\
+15 of 15 requests rebuilt byte for byte.
+- not covered: options and parameters of 15 requests: older records lack them
+Nothing that is covered is wrong.
+"""
+    )
+    report = json.loads(output("verify", old, "--json", cwd=notes))
+    assert (report["state"], report["sound"]) == ("not_covered", False)
+    assert report["uncovered"] == [
+        {"part": "parameters", "why": "older records lack them", "requests": 15}
+    ]
+
+
+def test_an_edited_temperature_is_found(notes: Path) -> None:
+    """Issue 16, B.8: the checksum of the line is right."""
+    path = keep(notes, "pier", ask_twice, options=Options(temperature=0.5))
+    assert "The session is sound." in output("verify", "pier", cwd=notes)
+    header, _, rest = path.read_bytes().partition(b"\n")
+    edited = header.rpartition(b',"sum":"')[0].replace(b'"temperature":0.5', b'"temperature":0.9')
+    path.write_bytes(write_line(edited + b"}") + rest)
+    code, told, _ = lamina("verify", "pier", cwd=notes)
+    assert code == 1
+    assert "its options or parameters are not those that were sent" in told
 
 
 def test_a_whole_name_is_never_taken_for_the_beginning_of_another(notes: Path) -> None:

@@ -50,7 +50,7 @@ class UncoveredRequests(UncoveredPart, frozen=True, kw_only=True):
     requests: int
 
 
-class RequestCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequestCheck(Struct, frozen=True, kw_only=True):
     """One request, rebuilt. `problem` is empty if nothing of it is other than what was recorded,
     and `uncovered` what the record cannot prove."""
 
@@ -159,13 +159,12 @@ def check_parameters(
     parameters = recorded_parameters(request, state, target, base)
     if parameters.digest_for(target, request.cached_run) == request.parameters_digest:
         return ""
-    return "its options or other parameters are not those that were sent"
+    return "its options or parameters are not those that were sent"
 
 
 def _find_uncovered(request: RequestEntry, state: State, target: Target) -> Iterator[UncoveredPart]:
     if not request.parameters_digest:
-        why = "recorded before options and other parameters were"
-        yield UncoveredPart(part="parameters", why=why)
+        yield UncoveredPart(part="parameters", why="older records lack them")
     elif request.target_digest != digest_target(target, state.settings.explicit_cache):
         why = f"the model book says otherwise of {target.name} than it did then"
         yield UncoveredPart(part="target", why=why)

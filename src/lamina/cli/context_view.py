@@ -164,7 +164,8 @@ def _agreement(turn: Turn) -> list[str]:
         )
     if agreement.broke:
         broke = agreement.broke
-        lines.append(f"The prefix moves at {broke.source} ({broke.layer}): {broke.reason}.")
+        reason = broke.reason or "no reason was recorded"
+        lines.append(f"The prefix moves at {broke.source} ({broke.layer}): {reason}.")
     return [*lines, ""] if lines else []
 
 

@@ -27,7 +27,7 @@ def render_verification(verification: Verification) -> str:
 
 _PARTS = {
     "texts": "the texts",
-    "parameters": "options and other parameters",
+    "parameters": "options and parameters",
     "target": "what the model book decides",
     "wire": "the form on the wire",
 }

@@ -76,8 +76,9 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
         case RequestEntry(target=target, tokens=tokens, context=context):
             agreement = context.agreement
             text = f"{target} · {tokens:,} tokens, {agreement.reprocessed:,} of them new"
-            if agreement.broke:
-                text += f" · prefix moved at {agreement.broke.source}: {agreement.broke.reason}"
+            if broke := agreement.broke:
+                reason = broke.reason or "no reason was recorded"
+                text += f" · prefix moved at {broke.source}: {reason}"
             text += _chosen(context)
             text += "".join(f"\nleft out: {omission.detail}" for omission in context.left_out)
             text += "".join(f"\nwarning: {warning}" for warning in context.warnings)

@@ -81,7 +81,8 @@ def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
             f"{agreement.reprocessed:,} are new"
         )
     if broke := agreement.broke:
-        lines.append(f"the prefix moved at {broke.source} ({broke.layer}): {broke.reason}")
+        reason = broke.reason or "no reason was recorded"
+        lines.append(f"the prefix moved at {broke.source} ({broke.layer}): {reason}")
     return [Text(), *(Text(visible(line)) for line in lines)] if lines else []
 
 
