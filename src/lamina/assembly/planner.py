@@ -237,9 +237,7 @@ def plan_results(
 
     trial, prompt = send(shorter)
     outcome = PruneOutcome()
-    slack = too_long = 0
-    # How much shorter the results can become: what is left then is the lines that say so.
-    longest = sum(assembler.count_text(result.text) for result in results)
+    slack = too_long = longest = 0
     boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
     natural = find_boundary(page.state, draft.target, page.at)
     cold = natural is not None and natural.kind == "expired"
@@ -250,6 +248,8 @@ def plan_results(
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= most:
             break
+        # How much shorter the results can become: what is left then is the lines that say so.
+        longest = longest or sum(assembler.count_text(result.text) for result in results)
         if is_last := attempt == ATTEMPTS - 1:
             # Whatever may go, before a request is refused that could have been sent.
             slack = limit

@@ -12,7 +12,7 @@ from msgspec import Struct
 from lamina.compaction.cuts import find_cuts
 from lamina.compaction.instruction import summary_instruction
 from lamina.compaction.plan import CompactionPlan
-from lamina.compaction.quotes import GAP, Count, quote
+from lamina.compaction.quotes import GAP, Count
 from lamina.journal import SUMMARY_ID
 from lamina.text import escape_content, label_of
 from lamina.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
@@ -100,8 +100,9 @@ def shorten(text: str, limit: int, count: Count) -> str:
 def step_instruction(
     plan: CompactionPlan, part: SummaryPart, step: int, of: int, previous: str
 ) -> str:
-    """The one message that asks for the summary of all up to this part."""
-    pieces = [_BEFORE.format(summary=quote(previous))] if previous else []
+    """The one message that asks for the summary of all up to this part. `previous` is the summary
+    of what stands before it, quoted."""
+    pieces = [_BEFORE.format(summary=previous)] if previous else []
     pieces.append(_PART.format(step=step, of=of, tag=TAG, text=part.text))
     if previous:
         pieces.append(_WHOLE)

@@ -21,6 +21,7 @@ from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
 from lamina.compaction.plan import CompactionPlan
+from lamina.compaction.quotes import quote_within
 from lamina.compaction.summary_sheet import NOTICE
 from lamina.compaction.summary_steps import SummaryPart, shorten, split_into_parts, step_instruction
 from lamina.layers import MESSAGE_TOKENS, Assembler
@@ -181,11 +182,11 @@ class SummaryWriter:
             if number > skipped and failures < FAILURES:
                 if self._emit:
                     await self._emit(SummaryStep(step=number, of=len(parts)))
-                previous = shorten(carried, most, self._count)
+                previous = quote_within(carried, most, self._count) if carried else ""
                 instruction = step_instruction(plan, part, number, len(parts), previous)
                 request = await self._encode(Envelope(), instruction, most)
                 job = CompactionJob(
-                    instruction=instruction, messages=messages, previous=previous,
+                    instruction=instruction, messages=messages, previous=carried,
                     max_tokens=most, wire=self._wire, wire_request=request,
                 )  # fmt: skip
                 text, trouble, usage = await self._ask(job)
