@@ -153,9 +153,8 @@ class TurnLifecycle:
 
     def _has_choices(self, state: State, toolset: Toolset | None) -> bool:
         """Whether there is anything to choose: tools, guides of an agent, priorities to weigh."""
-        return (
-            toolset is not None or self.selector.guides_turns or state.settings.relevance_priority
-        )
+        chooses = toolset is not None or self.selector.guides_turns or bool(state.hosted)
+        return chooses or state.settings.relevance_priority
 
     async def _ask(
         self,
