@@ -376,7 +376,7 @@ def test_a_provider_gets_no_more_tools_than_it_takes_and_who_is_out_is_told(
 
 @thorough
 @given(offers(), st.sets(st.sampled_from(TOOL_NAMES), min_size=1))
-def test_what_a_person_took_out_is_withheld_where_that_can_be_said_and_leaves_elsewhere(
+def test_what_a_person_took_out_is_barred_where_that_can_be_said_and_leaves_elsewhere(
     tools: list[OfferedTool], out: set[str]
 ) -> None:
     everything = [replace(tool, include="always") for tool in tools]

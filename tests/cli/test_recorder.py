@@ -145,6 +145,12 @@ Boundary: the first request of this session.
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Nothing was sent before it on its path
 
 + tools       tools      tool:search                22  search: Searches.
@@ -184,6 +190,12 @@ note     not on the active path
 |---------|--------------------------------|-------:|---------:|----------|--------------------------|
 | plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Against request 1 (000003)
 
 = 5 segments, 106 tokens stay: tools … L4 history
@@ -222,6 +234,12 @@ note     not on the active path
 | item    | stands in             | tokens | priority | included | why                      |
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
+
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
 
 ## Against request 2 (000007)
 
@@ -266,6 +284,12 @@ note     not on the active path
 | L5 message |        1 |     10 |   10 |   0 |
 | all        |       18 |    288 |  258 |  30 |
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Against request 4 (000010)
 
 = 16 segments, 258 tokens stay: tools … L5 message
@@ -304,6 +328,12 @@ Boundary: 3620 s since the last request; the cache lives 300 s.
 | item    | stands in      | tokens | priority | included | why                      |
 |---------|----------------|-------:|---------:|----------|--------------------------|
 | plan.md | system library |     56 |        5 | manual   | attached to this message |
+
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
 
 ## Left out
 
@@ -363,6 +393,12 @@ answer   Noted. [stop, after 2.5 s]
 
 Boundary: 3690 s since the last request; the cache lives 300 s.
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Against request 1 (000003), the last one before it that was answered on its path
 
 = 2 segments, 34 tokens stay: tools … L1 system
@@ -398,6 +434,12 @@ note     not on the active path
 | L4 history |        4 |     32 |   25 |   7 |
 | L5 message |        1 |      8 |    0 |   8 |
 | all        |        9 |    143 |  128 |  15 |
+
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
 
 ## Against request 7 (00001f)
 
@@ -846,6 +888,12 @@ note     not on the active path
 |---------|--------------------------------|-------:|---------:|----------|--------------------------|
 | plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Against request 1 (000003)
 
 = 5 segments, 106 tokens stay: tools … L4 history
@@ -855,9 +903,9 @@ note     not on the active path
 
 ## Damage (3)
 
-- checksum: line 5, byte 1,923: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
-- missing_entries: line 6, byte 2,107: in front of it is missing: 000004
-- missing_parent: line 6, byte 2,107: the parent '000004' of entry '000005' is missing; put behind '000003'
+- checksum: line 5, byte 1,985: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
+- missing_entries: line 6, byte 2,169: in front of it is missing: 000004
+- missing_parent: line 6, byte 2,169: the parent '000004' of entry '000005' is missing; put behind '000003'
 """)
     code, _, err = lamina("log", "pier", "-r", "2", "--wire", cwd=notes)
     assert (code, err) == snapshot(
@@ -886,9 +934,9 @@ request 000007 is lost; a reply to it is there
 
 ## Damage (3)
 
-- incomplete_write: line 7, byte 2,372: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 2,704: in front of it is missing: 000007
-- missing_parent: line 8, byte 2,704: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,434: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 2,766: in front of it is missing: 000007
+- missing_parent: line 8, byte 2,766: the parent '000007' of entry '000008' is missing; put behind '000006'
 """)
     assert shown(notes, "--request", "00000c") == snapshot("""\
 # Request 2 of 8
@@ -920,6 +968,12 @@ note     not on the active path
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
+## Tools
+
+| tool   | tokens | included |
+|--------|-------:|----------|
+| search |     22 | always   |
+
 ## Against request 000007, which is lost
 
 = 9 segments, 144 tokens stay: tools … L4 history
@@ -939,9 +993,9 @@ note     not on the active path
 
 ## Damage (4)
 
-- incomplete_write: line 7, byte 2,372: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 2,704: in front of it is missing: 000007
-- missing_parent: line 8, byte 2,704: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,434: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 2,766: in front of it is missing: 000007
+- missing_parent: line 8, byte 2,766: the parent '000007' of entry '000008' is missing; put behind '000006'
 - not_applicable: entry '000009' no longer applies: reply '000009' answers request '000007', which is not open
 """)
 

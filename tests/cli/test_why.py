@@ -293,6 +293,7 @@ def test_the_log_and_the_recorder_say_how_items_and_tools_came_to_be_there(notes
 
 | tool       | tokens | included                |
 |------------|-------:|-------------------------|
+| use_tool   |     93 | always                  |
 | fake/ask   |     33 | always                  |
 | fake/read  |     28 | agent, kept from before |
 | fake/write |     28 | agent 0.50, search      |

@@ -32,7 +32,7 @@ from lamina.values.settings import Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
-# A target on every wire, with and without a way to withhold tools.
+# A target on every wire, with and without a way to bar tools.
 TARGETS = tuple(
     replace(SMALL, provider=provider, model=model, wire=wire, restricts_tools=restricts)
     for provider, model, wire, restricts in (
@@ -255,15 +255,15 @@ class Play:
         offered = [name for name in listed if context.allows(name)]
         # What is recorded is what was sent.
         assert names_on_wire(body, target) == listed
-        if target.withholds_tools:
+        if target.bars_tools:
             assert callable_on_wire(body, target, listed) == offered
         elif context.allowed_tools is not None:
             # Nobody can be told, so only what answers alone runs none of them.
             assert context.allowed_tools == ()
             assert self.scene.kind == "plan"
-        # What was removed is not offered, and stands there only if it is withheld.
+        # What was removed is not offered, and stands there only if it is barred.
         assert not set(offered) & self.removed, context
-        if not target.withholds_tools:
+        if not target.bars_tools:
             assert not set(listed) & self.removed, context
         # What is offered can be run.
         there = {each.definition.name for each in self.scene.host.tools} | {USE_TOOL.name}
@@ -291,7 +291,7 @@ class Play:
             body = scene.book.wire(target).encode(wire_request(recorded, scene.book, {}))
             listed = [each.name for each in last.request.context.tools]
             assert names_on_wire(body, target) == listed
-            if target.withholds_tools:
+            if target.bars_tools:
                 allows = last.request.context.allows
                 assert callable_on_wire(body, target, listed) == list(filter(allows, listed))
 

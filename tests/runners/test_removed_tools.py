@@ -21,8 +21,8 @@ from lamina.values.patch import ToolsRemove, ToolsReplace
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool
 
-WITHHOLDS = replace(SMALL, model="withholds", restricts_tools=True)
-EMBEDDED = replace(WITHHOLDS, model="embedded", wire="llamacpp")
+BARS = replace(SMALL, model="bars", restricts_tools=True)
+EMBEDDED = replace(BARS, model="embedded", wire="llamacpp")
 ANTHROPIC = replace(SMALL, model="claude", wire="anthropic")
 # A file of models may claim it; the wire has no way to say it.
 GEMINI = replace(SMALL, model="flash", wire="gemini", restricts_tools=True)
@@ -126,9 +126,9 @@ def test_what_a_person_takes_out_leaves_the_wire_and_the_record_at_once(target: 
     run(body())
 
 
-@pytest.mark.parametrize("target", [WITHHOLDS, EMBEDDED])
+@pytest.mark.parametrize("target", [BARS, EMBEDDED])
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_where_a_request_can_withhold_tools_a_removal_moves_nothing(
+def test_where_a_request_can_bar_tools_a_removal_moves_nothing(
     target: Target, by_hand: bool
 ) -> None:
     async def body() -> None:
@@ -176,9 +176,9 @@ def test_a_removed_tool_returns_with_the_reason_of_whoever_gives_it_back() -> No
     run(body())
 
 
-def test_a_withheld_tool_that_is_given_back_moves_nothing_either() -> None:
+def test_a_barred_tool_that_is_given_back_moves_nothing_either() -> None:
     async def body() -> None:
-        async with Scene(tools=[tool("a"), tool("b")], target=WITHHOLDS) as scene:
+        async with Scene(tools=[tool("a"), tool("b")], target=BARS) as scene:
             session = scene.runner.session
             await scene.ask()
             await session.apply("me", remove("b"))
@@ -209,7 +209,7 @@ def test_replacing_the_tools_removes_those_that_are_not_named() -> None:
     run(body())
 
 
-def test_a_hook_that_filters_the_tools_does_not_give_back_what_is_withheld() -> None:
+def test_a_hook_that_filters_the_tools_does_not_give_back_what_is_barred() -> None:
     async def body() -> None:
         hooks = Hooks()
 
@@ -219,7 +219,7 @@ def test_a_hook_that_filters_the_tools_does_not_give_back_what_is_withheld() -> 
             return ToolsReplace(tools=tools, reason="no c")
 
         tools = [tool("a"), tool("b"), tool("c")]
-        async with Scene(tools=tools, target=WITHHOLDS, hooks=hooks) as scene:
+        async with Scene(tools=tools, target=BARS, hooks=hooks) as scene:
             await scene.ask()
             await scene.runner.session.apply("me", remove("b"))
             for _ in range(2):
@@ -278,7 +278,7 @@ def test_what_an_application_brings_is_its_own_to_run_in_a_chat() -> None:
 
 def test_the_answer_of_a_plan_is_recorded_as_one_that_calls_nothing() -> None:
     async def body() -> None:
-        async with Scene(tools=[tool("a")], target=WITHHOLDS) as scene:
+        async with Scene(tools=[tool("a")], target=BARS) as scene:
             await scene.ask()
             scene.kind = "plan"
             await scene.restart()

@@ -1,7 +1,7 @@
 """The tools of one request in the end: those that stand on the wire, and of them those that may be
 called.
 
-Laws: nothing is offered that was removed, or that nobody here can run. It leaves at once: withheld,
+Laws: nothing is offered that was removed, or that nobody here can run. It leaves at once: barred,
 where a request can say so and its list would otherwise stay; else by a break with that reason. What
 is offered is what is recorded.
 """
@@ -70,13 +70,13 @@ class _Settlement:
         envelope = self.state.envelope
         before = envelope.tool_list
         tools = tuple(filter(self._fits, before))
-        withheld: tuple[str, ...] = ()
-        if self._can_withhold(tools):
+        barred: tuple[str, ...] = ()
+        if self._can_bar(tools):
             tools = self.state.sent_tools
-            withheld = tuple(tool.name for tool in tools if not self._fits(tool))
-        if (tools, withheld) != (before, withheld_names(envelope)):
-            reason = self._reason(tools, withheld)
-            op = ToolsReplace(tools=tools, withheld=withheld, reason=reason)
+            barred = tuple(tool.name for tool in tools if not self._fits(tool))
+        if (tools, barred) != (before, barred_names(envelope)):
+            reason = self._reason(tools, barred)
+            op = ToolsReplace(tools=tools, barred=barred, reason=reason)
             self.page.transform(TOOLS, Patch(ops=(op,), display=Display(title=reason)))
         return self._report(envelope)
 
@@ -86,11 +86,11 @@ class _Settlement:
             return False
         return self.runnable is None or name in self.runnable or tool == USE_TOOL
 
-    def _can_withhold(self, fit: tuple[ToolDefinition, ...]) -> bool:
-        """Whether the list can stay as it was sent, with what does not fit withheld: if it differs
+    def _can_bar(self, fit: tuple[ToolDefinition, ...]) -> bool:
+        """Whether the list can stay as it was sent, with what does not fit barred: if it differs
         by that alone, and there is no other reason to move it."""
         state = self.state
-        if not self.target.withholds_tools or state.settings.tool_policy == "exact":
+        if not self.target.bars_tools or state.settings.tool_policy == "exact":
             return False
         sent = state.sent_tools
         if state.last_sent is None or tuple(filter(self._fits, sent)) != fit:
@@ -98,13 +98,13 @@ class _Settlement:
         as_sent = replace(state, envelope=replace(state.envelope, tools=sent, listed=()))
         return find_boundary(as_sent, self.target, self.page.at) is None
 
-    def _reason(self, tools: Sequence[ToolDefinition], withheld: Sequence[str]) -> str:
+    def _reason(self, tools: Sequence[ToolDefinition], barred: Sequence[str]) -> str:
         envelope = self.state.envelope
         listed = {tool.name for tool in envelope.tool_list}
         before = [tool.name for tool in envelope.tools]
-        offered = [tool.name for tool in tools if tool.name not in withheld]
+        offered = [tool.name for tool in tools if tool.name not in barred]
         leavers = [name for name in before if name not in offered]
-        leavers += [name for name in withheld if name not in listed]
+        leavers += [name for name in barred if name not in listed]
         news = {
             "removed": [name for name in leavers if name in self.removed],
             "gone": [name for name in leavers if name not in self.removed],
@@ -112,9 +112,9 @@ class _Settlement:
         }
         parts = [f"{word}: {list_names(names)}" for word, names in news.items() if names]
         if not parts:
-            idle = [name for name in withheld_names(envelope) if name not in withheld]
-            parts = [f"withheld until now: {list_names(idle)}"]
-        stay = " (the list stays, and they are not to be called)" if withheld and leavers else ""
+            idle = [name for name in barred_names(envelope) if name not in barred]
+            parts = [f"barred until now: {list_names(idle)}"]
+        stay = " (the list stays, and they are not to be called)" if barred and leavers else ""
         return f"tools {'; '.join(parts)}{stay}"
 
     def _report(self, before: Envelope) -> Withdrawal:
@@ -144,7 +144,7 @@ class _Settlement:
         return name in self.unhosted or (self.runnable is not None and name not in self.runnable)
 
 
-def withheld_names(envelope: Envelope) -> tuple[str, ...]:
+def barred_names(envelope: Envelope) -> tuple[str, ...]:
     """What stands in the list and is not to be called."""
     if not envelope.listed:
         return ()

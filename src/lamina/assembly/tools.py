@@ -228,7 +228,7 @@ class _Planner:
         news = {
             "new": [n for n in names if n not in self.standing and n != USE_TOOL.name],
             "changed": self._changed(),
-            "withheld until now": [name for name in leavers if name not in self.there],
+            "barred until now": [name for name in leavers if name not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
         text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)

@@ -14,6 +14,7 @@ from rich.status import Status
 
 from lamina.cli.terminal_text import visible
 from lamina.faces.plain_text import shorten
+from lamina.faces.request_context import is_news
 from lamina.runners.runner import Answer
 from lamina.values.event import (
     BlockDelta,
@@ -93,8 +94,7 @@ class AskOutput:
 
     def _begin(self, event: RequestStarted) -> None:
         for omission in event.context.left_out:
-            # That others fit better is normal: `lamina why` tells.
-            if omission.reason != "ranked_lower" and omission.detail not in self._omissions:
+            if is_news(omission) and omission.detail not in self._omissions:
                 self._omissions.add(omission.detail)
                 self.say(f"left out: {omission.detail}")
         has_tools = any(size.layer == "tools" and size.segments for size in event.layers)

@@ -170,8 +170,8 @@ def describe_inclusion(source: ContextItem | ContextTool) -> str:
 
 def describe_listing(tool: ContextTool, context: RequestContext) -> str:
     """How a tool came to be in the list, and whether it may be called."""
-    withheld = "" if context.allows(tool.name) else ", not to be called"
-    return f"{describe_inclusion(tool)}{withheld}"
+    barred = "" if context.allows(tool.name) else ", not to be called"
+    return f"{describe_inclusion(tool)}{barred}"
 
 
 def describe_priority(item: ContextItem) -> str:

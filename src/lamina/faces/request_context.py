@@ -78,6 +78,13 @@ def label_left_out(omission: LeftOut) -> str:
     return key if kind in ITEM_KINDS and key else omission.what
 
 
+def is_news(omission: LeftOut) -> bool:
+    """Whether a person is told of an omission unasked. That others fit better is how choosing goes;
+    of tools that left, a warning names all that nobody removed."""
+    left = omission.reason == "removed" and omission.what.startswith("tool:")
+    return omission.reason != "ranked_lower" and not left
+
+
 def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[str, Any]:
     """The last request of the active path, rebuilt from the journal; also while it is under way.
     `problems` says why it may not be what was sent."""

@@ -98,10 +98,10 @@ def apply_op(
             names = [tool.name for tool in tools]
             if len(set(names)) != len(names):
                 raise InvalidPatch(op_name(op), f"tool names are not unique: {sorted(names)!r}")
-            if strangers := set(op.withheld).difference(names):
-                raise InvalidPatch(op_name(op), f"withheld and not in the list: {strangers!r}")
-            offered = tuple(tool for tool in tools if tool.name not in op.withheld)
-            envelope = replace(envelope, tools=offered, listed=tools if op.withheld else ())
+            if strangers := set(op.barred).difference(names):
+                raise InvalidPatch(op_name(op), f"barred and not in the list: {strangers!r}")
+            offered = tuple(tool for tool in tools if tool.name not in op.barred)
+            envelope = replace(envelope, tools=offered, listed=tools if op.barred else ())
         case ToolsRemove():
             tools = tuple(tool for tool in envelope.tools if tool.name not in op.names)
             if len(tools) < len(envelope.tools):

@@ -29,13 +29,13 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
             withdrawn |= dict.fromkeys(op.names, op_reason(op))
             names -= {*op.names}
             continue
-        offered = {tool.name for tool in op.tools if tool.name not in op.withheld}
+        offered = {tool.name for tool in op.tools if tool.name not in op.barred}
         if transformer in (TOOLS, TOOLS_JOIN):
             hosted |= {tool.name for tool in op.tools} - listed
             continue
         if not transformer.startswith(_ENGINE):
             # A runner would offer its tools again; others come back only by being given.
-            leavers = ((names & hosted) | {*op.withheld}) - offered
+            leavers = ((names & hosted) | {*op.barred}) - offered
             withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
         withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
         hosted -= offered - names

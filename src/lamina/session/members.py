@@ -33,14 +33,15 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
     guides = (await turns.selector.guides()).guides
     tools = turns.tools
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
+    sorted_tools = sort_tools(state, tools)
     always: tuple[Member, ...] = (
         *sort_guides(sort_by_include(guides, state.members, "rule", "reference").always),
-        *sort_tools(state, tools).always,
+        *sorted_tools.always,
     )
     items = [SessionItem(item=member.id, include="always") for member in always]
-    standard = {item.item for item in items}
+    others = {item.item for item in items} | {tool.id for tool in sorted_tools.removed}
     for item, membership in state.members.items():
-        if membership == "manual" and item not in standard:
+        if membership == "manual" and item not in others:
             items.append(SessionItem(item=item, include="manual", missing=item not in there))
     return tuple(items)
 

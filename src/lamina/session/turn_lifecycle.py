@@ -138,7 +138,7 @@ class TurnLifecycle:
             left = self._settle(page, model)
             choices = None
             weighs = self.selector.guides_turns or page.state.settings.relevance_priority
-            if weighs or toolset is not None:
+            if weighs or toolset is not None or page.state.hosted:
                 choices = TurnChoices(
                     self.selector, self._reader.screen, self.layouts, page, model, question
                 )

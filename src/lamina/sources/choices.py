@@ -143,8 +143,9 @@ class TurnChoices:
         """What is attached, with the rules, references and descriptions of tools that apply."""
         page, selector = self._page, self._selector
         settings = page.state.settings
-        has_news = tools.described or tools.left_out or tools.warnings
-        if not (selector.guides_turns or settings.relevance_priority or has_news):
+        # Where an agent was, what it had is told to be missing.
+        tooled = tools.described or tools.left_out or tools.warnings or page.state.hosted
+        if not (selector.guides_turns or settings.relevance_priority or tooled):
             return attached
         guides, findings = self._screen.guides(await selector.guides(), settings.secrets)
         missing = self._add_mentioned(guides, {a.item.id for a in attached.attachments})

@@ -52,7 +52,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     # What may be called.
     tools: tuple[ToolDefinition, ...] = ()
     # The list as it stands on the wire, where that holds more: what was taken away and could be
-    # withheld without moving a byte. Empty if it is the same.
+    # barred without moving a byte. Empty if it is the same.
     listed: tuple[ToolDefinition, ...] = ()
     cached: Chain[Message] = Chain()
     # Text for the next request only; always behind everything cached that precedes it.

@@ -34,10 +34,10 @@ class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replac
 
 
 class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
-    """`withheld` are the names of those that stand in the list and are not to be called."""
+    """`barred` are the names of those that stand in the list and are not to be called."""
 
     tools: tuple[ToolDefinition, ...]
-    withheld: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
     reason: str = ""
 
 

@@ -163,7 +163,7 @@ class Target(Struct, frozen=True, kw_only=True):
         return f"{self.provider}:{self.model}"
 
     @property
-    def withholds_tools(self) -> bool:
+    def bars_tools(self) -> bool:
         """Whether `restricts_tools` can be said on its wire."""
         return self.restricts_tools and self.wire in ("openai", "llamacpp")
 

@@ -15,6 +15,7 @@ from lamina.cli.chat.markdown import draw_markdown, split_finished
 from lamina.cli.chat.tail import Tail
 from lamina.cli.screen import Screen, ScreenLine
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.request_context import is_news
 from lamina.values.event import (
     ApprovalDecided,
     ApprovalWanted,
@@ -138,8 +139,7 @@ class TurnView:
 
     def _on_request(self, event: RequestStarted) -> None:
         for omission in event.context.left_out:
-            # That others fit better is how choosing goes: /why tells.
-            if omission.reason != "ranked_lower":
+            if is_news(omission):
                 self._warn(f"left out: {omission.detail}")
         self._set_status(f"asking {event.target}")
 

@@ -68,7 +68,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
 
 def _callable(tools: list[ToolDefinition], request: WireRequest) -> list[ToolDefinition]:
     names = request.allowed_tools
-    if names is None or not request.target.withholds_tools:
+    if names is None or not request.target.bars_tools:
         return tools
     return [tool for tool in tools if tool.name in names]
 

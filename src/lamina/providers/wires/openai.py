@@ -55,7 +55,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
         body["tools"] = [
             {"type": "function", "function": describe_tool(tool, "parameters")} for tool in tools
         ]
-        if request.allowed_tools is not None and request.target.withholds_tools:
+        if request.allowed_tools is not None and request.target.bars_tools:
             tool_names = {tool.name for tool in tools}
             body["tool_choice"] = _choice([n for n in request.allowed_tools if n in tool_names])
     _encode_options(body, request, own=own)
