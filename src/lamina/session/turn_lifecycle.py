@@ -276,7 +276,8 @@ class TurnLifecycle:
             if not self.layouts.is_as_recorded(request, prompt):
                 # What was recorded cannot be sent any more: it is asked anew, and left.
                 page = page_beside(self._record, self.layouts, request)
-                return await self._ask_again(page, request, attachments)
+                texts = state.envelope.tool_texts
+                return await self._ask_again(page, request, attachments, texts)
             then = self._record.state_at(request.id)
             return await self._turn_of(request, prompt, target, attachments, state=then)
 
@@ -297,7 +298,8 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            return await self._ask_again(page, request, turn.attachments, compaction)
+            texts = state.envelope.tool_texts
+            return await self._ask_again(page, request, turn.attachments, texts, compaction)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -306,6 +308,7 @@ class TurnLifecycle:
         page: Page,
         request: RequestEntry,
         attachments: tuple[Attachment, ...],
+        tool_texts: tuple[ToolText, ...],
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """The question or the results of a request once more, on a page beside it."""
@@ -323,7 +326,7 @@ class TurnLifecycle:
         attached = replace(attached, left_out=(*attached.left_out, *without))
         return await self._ask(
             page, self.layouts.book.find(request.target), question, attached,
-            _tools_of(request), self._record.state.envelope.tool_texts, before=before,
+            _tools_of(request), tool_texts, before=before,
         )  # fmt: skip
 
     async def _run_hooks(
