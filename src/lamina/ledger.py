@@ -320,7 +320,7 @@ def judge_cache(
         if agreement.first:
             return verdict("nothing_sent_before", "the first request of this session")
         if not same_cache:
-            return verdict("model_changed", "another model, or wire, has a cache of its own")
+            return verdict("model_changed", "another model has a cache of its own")
         if expired:
             return verdict("lifetime_passed", _expiry(elapsed, rules))
         if agreement.broke:

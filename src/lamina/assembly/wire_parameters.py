@@ -4,6 +4,7 @@ Law: it is the same when a request is sent and when it is rebuilt, since both ha
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -87,6 +88,7 @@ def _former_key(request: RequestEntry, state: State) -> str:
     return header.forked_from if older else header.session
 
 
+@lru_cache(maxsize=64)
 def digest_target(target: Target, explicit_cache: bool) -> str:
     """Of what the model book says of a target, as far as encoders look at it."""
     rules = target.cache

@@ -212,17 +212,13 @@ class Layouts:
             rules,
             usage,
             factor,
-            same_cache=last is not None and _is_same_cache(last, request),
+            same_cache=last is not None and last.target == request.target,
             held=_held(state, rules),
             explicit_before=state.last_usage is not None and bool(state.last_usage.explicit),
         )
         if not reply.missed or verdict.meaning == "as_expected":
             return verdict
         return replace(verdict, detail=f"{verdict.detail}; the provider says: {reply.missed}")
-
-
-def _is_same_cache(last: RequestEntry, request: RequestEntry) -> bool:
-    return last.target == request.target and last.wire in ("", request.wire)
 
 
 def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | None:
