@@ -246,7 +246,9 @@ def test_a_removed_tool_is_neither_offered_nor_run() -> None:
             played.plays(calling(("c1", "b", {})))
             await played.ask("Q2")
             assert played.host.called == []
-            assert played.results == ["There is no tool 'b'. Tools: a."]
+            assert played.results == [
+                "The tool was removed from this session; the call was not run."
+            ]
             assert [each.item for each in played.context.tools] == ["tool:fake/a"]
             await played.verify()
 

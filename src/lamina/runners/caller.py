@@ -5,7 +5,7 @@ wrong with a call is its result, for the model to read. Free calls run at once; 
 a person. A result is written down when it is there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import msgspec
@@ -47,14 +47,16 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
 
 def check_call(
-    call: ToolCall, definitions: Mapping[str, ToolDefinition], tools: Mapping[str, OfferedTool]
+    call: ToolCall,
+    definitions: Mapping[str, ToolDefinition],
+    tools: Mapping[str, OfferedTool],
+    removed: Collection[str] = (),
 ) -> CheckedCall | str:
-    """A call checked against the definitions that were sent and the tools that are there now; or
-    what is wrong with it."""
+    """A call checked against the definitions that were sent, the tools that are there now and the
+    names of those that were removed; or what is wrong with it."""
     intended = intended_call(call, tools)
-    if call.name not in definitions:
-        # Not even the tool that calls others was offered.
-        intended = call
+    if call.name in removed or intended.name in removed:
+        return REMOVED
     definition = definitions.get(intended.name)
     if definition is None:
         names = ", ".join(sorted(definitions)) or "none"
@@ -132,7 +134,7 @@ class Caller:
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
         for call in self._session.waiting:
-            checked = check_call(call, definitions, tools)
+            checked = check_call(call, definitions, tools, state.withdrawn)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
             elif (entry := state.decisions.get(call.id)) and holds(entry, checked.tool):

@@ -5,7 +5,7 @@ What the tools gave stands in the question's own message, one wrapper for each t
 gone with the next turn. Without a plan the question is answered all the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -145,7 +145,7 @@ class PlanMode(RunMode):
         tools = [tool.definition for tool in by_name.values()]
         if not tools or not (plan := await self._make_plan(text, attachments, tools, target)):
             return ()
-        calls, refusals = check_plan(plan.calls, by_name)
+        calls, refusals = check_plan(plan.calls, by_name, run.session.state.withdrawn)
         record = {
             "target": target.name,
             "calls": [_describe(call.intended) for call in calls],
@@ -247,14 +247,14 @@ class PlanMode(RunMode):
 
 
 def check_plan(
-    calls: Sequence[ToolCall], by_name: Mapping[str, OfferedTool]
+    calls: Sequence[ToolCall], by_name: Mapping[str, OfferedTool], removed: Collection[str] = ()
 ) -> tuple[tuple[CheckedCall, ...], tuple[tuple[ToolCall, str], ...]]:
     """The calls of a plan that can be run, and the others, each with its problem."""
     definitions = {name: tool.definition for name, tool in by_name.items()}
     right: dict[tuple[str, str], CheckedCall] = {}
     wrong: list[tuple[ToolCall, str]] = []
     for call in calls:
-        checked = check_call(call, definitions, by_name)
+        checked = check_call(call, definitions, by_name, removed)
         if isinstance(checked, str):
             wrong.append((call, checked))
         elif (key := (checked.intended.name, checked.intended.arguments)) in right:
