@@ -20,10 +20,16 @@ from lamina.runners.batch import NOBODY
 from lamina.runners.call_planner import MOST_CALLS, PLANNER, summarize_attached
 from lamina.runners.citations import SEARCHED
 from lamina.runners.composer import COMPOSER
-from lamina.runners.plan import FINAL, PLAN, PLANNED
+from lamina.runners.plan import FINAL, PLAN
 from lamina.runners.runner import AgentRunner, PlanRunner
 from lamina.runners.search_tool import SearchTools
-from lamina.values.entry import DecisionEntry, EphemeralEntry, RequestEntry, TransformEntry
+from lamina.values.entry import (
+    PLANNED,
+    DecisionEntry,
+    EphemeralEntry,
+    RequestEntry,
+    TransformEntry,
+)
 from lamina.values.event import ToolFinished, ToolStarted, UsageReported, WarningIssued
 from lamina.values.item import Item, note_id
 from lamina.values.note import Scope

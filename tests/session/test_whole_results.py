@@ -11,6 +11,7 @@ from tests.fakes.store import FakeStore, StoreFailed
 from tests.fakes.summarizer import require_sound
 from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
+from tests.sources.note_scenes import PlanScene
 
 from lamina.audit.kept_results import find_result, whole_results
 from lamina.codec import digest_bytes
@@ -18,8 +19,9 @@ from lamina.errors import JournalError, UsageError
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.tools.limits import cut_output
-from lamina.values.entry import MessageEntry, ResultEntry
+from lamina.values.entry import PLANNED, MessageEntry, ResultEntry
 from lamina.values.message import ToolResult
+from lamina.values.tool import ToolOutput
 
 LONG = "begin " + words(2_000, "tide") + " end"
 
@@ -175,5 +177,42 @@ def test_a_runner_keeps_the_whole_of_what_its_tools_give() -> None:
             scene.host.outputs["find"] = cut_output(LONG, 300)
             await scene.ask("What of the tide?")
             assert await scene.runner.session.read_result("c1") == LONG
+
+    run(body())
+
+
+def test_what_planned_tools_give_is_kept_whole_if_it_was_cut_or_had_no_room() -> None:
+    async def body() -> None:
+        plan = calling(("a", "find", {}), ("b", "look", {}))
+        tools = [tool("find"), tool("look")]
+        async with PlanScene(plan, saying("Low."), tools=tools, searches=False) as scene:
+            scene.host.outputs["find"] = cut_output(LONG, 300)
+            scene.host.outputs["look"] = ToolOutput(text=LONG * 40)
+            await scene.ask("What of the tide?")
+            calls = {call["name"]: call for call in scene.noted(PLANNED)[0]["calls"]}
+            session = scene.runner.session
+            assert await session.read_result(calls["find"]["id"]) == LONG
+            assert await session.read_result(calls["look"]["whole"]) == LONG * 40
+
+    run(body())
+
+
+def test_a_secret_that_a_cut_would_halve_is_left_out_of_what_is_sent_and_kept() -> None:
+    """Point 5 and point 11: a secret is judged in the whole of a result."""
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0B\n" * 40
+    key += "-----END PRIVATE KEY-----"
+
+    async def body() -> None:
+        for kind in (Scene, PlanScene):
+            store = BlobStore()
+            script = calling(("c1", "find", {})), saying("Low.")
+            async with kind(*script, tools=[tool("find")], store=store) as scene:
+                scene.host.outputs["find"] = cut_output(f"{LONG}{key}", 1_000)
+                await scene.ask("What of the tide?")
+                sent = str(scene.provider.bodies)
+                kept = [await store.get_blob(digest) for digest in store.put]
+                assert "MIIEvQ" not in sent
+                assert "[redacted" in sent
+                assert not any(b"MIIEvQ" in blob for blob in kept)
 
     run(body())

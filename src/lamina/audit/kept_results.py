@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from lamina.errors import UsageError
-from lamina.values.entry import Entry, MessageEntry, ResultEntry
+from lamina.values.entry import PLANNED, CustomEntry, Entry, MessageEntry, ResultEntry
 from lamina.values.message import ToolResult
 
 # Of a digest at least so many digits have to be given.
@@ -20,7 +20,7 @@ class KeptResult(Struct, frozen=True, kw_only=True):
 
     call_id: str
     name: str
-    text: str
+    text: str = ""
     is_error: bool = False
     digest: str = ""
 
@@ -35,6 +35,19 @@ def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
                 for block in message.blocks:
                     if isinstance(block, ToolResult):
                         yield _describe(block, wholes.get(block.call_id, ""))
+            case CustomEntry(kind=kind, data={"calls": [*calls]}) if kind == PLANNED:
+                yield from _planned_results(calls)
+            case _:
+                pass
+
+
+def _planned_results(calls: Iterable[object]) -> Iterator[KeptResult]:
+    """Results of planned calls that were cut; of the others only the request holds the text."""
+    for call in calls:
+        match call:
+            case {"id": str(call_id), "name": str(name), "outcome": outcome, "whole": str(digest)}:
+                failed = outcome != "ran"
+                yield KeptResult(call_id=call_id, name=name, is_error=failed, digest=digest)
             case _:
                 pass
 

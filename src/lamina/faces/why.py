@@ -17,8 +17,7 @@ from lamina.errors import UnknownSession
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
 from lamina.runners.citations import SEARCHED
-from lamina.runners.plan import PLANNED
-from lamina.values.entry import CustomEntry, MessageEntry, RequestEntry
+from lamina.values.entry import PLANNED, CustomEntry, MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
 

@@ -28,11 +28,13 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call. `result` is what a search found; all searches share one text."""
+    """The outcome of a call; `whole` is all of a text that was cut. `result` is what a search
+    found; all searches share one text."""
 
     call: ToolCall
     outcome: Outcome
     text: str
+    whole: str = ""
     seconds: float = 0.0
     result: NoteSearchResult | None = None
 
@@ -91,11 +93,15 @@ class Batch:
             output, result = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
+        text, whole = self._session.turns.results.screen_cut(
+            call.name, mend_text(output.text), output.whole
+        )
         await self._keep(
             FinishedCall(
                 call=call,
                 outcome="failed" if output.is_error else "ran",
-                text=mend_text(output.text),
+                text=text,
+                whole=whole,
                 seconds=anyio.current_time() - began,
                 result=result,
             )

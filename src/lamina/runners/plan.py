@@ -31,15 +31,14 @@ from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
-from lamina.values.entry import PROBLEM
+from lamina.values.entry import PLANNED, PROBLEM
 from lamina.values.event import UsageReported
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
-# Entries of the journal: what was planned, before it is run; and what was run for a request.
+# An entry of the journal: what was planned, before it is run.
 PLAN = "lamina.plan"
-PLANNED = "lamina.planned"
 FINAL = "The call was not run: the tools of this question are done; answer with what they gave."
 
 
@@ -163,7 +162,7 @@ class PlanMode(RunMode):
         except BaseException:
             # Stopped, or nobody could be asked: what ran until then is written down.
             with anyio.CancelScope(shield=True):
-                await run.session.note(PLANNED, _record_calls(batch.outcomes))
+                await run.session.note(PLANNED, await self._record_calls(batch.outcomes))
             raise
         return batch.outcomes
 
@@ -224,9 +223,11 @@ class PlanMode(RunMode):
         spare = max(room.tokens // 2, room.tokens - room.cost(others)) if others else room.tokens
         shown_hits = room.take_hits(hits, spare)
         block = (render_hits(shown_hits),) if result and (shown_hits or not hits) else ()
-        others, warnings = room.shorten(others, room.tokens - room.cost(block))
+        shorter, warnings = room.shorten(others, room.tokens - room.cost(block))
         await run.warn(*warnings)
-        texts = (*block, *others)
+        cut_names = {text.name for text in others if text not in shorter}
+        record = await self._record_calls(calls, cut_names)
+        texts = (*block, *shorter)
 
         async def prepare(some: tuple[ToolText, ...]) -> Turn:
             return await run.prepare(
@@ -237,13 +238,30 @@ class PlanMode(RunMode):
         if count < len(texts):
             names = ", ".join(text.name for text in texts[count:])
             await run.warn(f"there is no room for what these gave: {names}")
+            cut_names |= {text.name for text in texts[count:]}
+            record = await self._record_calls(calls, cut_names)
         if result is not None:
             scope = self._search.scope if self._search else EVERYWHERE
             await run.rest_on(result, shown_hits if count else (), scope)
         if calls:
-            run.notes[PLANNED] = _record_calls(calls)
+            run.notes[PLANNED] = record
         await run.note_request(turn.id)
         return turn
+
+    async def _record_calls(
+        self, calls: Sequence[FinishedCall], cut_names: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """What was run for a request, which is named later, without its texts: those that were cut,
+        or whose tools are among `cut_names`, are kept whole beside the journal."""
+        records = [
+            _describe(call.call) | {"outcome": call.outcome, "seconds": round(call.seconds, 3)}
+            for call in calls
+        ]
+        for call, record in zip(calls, records, strict=True):
+            if call.result is None and (call.whole or call.call.name in cut_names):
+                keep = self._run.session.turns.results.keep_whole
+                record["whole"] = await keep(call.whole or call.text)
+        return {"request": "", "calls": records}
 
 
 def check_plan(
@@ -268,12 +286,3 @@ def check_plan(
 
 def _describe(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _record_calls(calls: Sequence[FinishedCall]) -> dict[str, Any]:
-    """What was run for a request, which is named later, without its texts."""
-    records = [
-        _describe(call.call) | {"outcome": call.outcome, "seconds": round(call.seconds, 3)}
-        for call in calls
-    ]
-    return {"request": "", "calls": records}

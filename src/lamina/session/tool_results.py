@@ -39,18 +39,15 @@ class ToolResults:
             TurnStateError: no such call waits.
         """
         require_waiting(self._record, result.call_id)
-        state = self._record.state
-        if whole:
-            # A secret may be cut in two.
-            safe = self.screen(replace(result, text=whole), state).text
-            if safe != whole:
-                result = replace(result, text=cut_text(safe, len(result.text)))
-                whole = safe if result.text != safe else ""
-        result = self.screen(result, state)
-        result = replace(result, name=mend_text(result.name), text=mend_text(result.text))
-        digest = await self._store.put_blob(mend_text(whole).encode()) if whole else ""
+        text, whole = self.screen_cut(result.name, result.text, whole)
+        result = replace(result, name=mend_text(result.name), text=mend_text(text))
+        digest = await self.keep_whole(whole) if whole else ""
         await self._record.write(ResultEntry, result=result, whole=digest)
         return result
+
+    async def keep_whole(self, text: str) -> str:
+        """Keeps all of a text that is sent shortened; its digest."""
+        return await self._store.put_blob(mend_text(text).encode())
 
     async def keep_shortened(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
         """Keeps the results whole that `entries` hold shortened."""
@@ -75,6 +72,20 @@ class ToolResults:
         if not result.digest:
             return result.text
         return (await self._store.get_blob(result.digest)).decode()
+
+    def screen_cut(self, name: str, text: str, whole: str) -> tuple[str, str]:
+        """What the tool `name` gave, without its secrets: a text, and the `whole` of a cut one."""
+        state = self._record.state
+        if whole:
+            # A secret may be cut in two.
+            safe = self._screen_text(name, whole, state)
+            if safe != whole:
+                text = cut_text(safe, len(text))
+                whole = safe if text != safe else ""
+        return self._screen_text(name, text, state), whole
+
+    def _screen_text(self, name: str, text: str, state: State) -> str:
+        return self.screen(ToolResult(call_id="", name=name, text=text), state).text
 
     def screen(self, result: ToolResult, state: State) -> ToolResult:
         """A result without its secrets."""

@@ -238,6 +238,8 @@ class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
 
 # The kind of a custom entry that says what went wrong: where, and the problem.
 PROBLEM = "lamina.problem"
+# What was run for a planned request: custom entries of this kind.
+PLANNED = "lamina.planned"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
