@@ -201,6 +201,8 @@ def test_a_swap_at_any_moment_does_not_lead_out(
         ".lamina/persona.md", ".lamina/agents/own/agent.yaml", ".lamina/agents/own/rules/style.md",
         "CLAUDE.md", "docs/more.md",
     )  # fmt: skip
+    # What is imported on the way is not what is watched.
+    SWAPPED[swapped](Ground(tmp_path_factory.mktemp("warm"), names).work)
     for at in itertools.count(1):
         ground = Ground(tmp_path_factory.mktemp("swap"), names)
         monkeypatch.setenv("LAMINA_DATA", str(ground.work.parent / "data"))
