@@ -49,7 +49,7 @@ def test_an_overflow_that_was_swallowed_is_told_and_history_is_compacted(
         for number in range(6):
             await talk(session, words(30, f"q{number}"), answer=words(30, f"r{number}"))
         turn = await answered(session, words(30, "last"), input=WINDOW + 1)
-        (told,) = (warning for warning in turn.warnings if "window" in warning)
+        (told,) = (warning for warning in turn.warnings if "answered it" in warning)
         assert "1,201 tokens of a window of 1,200" in told
         (reply,) = [e for e in session.entries if isinstance(e, ReplyEntry) and e.warnings]
         assert reply.warnings == (told,)
