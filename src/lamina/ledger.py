@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from lamina.errors import PrefixMoved
 from lamina.journal import LIBRARY_SOURCE, RecordedReason, find_moved_names, texts_of
@@ -124,12 +124,13 @@ def compare(
     else:
         shared, run = shared_prefix(before, after), before.cached_run()
     tokens = after.tokens_until(shared)
-    broke = None
-    if shared < run:
-        place = _place(before, after, shared, shared)
-        reason, unexplained = _explain(sent, after, shared, reasons, messages)
-        broke = Break(**asdict(place), reason=reason, unexplained=unexplained)
-    return Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens, broke=broke)
+    agreement = Agreement(segments=shared, tokens=tokens, reprocessed=after.tokens - tokens)
+    if shared >= run:
+        return agreement
+    place = _place(before, after, shared, shared)
+    reason, unexplained = _explain(sent, after, shared, reasons, messages)
+    broke = Break(**asdict(place), reason=reason)
+    return replace(agreement, broke=broke, unexplained=unexplained)
 
 
 def _place(before: Prompt, after: Prompt, old_index: int, new_index: int) -> MovedPlace:
@@ -265,7 +266,7 @@ def require_reason(agreement: Agreement) -> None:
     Raises:
         PrefixMoved: naming layer, segment and source.
     """
-    for place in agreement.broke.unexplained if agreement.broke else ():
+    for place in agreement.unexplained:
         same = place.before == place.source
         change = "its content changed" if same else f"was {place.before}"
         raise PrefixMoved(place.layer, place.segment, place.source, change)

@@ -491,9 +491,9 @@ def lose_a_question(data: bytes) -> bytes:
             snapshot("""\
 1 of 2 requests rebuilt byte for byte.
 - request 000006 (openai:gpt-4o): differs from what was sent at segment 1 (message:000005, L5)
-- checksum: line 4, byte 895: the checksum does not fit; the line begins '{"at":1794000000.0,"id":"000003","message":{"blocks":[{"text'
-- missing_entries: line 5, byte 1,079: in front of it is missing: 000003
-- missing_parent: line 5, byte 1,079: the parent '000003' of entry '000004' is missing; put behind '000002'
+- checksum: line 4, byte 1,135: the checksum does not fit; the line begins '{"at":1794000000.0,"id":"000003","message":{"blocks":[{"text'
+- missing_entries: line 5, byte 1,319: in front of it is missing: 000003
+- missing_parent: line 5, byte 1,319: the parent '000003' of entry '000004' is missing; put behind '000002'
 `lamina repair` writes a copy of all that can be read.
 """),
             False,
@@ -502,8 +502,8 @@ def lose_a_question(data: bytes) -> bytes:
             tear,
             snapshot("""\
 2 of 2 requests rebuilt byte for byte.
-- torn: line 9, byte 2,242: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
-- incomplete_write: line 8, byte 2,057: the last write is not whole: 1 more entries were to follow
+- torn: line 9, byte 2,722: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
+- incomplete_write: line 8, byte 2,537: the last write is not whole: 1 more entries were to follow
 `lamina repair` writes a copy of all that can be read.
 """),
             True,

@@ -92,7 +92,7 @@ def test_a_reason_for_messages_covers_those_from_the_first_one_that_moved(
     agreement = agreement_of(before, mutated, "lazy")
     assert agreement.broke is not None
     assert agreement.broke.source == f"message:m{min(place, 4)}"
-    assert (not agreement.broke.unexplained) == is_covered
+    assert (not agreement.unexplained) == is_covered
 
 
 # -- what nobody gave a reason for ---------------------------------------------------------------
@@ -188,4 +188,4 @@ def test_what_moves_outside_of_what_reasons_cover_is_refused(
         require_reason(agreement)
     assert agreement.broke is not None
     if source != LIBRARY_SOURCE:
-        assert source in {place.source for place in agreement.broke.unexplained}
+        assert source in {place.source for place in agreement.unexplained}

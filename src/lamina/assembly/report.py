@@ -73,10 +73,10 @@ def record_request(
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
     warnings = draft.warnings
-    if agreement.broke and agreement.broke.unexplained:
+    if agreement.unexplained:
         if state.settings.prefix_check == "raise":
             ledger.require_reason(agreement)
-        place = agreement.broke.unexplained[0]
+        place = agreement.unexplained[0]
         warning = (
             f"the prefix moved without a reason at {place.source} "
             f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"

@@ -118,7 +118,7 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
 
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:
     """With all of its fields: a client should not have to know what is left out when it is zero."""
-    broke = agreement.broke and asdict(agreement.broke)
+    broke = msgspec.to_builtins(agreement.broke)
     return {"first": agreement.first} | asdict(agreement) | {"broke": broke}
 
 

@@ -83,6 +83,17 @@ class GatheredItems(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+class Break(Struct, frozen=True, kw_only=True):
+    """The first place at which this request differs from what was sent before. `reason` is what
+    was recorded for all that moved."""
+
+    layer: Layer
+    segment: int
+    source: str
+    reason: str
+    before: str = ""
+
+
 class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A place at which a request differs from what was sent before, and what stood there."""
 
@@ -90,14 +101,6 @@ class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     segment: int
     source: str
     before: str = ""
-
-
-class Break(MovedPlace, frozen=True, kw_only=True, omit_defaults=True):
-    """The first such place. `reason` is what was recorded for all that moved; `unexplained` are
-    the places that none of the reasons on the path covers."""
-
-    reason: str
-    unexplained: tuple[MovedPlace, ...] = ()
 
 
 class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -108,6 +111,8 @@ class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reprocessed: int = 0
     broke: Break | None = None
     first: bool = False
+    # What moved with no reason on the path that covers it.
+    unexplained: tuple[MovedPlace, ...] = ()
 
 
 class CacheVerdict(Struct, frozen=True, kw_only=True):
