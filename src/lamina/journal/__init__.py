@@ -1,16 +1,10 @@
 """The tree of entries, and the fold that makes a session's state of one path through it."""
 
-from lamina.journal.fold import (
-    TOOLS,
-    TOOLS_JOIN,
-    awaits_results,
-    fold_entry,
-    initial_state,
-    replay,
-)
+from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.removed_tools import TOOLS, TOOLS_JOIN
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,

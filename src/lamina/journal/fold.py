@@ -18,6 +18,7 @@ from lamina.journal.patch_effects import (
     laid_items,
     latest_in_force,
 )
+from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
 from lamina.journal.state import KnownItem, LaidVersions, State
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import (
@@ -48,23 +49,10 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, Text, Use
-from lamina.values.patch import (
-    CompactionApply,
-    Patch,
-    ToolsRemove,
-    ToolsReplace,
-    op_name,
-    op_reason,
-)
+from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
 # No request has more; a higher figure is an error.
 MOST_TOKENS = 1 << 40
-# Who keeps the list of tools, and who lets chosen ones join a list that was sent already.
-TOOLS = "lamina.tools"
-TOOLS_JOIN = "lamina.tools.join"
-TAKEN_OUT = "it was taken out of the session"
-# Whose patches speak for a person or a hook is whose name does not begin with this.
-_ENGINE = "lamina."
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
@@ -118,7 +106,7 @@ def fold_entry(state: State, entry: Entry) -> State:
         case ItemEntry(item=item):
             state = _keep_item(state, item, entry.id)
         case TransformEntry(transformer=transformer, patch=patch):
-            state = _move_tools(state, _transform(state, patch), transformer, patch)
+            state = move_tools(state, _transform(state, patch), transformer, patch)
             if transformer == TOOLS_JOIN and state.last_sent is not None:
                 state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
@@ -347,33 +335,6 @@ def _transform(state: State, patch: Patch) -> State:
         reasons=state.reasons + reasons,
         moved_by=state.moved_by + tuple(map(op_name, moves)),
     )
-
-
-def _move_tools(before: State, state: State, transformer: str, patch: Patch) -> State:
-    """What a patch that `transformer` made of `before` removed of the tools and gave back."""
-    ops = [op for op in patch.ops if isinstance(op, ToolsReplace | ToolsRemove)]
-    if not ops:
-        return state
-    withdrawn, hosted = dict(state.withdrawn), state.hosted
-    names = {tool.name for tool in before.envelope.tools}
-    listed = {tool.name for tool in before.envelope.tool_list}
-    for op in ops:
-        if isinstance(op, ToolsRemove):
-            withdrawn |= dict.fromkeys(op.names, op_reason(op))
-            names -= {*op.names}
-            continue
-        offered = {tool.name for tool in op.tools if tool.name not in op.barred}
-        if transformer in (TOOLS, TOOLS_JOIN):
-            hosted |= {tool.name for tool in op.tools} - listed
-            continue
-        if not transformer.startswith(_ENGINE):
-            # A runner would offer its tools again; others come back only by being given.
-            leavers = ((names & hosted) | {*op.barred}) - offered
-            withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
-        withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
-        hosted -= offered - names
-        names = offered
-    return replace(state, withdrawn=withdrawn, hosted=hosted)
 
 
 def lay_uses(
