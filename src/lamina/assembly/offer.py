@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
-from lamina.assembly.inclusion import is_removed
+from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.assembly.page import Page
 from lamina.assembly.tools import USE_TOOL, list_names
 from lamina.journal import TOOLS, State
@@ -65,6 +65,9 @@ class _Settlement:
         self.runnable = None
         if toolset is not None:
             self.runnable = {tool.definition.name for tool in toolset.tools}
+            if sort_tools(state, toolset.tools).agent:
+                # There is somebody to speak for.
+                self.runnable.add(USE_TOOL.name)
 
     def settle(self) -> Withdrawal:
         envelope = self.state.envelope
@@ -84,7 +87,7 @@ class _Settlement:
         name = tool.name
         if name in self.removed or name in self.unhosted:
             return False
-        return self.runnable is None or name in self.runnable or tool == USE_TOOL
+        return self.runnable is None or name in self.runnable
 
     def _can_bar(self, fit: tuple[ToolDefinition, ...]) -> bool:
         """Whether the list can stay as it was sent, with what does not fit barred: if it differs
@@ -152,8 +155,10 @@ def barred_names(envelope: Envelope) -> tuple[str, ...]:
     return tuple(tool.name for tool in envelope.listed if tool.name not in offered)
 
 
-def allowed_tools(envelope: Envelope) -> tuple[str, ...] | None:
+def allowed_tools(envelope: Envelope, *, answer_only: bool) -> tuple[str, ...] | None:
     """What may be called, if that is not all that stands in the list."""
+    if answer_only and envelope.tool_list:
+        return ()
     return tuple(tool.name for tool in envelope.tools) if envelope.listed else None
 
 

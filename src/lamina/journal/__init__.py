@@ -12,6 +12,7 @@ from lamina.journal.reasons import (
     find_moved_names,
     texts_of,
 )
+from lamina.journal.removed_tools import TOOLS, TOOLS_JOIN
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,
@@ -19,7 +20,6 @@ from lamina.journal.repair import (
     replay_repaired,
 )
 from lamina.journal.state import LaidVersions, State
-from lamina.journal.withdrawn_tools import TOOLS, TOOLS_JOIN
 
 __all__ = [
     "LIBRARY_SOURCE",

@@ -20,8 +20,8 @@ from lamina.journal.patch_effects import (
     latest_in_force,
 )
 from lamina.journal.reasons import RecordedReason, find_moved_parts, reason_of
+from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
 from lamina.journal.state import KnownItem, LaidVersions, State
-from lamina.journal.withdrawn_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import (
     BranchSummaryEntry,

@@ -227,7 +227,7 @@ class TurnLifecycle:
             target=target,
             room=self.layouts.room(target, page.state),
             tools=describe_offer(page.state, tools.tools, self.toolset),
-            allowed_tools=() if tools.answer_only else allowed_tools(page.state.envelope),
+            allowed_tools=allowed_tools(page.state.envelope, answer_only=tools.answer_only),
             ephemera=ephemera,
             warnings=(*warnings, *left.warnings),
             retry=before is not None,

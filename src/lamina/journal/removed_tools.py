@@ -1,6 +1,7 @@
-"""Tools that were removed, and tools that a runner brought.
+"""Which tools were removed from a session, and which of those in its list came with a runner.
 
-Law: what a person or a hook removed stays away until somebody gives it back.
+Law: what a person or a hook removes stays away until somebody gives it back; what the engine does
+to the list removes nothing and gives nothing back.
 """
 
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
             continue
         offered = {tool.name for tool in op.tools if tool.name not in op.barred}
         if transformer in (TOOLS, TOOLS_JOIN):
-            hosted |= {tool.name for tool in op.tools} - listed
+            hosted |= offered - listed
             continue
         if not transformer.startswith(_ENGINE):
             # A runner would offer its tools again; others come back only by being given.
