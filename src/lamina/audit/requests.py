@@ -155,7 +155,9 @@ def other_digests(
 ) -> tuple[str, ...] | None:
     """The digests that were recorded, if they are not those of `prompt`; where they are lost,
     nothing says otherwise."""
-    if request.prompt_digest and request.prompt_digest == prompt.digest:
+    latest = tuple(segment.digest for segment in prompt.since(request.kept))
+    if request.prompt_digest == prompt.digest and request.digests == latest:
+        # All of it is proven, without a look at the requests before.
         return None
     own = tuple(segment.digest for segment in prompt)
     recorded = tuple(
