@@ -39,6 +39,25 @@ async def answered(session: Session, text: str, *, input: int) -> Turn:
 # -- an overflow that nobody mentions --------------------------------------------------------------
 
 
+@pytest.mark.parametrize("book", [FakeBook, ExactBook])
+def test_a_history_that_we_count_as_small_is_compacted_if_it_fills_the_window_of_its_provider(
+    book: type[FakeBook],
+) -> None:
+    async def body() -> None:
+        world = World()
+        world.book = book()
+        session = await compacting(FakeSummarizer(), world)
+        for number in range(4):
+            await talk(session, words(30, f"q{number}"), answer=words(30, f"r{number}"))
+        await answered(session, words(30, "last"), input=WINDOW + 1)
+        after = await session.prepare("And now?")
+        assert after.prompt.tokens < WINDOW / 3
+        assert compactions(after) == ["compaction (overflow)"]
+        assert after.context.fit.calibration == 1.0 or book is FakeBook
+
+    run(body())
+
+
 @pytest.mark.parametrize("summarizer", [None, FakeSummarizer()])
 def test_an_overflow_that_was_swallowed_is_told_and_history_is_compacted(
     summarizer: FakeSummarizer | None,

@@ -30,7 +30,8 @@ from lamina.compaction.plan import (
     summary_limit,
 )
 from lamina.errors import TurnStateError
-from lamina.journal import State, is_believable
+from lamina.journal import State
+from lamina.journal.calibration import MOST_RATIO
 from lamina.layers import MESSAGE_TOKENS
 from lamina.ports import Summarizer
 from lamina.record.layouts import Layouts
@@ -112,12 +113,13 @@ class Compactor:
                 sizes.append(self._assembler.item_tokens(item))
         return sum(size for size in sizes if size <= limit)
 
-    async def compact(self, trigger: Trigger) -> CompactionOutcome:
-        """Writes a compaction onto the page, or says why there is none."""
+    async def compact(self, trigger: Trigger, scale: float = 1.0) -> CompactionOutcome:
+        """Writes a compaction onto the page, or says why there is none. `scale` is how much more
+        than we a provider counts, as far as is known."""
         page, state = self._page, self._page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
-        scale = self._room.calibration
+        scale = max(scale, self._room.calibration)
         plan = plan_compaction(
             messages,
             self._assembler.message_sizes(messages),
@@ -235,9 +237,6 @@ class Compactions:
             return 0
         if usage.input <= self._layouts.room(target, state).window:
             return 0
-        is_exact = self._layouts.book.counter(target).exact
-        if is_exact and not is_believable(usage.input, last.tokens):
-            return 0
         is_smaller = any(boundary.reason == OVERFLOWED for boundary in last.context.boundaries)
         return 0 if is_smaller else usage.input
 
@@ -257,8 +256,10 @@ class Compactions:
         state = page.state
         if state.settings.compaction == "off":
             return None
-        if self.swallowed_overflow(state, target):
-            return await self.now(page, target, promotion, "overflow")
+        if (reported := self.swallowed_overflow(state, target)) and state.last_sent:
+            # By its count: what we count as little may fill the window there.
+            scale = min(MOST_RATIO, reported / max(1, state.last_sent.tokens))
+            return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self.summarizer is None:
             return None
         boundary = None if at_end else find_boundary(state, target, page.at)
