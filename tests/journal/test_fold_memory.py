@@ -115,7 +115,7 @@ def moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
     name = op_name(op)
     if name.startswith("system_"):
         return before.system != after.system
-    return before.tools != after.tools if name.startswith("tools_") else True
+    return before.tool_list != after.tool_list if name.startswith("tools_") else True
 
 
 @st.composite
