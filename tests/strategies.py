@@ -208,6 +208,8 @@ patch_ops: st.SearchStrategy[PatchOp] = st.one_of(
     st.builds(SystemPartRemove, name=st.sampled_from(["persona", "memory"]), reason=reasons),
     st.builds(SystemPartsReplace, parts=st.lists(parts, max_size=3).map(tuple), reason=reasons),
     st.builds(ToolsReplace, tools=st.sampled_from([(), TOOLS, TOOLS[:1]]), reason=reasons),
+    st.builds(ToolsReplace, tools=st.just(TOOLS), barred=st.just((TOOLS[0].name,)),
+              reason=reasons),
     st.builds(ToolsRemove, names=st.sampled_from([("find",), ("absent",)]), reason=reasons),
     st.builds(MessagesCachedReplace, messages=histories, reason=reasons),
     st.builds(ResultsReplace, message=st.sampled_from(["t1", "h1"]), reason=reasons,

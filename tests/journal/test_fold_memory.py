@@ -117,7 +117,7 @@ def moved(op: PatchOp, before: Envelope, after: Envelope) -> bool:
         # A part without a text is not there.
         return [p for p in before.system if p.text] != [p for p in after.system if p.text]
     if name.startswith("tools_"):
-        return before.tools != after.tools
+        return before.tool_list != after.tool_list
     # What was appended moved nothing.
     stays = after.cached.until(len(before.cached)) == before.cached
     return not stays or before.library != after.library
