@@ -157,7 +157,7 @@ def _explain(
         return sent.cause.reason, ()
     before = sent.prompt
     if sent.digests is None:
-        moves = _find_moves(before, after, messages)
+        moves = _find_moves(before, after, reasons, messages)
     else:
         # What is not made again as it was has moved as well, whatever moved in front of it.
         moves = iter([_find_move(before, after, shared, shared, messages)])
@@ -169,7 +169,7 @@ def _explain(
     for move in moves:
         texts = {reason.text for reason in reasons if move.is_covered(reason)}
         covering |= texts
-        if not any(text.strip() for text in texts):
+        if not move.follows and not any(text.strip() for text in texts):
             unexplained.append(move.place)
     text = texts_of(reason for reason in reasons if reason.text in covering)
     return text, tuple(dict.fromkeys(unexplained))
@@ -182,6 +182,8 @@ class _Move(Struct, frozen=True, kw_only=True):
     place: MovedPlace
     source: str = ""
     message: int | None = None
+    # Whether it only changed places with something that a reason covers.
+    follows: bool = False
 
     def is_covered(self, reason: RecordedReason) -> bool:
         if self.message is not None:
@@ -189,18 +191,25 @@ class _Move(Struct, frozen=True, kw_only=True):
         return reason.covers_source(self.source)
 
 
-def _find_moves(before: Prompt, after: Prompt, messages: Chain[Message]) -> Iterator[_Move]:
+def _find_moves(
+    before: Prompt, after: Prompt, reasons: Sequence[RecordedReason], messages: Chain[Message]
+) -> Iterator[_Move]:
     """Everything in front that moved, and the first of the messages that did."""
     if shared_links(before.front, after.front) < max(before.ends[0], after.ends[0]):
-        yield from _find_front_moves(before, after)
+        yield from _find_front_moves(before, after, reasons)
     shared = shared_messages(before, after)
     if shared < before.cached_run() - before.ends[0]:
         yield _find_move(before, after, before.ends[0] + shared, after.ends[0] + shared, messages)
 
 
-def _find_front_moves(before: Prompt, after: Prompt) -> list[_Move]:
+def _find_front_moves(
+    before: Prompt, after: Prompt, reasons: Sequence[RecordedReason]
+) -> list[_Move]:
+    covered = {s for reason in reasons if reason.text.strip() for s in reason.moved.sources}
     old, new = ([_sourced(link.segment) for link in prompt.front] for prompt in (before, after))
     places = [{name: at for at, (name, _) in reversed([*enumerate(part)])} for part in (old, new)]
+    rest = ([pair for pair in part if pair[0] not in covered] for part in (old, new))
+    alone = find_moved_names(*rest)
     moves = []
     for source in find_moved_names(old, new):
         was, now = (part.get(source) for part in places)
@@ -210,7 +219,7 @@ def _find_front_moves(before: Prompt, after: Prompt) -> list[_Move]:
             place = _place(before, after, at, at)
         else:
             place = _place(before, after, was, now)
-        moves.append(_Move(place=place, source=source))
+        moves.append(_Move(place=place, source=source, follows=source not in alone))
     # What is gone comes before what only stands otherwise for it.
     order = [(move.place.segment, move.place.before == move.place.source) for move in moves]
     return [moves[at] for at in sorted(range(len(moves)), key=order.__getitem__)]

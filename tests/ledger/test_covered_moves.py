@@ -24,7 +24,14 @@ from lamina.values.collections import Chain
 from lamina.values.entry import Entry, MessageEntry, TransformEntry
 from lamina.values.envelope import Envelope, LaidItem
 from lamina.values.message import Message, Text
-from lamina.values.patch import LibraryConsolidate, MessagesCachedReplace, Patch, PatchOp
+from lamina.values.patch import (
+    LibraryConsolidate,
+    MessagesCachedReplace,
+    Patch,
+    PatchOp,
+    ToolsRemove,
+    ToolsReplace,
+)
 from lamina.values.request import Agreement
 from lamina.values.settings import Promotion
 
@@ -93,6 +100,22 @@ def test_a_reason_for_messages_covers_those_from_the_first_one_that_moved(
     assert agreement.broke is not None
     assert agreement.broke.source == f"message:m{min(place, 4)}"
     assert (not agreement.unexplained) == is_covered
+
+
+def test_a_tool_that_changed_places_with_one_that_has_its_reason_needs_none() -> None:
+    """It was taken out and put back behind the other one; only that was anybody's doing."""
+    before = conversation()
+    find, read = before.envelope.tools
+    after = patched(before, [
+        ToolsRemove(names=(find.name,), reason="not now"),
+        ToolsReplace(tools=(read, find), reason="again"),
+    ])  # fmt: skip
+    agreement = agreement_of(before, after, "lazy")
+    assert agreement.broke is not None
+    assert agreement.broke.reason == "not now; again"
+    assert agreement.unexplained == ()
+    swapped = replace(before, envelope=replace(before.envelope, tools=(read, find)))
+    assert agreement_of(before, swapped, "lazy").unexplained
 
 
 # -- what nobody gave a reason for ---------------------------------------------------------------

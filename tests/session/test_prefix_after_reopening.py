@@ -32,7 +32,9 @@ from lamina.faces.stored_session import StoredSession
 from lamina.faces.verification import write_repaired_copy
 from lamina.session.session import Session
 from lamina.values.entry import Entry, MessageEntry, RequestEntry, SessionEntry
+from lamina.values.envelope import Options
 from lamina.values.message import Message, Text
+from lamina.values.patch import OptionsSet
 from lamina.values.settings import CacheRules
 
 RULES = CacheRules(minimum=100, step=10, lifetime_s=300.0)
@@ -244,6 +246,25 @@ def test_an_interrupted_question_whose_request_cannot_be_made_again_is_asked_ane
         await turn.commit(openai_reply("A2"))
         journal = await world.store.read(session.id)
         assert verify(journal, world.book).state == "not_covered"
+
+    run(body())
+
+
+def test_an_interrupted_question_is_sent_with_the_options_that_were_recorded_with_it() -> None:
+    """Issue 16, B.8: what was set meanwhile is for the next request."""
+
+    async def body() -> None:
+        world = World()
+        session = await world.open(system="S", options=Options(temperature=0.5))
+        before = (await session.prepare("Q1")).request()
+        await session.apply("test", OptionsSet(temperature=0.25))
+        session = await world.open(session.id)
+        turn = await session.current_turn()
+        assert turn is not None
+        assert turn.request() == before
+        await turn.commit(openai_reply("A1"))
+        assert (await session.prepare("Q2")).request()["temperature"] == 0.25
+        assert verify(await world.store.read(session.id), world.book).sound
 
     run(body())
 
