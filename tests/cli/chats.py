@@ -118,7 +118,8 @@ async def opened(
 
     screen = Screen(plain(out), plain(err), live=False)
     approver = KeyboardApprover(screen)
-    opening = await open_session(session, target=TARGET, workspace=folder)
+    target = None if session else TARGET
+    opening = await open_session(session, target=target, workspace=folder)
     host = host or ToolHostFake()
     async with AgentRunner(opening, ProvidersFake(provider), host, approver=approver) as runner:
         workspace = FolderWorkspace(folder)

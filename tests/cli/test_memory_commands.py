@@ -89,7 +89,8 @@ def test_a_file_that_cannot_be_read_is_said_and_stays_as_it_is(notes: Path, memo
 
 def test_a_folder_in_its_place_is_said(notes: Path, memory: Path) -> None:
     memory.mkdir(parents=True)
-    assert error("memory", cwd=notes) == f"error: {memory} cannot be read: Is a directory\n"
+    problem = "is not a regular file and is not read"
+    assert error("memory", cwd=notes) == f"error: {str(memory)!r} {problem}\n"
 
 
 def test_nothing_else_of_the_file_is_rewritten(notes: Path, memory: Path) -> None:

@@ -269,7 +269,7 @@ def test_the_request_behind_a_tool_call_adds_the_call_and_its_result(notes: Path
 
 entry    000014 of session pier, 2026-11-06 21:21:07
 target   openai:gpt-4o, lazy
-size     288 tokens, about 311 as the provider counts, of 111,616 (window 128,000, 16,384 kept for the answer)
+size     288 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
 usage    330 in, 0 cached, 5 out
 cache    too short for the cache (296 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   It is not. [stop, after 0.0 s]
@@ -305,7 +305,7 @@ def test_a_boundary_is_shown_with_its_reason_where_the_prefix_moves(notes: Path)
 
 entry    000019 of session pier, 2026-11-06 22:21:27
 target   openai:gpt-4o, lazy
-size     230 tokens, about 256 as the provider counts, of 111,616 (window 128,000, 16,384 kept for the answer)
+size     230 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
 usage    230 in, 0 cached, 5 out
 cache    the cache had forgotten it (3620 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
@@ -903,9 +903,9 @@ note     not on the active path
 
 ## Damage (3)
 
-- checksum: line 5, byte 1,985: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
-- missing_entries: line 6, byte 2,169: in front of it is missing: 000004
-- missing_parent: line 6, byte 2,169: the parent '000004' of entry '000005' is missing; put behind '000003'
+- checksum: line 5, byte 2,225: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
+- missing_entries: line 6, byte 2,409: in front of it is missing: 000004
+- missing_parent: line 6, byte 2,409: the parent '000004' of entry '000005' is missing; put behind '000003'
 """)
     code, _, err = lamina("log", "pier", "-r", "2", "--wire", cwd=notes)
     assert (code, err) == snapshot(
@@ -934,9 +934,9 @@ request 000007 is lost; a reply to it is there
 
 ## Damage (3)
 
-- incomplete_write: line 7, byte 2,434: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 2,766: in front of it is missing: 000007
-- missing_parent: line 8, byte 2,766: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,674: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 3,006: in front of it is missing: 000007
+- missing_parent: line 8, byte 3,006: the parent '000007' of entry '000008' is missing; put behind '000006'
 """)
     assert shown(notes, "--request", "00000c") == snapshot("""\
 # Request 2 of 8
@@ -951,6 +951,7 @@ note     not on the active path
 
 ! request '000007', which it was compared with, is lost: what went away cannot be shown
 ! the digests of its first 9 segments are lost with an earlier request: they cannot be proven
+! this request is shown otherwise than it was sent: its options or parameters are not those that were sent
 
 | layer      | segments | tokens | stay | new |
 |------------|---------:|-------:|-----:|----:|
@@ -993,9 +994,9 @@ note     not on the active path
 
 ## Damage (4)
 
-- incomplete_write: line 7, byte 2,434: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 2,766: in front of it is missing: 000007
-- missing_parent: line 8, byte 2,766: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,674: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 3,006: in front of it is missing: 000007
+- missing_parent: line 8, byte 3,006: the parent '000007' of entry '000008' is missing; put behind '000006'
 - not_applicable: entry '000009' no longer applies: reply '000009' answers request '000007', which is not open
 """)
 

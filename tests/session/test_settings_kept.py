@@ -1,7 +1,7 @@
 """Issue 16, B.10: settings are kept as they are meant, and what cannot be kept changes nothing."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.fakes.book import SMALL, FakeBook
@@ -13,10 +13,11 @@ from tests.golden.damages import line_with
 
 import lamina
 from lamina.audit.verification import verify
-from lamina.errors import InvalidEntry, InvalidSetting, LaminaError
+from lamina.errors import InvalidEntry, InvalidSetting, LaminaError, UsageError
 from lamina.session.session import Session
 from lamina.stores.jsonl import JsonlStore
 from lamina.values.envelope import Options
+from lamina.values.message import ToolDefinition
 from lamina.values.patch import OptionsSet
 from lamina.values.selection import SearchSettings, preset
 from lamina.values.settings import Settings
@@ -142,8 +143,11 @@ def test_whatever_cannot_be_kept_is_refused_and_the_session_goes_on(tmp_path: Pa
 def test_a_new_session_that_cannot_be_kept_leaves_no_file(tmp_path: Path) -> None:
     async def body() -> None:
         store = JsonlStore(tmp_path)
+        with pytest.raises(UsageError, match="Words"):
+            await on_disk(tmp_path, system=[("persona", Words())], target=SMALL.name)
+        tool: Any = ToolDefinition(name="look", description=cast(str, Words()))
         with pytest.raises(InvalidEntry, match="Words"):
-            await on_disk(tmp_path, system=[("persona", Words("S"))], target=SMALL.name)
+            await on_disk(tmp_path, tools=[tool], target=SMALL.name)
         assert not await store.has("s")
 
     run(body())
@@ -151,13 +155,7 @@ def test_a_new_session_that_cannot_be_kept_leaves_no_file(tmp_path: Path) -> Non
 
 
 class Words:
-    """Something that passes for a text until it is written."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def strip(self) -> str:
-        return self._text
+    """Something that is no text."""
 
 
 # -- what earlier versions wrote -------------------------------------------------------------------

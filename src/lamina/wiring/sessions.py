@@ -303,6 +303,9 @@ def _system_parts(
         texts.append(
             ("memory", f"<saved_memories>\n{escape_content(memory.strip())}\n</saved_memories>")
         )
+    for name, text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"the system part {name!r} is no text, but {text!r}")
     parts = tuple(SystemPart(name=name, text=text) for name, text in texts if text.strip())
     for part in parts:
         if part.name == LIBRARY:
