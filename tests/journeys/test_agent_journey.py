@@ -148,7 +148,8 @@ def test_a_session_goes_on_with_its_agent_without_naming_it(tmp_path: Path) -> N
             answer = await runner.run("Let the boat echo.")
             assert answer.turn is not None
             assert items(answer.turn) == {"reference:boats": "agent", "rule:tone": "always"}
-            assert [tool.item for tool in answer.turn.context.tools] == ["tool:odd/echo"]
+            offered = [tool.item for tool in answer.turn.context.tools]
+            assert offered == ["tool:/use_tool", "tool:odd/echo"]
         await house.require_sound()
 
     anyio.run(body)
