@@ -48,7 +48,7 @@ TARGETS = tuple(
 )
 CHOSEN = ("c", "d")
 TOOLS = (tool("a"), tool("b"), *(replace(tool(name), include="agent") for name in CHOSEN))
-DEFINITIONS = {each.definition.name: each.definition for each in TOOLS}
+DEFINITIONS = {row.definition.name: row.definition for row in TOOLS}
 NAMES = tuple(DEFINITIONS)
 GIVEN = ToolDefinition(name="own", description="An application's own.")
 ALIKE = {f"seek-{name}": {f"tool:fake/{name}": 0.8} for name in CHOSEN}
@@ -191,13 +191,13 @@ class Play:
             case Withdraw(name=name, hook=hook):
                 self.waiting[hook].append(name)
             case GiveBack(name=name) if name not in self.taken_out:
-                others = [each for each in session.envelope.tools if each.name != name]
+                others = [row for row in session.envelope.tools if row.name != name]
                 back = DEFINITIONS[name]
                 await session.set_tools([*others, back], reason=f"{name} is given back")
                 self.brought.add(name)
                 self.withdrawn.discard(name)
             case Serve(names=there):
-                scene.host.tools = [each for each in TOOLS if each.definition.name in there]
+                scene.host.tools = [row for row in TOOLS if row.definition.name in there]
             case Wait():
                 scene.clock.pass_by(301)
             case Reopen(runner=kind):
@@ -251,7 +251,7 @@ class Play:
         self, request: RequestEntry, body: Mapping[str, Any], *, by_hand: bool = False
     ) -> None:
         context, target = request.context, self.scene.book.find(request.target)
-        listed = [each.name for each in context.tools]
+        listed = [row.name for row in context.tools]
         offered = [name for name in listed if context.allows(name)]
         # What is recorded is what was sent.
         assert names_on_wire(body, target) == listed
@@ -266,7 +266,7 @@ class Play:
         if not target.bars_tools:
             assert not set(listed) & self.removed, context
         # What is offered can be run.
-        there = {each.definition.name for each in self.scene.host.tools} | {USE_TOOL.name}
+        there = {row.definition.name for row in self.scene.host.tools} | {USE_TOOL.name}
         if self.scene.kind != "chat" and not by_hand:
             assert set(offered) <= there, context
             always = {"a", "b"} & there - self.removed
@@ -274,7 +274,7 @@ class Play:
         elif not by_hand:
             assert set(offered) <= self.brought
         out = {omission.what for omission in context.left_out}
-        assert not out & {str(each.item) for each in context.tools if each.name in offered}
+        assert not out & {str(row.item) for row in context.tools if row.name in offered}
         if context.agreement.broke is not None:
             assert context.agreement.broke.reason.strip()
 
@@ -289,7 +289,7 @@ class Play:
             recorded = rebuild_request(journal, requests, last, scene.book)
             target = scene.book.find(last.request.target)
             body = scene.book.wire(target).encode(wire_request(recorded, scene.book, {}))
-            listed = [each.name for each in last.request.context.tools]
+            listed = [row.name for row in last.request.context.tools]
             assert names_on_wire(body, target) == listed
             if target.bars_tools:
                 allows = last.request.context.allows
@@ -304,15 +304,15 @@ async def _unless_unknown(act: Awaitable[bool]) -> bool:
 
 
 def names_on_wire(body: Mapping[str, Any], target: Target) -> list[str]:
-    """The tools that a model is told of, as each vendor is told of them."""
+    """The tools that a model is told of, as every vendor is told of them."""
     match target.wire:
         case "openai":
-            return [each["function"]["name"] for each in body.get("tools", ())]
+            return [row["function"]["name"] for row in body.get("tools", ())]
         case "anthropic":
-            return [each["name"] for each in body.get("tools", ())]
+            return [row["name"] for row in body.get("tools", ())]
         case "gemini":
             tools = body.get("config", {}).get("tools", ())
-            return [each["name"] for some in tools for each in some["function_declarations"]]
+            return [row["name"] for some in tools for row in some["function_declarations"]]
         case "llamacpp":
             head = body["messages"][0]
             text = head["content"] if head["role"] == "system" else ""
@@ -323,15 +323,15 @@ def callable_on_wire(body: Mapping[str, Any], target: Target, listed: list[str])
     """Those of them that the request lets it call."""
     if target.wire == "llamacpp":
         form = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        tools = [each["properties"].get("tool") for each in form.get("anyOf", ())]
-        return [each["const"] for each in tools if each]
+        tools = [row["properties"].get("tool") for row in form.get("anyOf", ())]
+        return [row["const"] for row in tools if row]
     match body.get("tool_choice"):
         case None:
             return listed
         case "none":
             return []
         case choice:
-            return [each["function"]["name"] for each in choice["allowed_tools"]["tools"]]
+            return [row["function"]["name"] for row in choice["allowed_tools"]["tools"]]
 
 
 @modest

@@ -35,7 +35,7 @@ def listed(scene: Scene) -> list[str]:
     """What stands on the wire of the last request; it is what the journal says of it."""
     target = scene.book.find(scene.context.target)
     names = names_on_wire(scene.provider.bodies[-1], target)
-    assert names == [each.name for each in scene.context.tools]
+    assert names == [row.name for row in scene.context.tools]
     return names
 
 
@@ -89,7 +89,7 @@ def test_a_tool_that_a_hook_removes_after_the_first_turn_is_gone_from_the_second
                 assert offered(scene) == ["a"]
                 assert scene.results[-1] == REMOVED
             assert scene.host.called == []
-            # The hook says the same each time, and that is one change.
+            # The hook says the same every time, and that is one change.
             changes = [e for e in scene.kept(TransformEntry) if e.transformer == "guard"]
             assert len(changes) == 1
             await scene.verify()
@@ -140,13 +140,13 @@ def test_where_a_request_can_bar_tools_a_removal_moves_nothing(
                 await session.remove("tool:fake/b")
             else:
                 await session.apply("me", remove("b"))
-            assert "b" not in [each.name for each in session.envelope.tools] or by_hand
+            assert "b" not in [row.name for row in session.envelope.tools] or by_hand
             for _ in range(2):
                 await scene.ask()
                 assert (listed(scene), offered(scene)) == (["a", "b", "c"], ["a", "c"])
                 assert (broke(scene), scene.context.boundaries) == ("", ())
                 # Hooks see what is offered.
-                assert [each.name for each in session.envelope.tools] == ["a", "c"]
+                assert [row.name for row in session.envelope.tools] == ["a", "c"]
             # Where the prefix is dead anyway, it leaves the list.
             await session.set_system("mood", "Be kind.", reason="a kinder mood")
             await scene.ask()
@@ -216,7 +216,7 @@ def test_a_hook_that_filters_the_tools_does_not_give_back_what_is_barred() -> No
 
         @hooks.context(reason="before_request", name="filter")
         def without_c(event: ContextEvent) -> Any:
-            tools = tuple(each for each in event.envelope.tools if each.name != "c")
+            tools = tuple(row for row in event.envelope.tools if row.name != "c")
             return ToolsReplace(tools=tools, reason="no c")
 
         tools = [tool("a"), tool("b"), tool("c")]
