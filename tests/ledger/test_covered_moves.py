@@ -137,12 +137,13 @@ def mutations(before: State, after: State) -> list[tuple[str, Envelope]]:
     """Envelopes in which one thing is otherwise that no reason covers, by its source."""
     envelope, covered = after.envelope, covered_sources(before, after)
     made: list[tuple[str, Envelope]] = []
-    for at, tool in enumerate(envelope.tools):
+    listed = envelope.tool_list
+    for at, tool in enumerate(listed):
         source = f"tool:{tool.name}"
         other = replace(tool, description=f"{tool.description}!")
-        tools = (*envelope.tools[:at], other, *envelope.tools[at + 1 :])
+        tools = (*listed[:at], other, *listed[at + 1 :])
         if source not in covered:
-            made.append((source, replace(envelope, tools=tools)))
+            made.append((source, replace(envelope, listed=tools)))
     for at, part in enumerate(envelope.system):
         source = f"system:{part.name}"
         text = replace(part, text=f"{part.text}!")
