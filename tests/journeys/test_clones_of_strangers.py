@@ -151,6 +151,9 @@ def test_neither_does_an_agent_in_the_clone(clone: Clone, name: str) -> None:
         async with await clone.open(trust=True) as runner:
             assert (await runner.toolset()).tools
             assert runner.session.settings.ask_before_tools == "never"
+        # That session goes on, and the folder is trusted no more.
+        async with await clone.open(agent=None, target=None) as runner:
+            assert runner.session.settings.ask_before_tools == "tool"
 
     anyio.run(body)
 

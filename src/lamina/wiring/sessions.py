@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -164,6 +164,7 @@ async def open_session(
     is_asking_said = bool(settings and settings.ask_before_tools != Settings().ask_before_tools)
     relations: dict[str, tuple[str, ...]] = {}
     notices: tuple[str, ...] = ()
+    distrusted: Collection[str] = ()
     folder = folder_of(workspace)
     if agent is not None:
         from lamina.wiring.agent_defaults import merge_settings, read_agent_defaults
@@ -203,7 +204,7 @@ async def open_session(
         )
         journal = await store.create(header)
     if not place:
-        place, relations, notices = await _agent_of(journal, folder, trust)
+        place, relations, notices, distrusted = await _agent_of(journal, folder, trust)
     search_index = LazyIndex() if index is None else index
     opened = Session(
         journal,
@@ -233,6 +234,9 @@ async def open_session(
                 # The header is lost, and its target with it.
                 with contextlib.suppress(UnknownTarget):
                     await opened.change(target=first_target)
+            if "ask_before_tools" in distrusted and opened.settings.ask_before_tools == "never":
+                # It began with what a folder said that is trusted no more.
+                await opened.change(ask_before_tools=Settings().ask_before_tools)
             await apply_given(
                 opened, parts, definitions, always_items, settings, named_target, options,
                 whole=agent is not None, loosens=is_asking_said,
@@ -274,20 +278,21 @@ def _guides(place: str, folder: Path | None) -> GuideSource | None:
 
 async def _agent_of(
     journal: OpenJournal, folder: Path | None, trust: Trust
-) -> tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """The place of a session's agent, its relations, and what does not count of it; none if the
-    agent is gone, which its items then say."""
+) -> tuple[str, dict[str, tuple[str, ...]], tuple[str, ...], Collection[str]]:
+    """The place of a session's agent, its relations, what does not count of it as a person is told,
+    and the settings among that; none if the agent is gone, which its items then say."""
     header = next(iter(journal.journal.entries.values()), None)
     place = header.with_agent_at if isinstance(header, SessionEntry) else ""
     if not place:
-        return "", {}, ()
+        return "", {}, (), ()
     from lamina.wiring.agent_defaults import read_agent_defaults
 
     try:
         defaults = await read_agent_defaults(place, folder, trust=trust)
     except UsageError:
-        return place, {}, ()
-    return place, defaults.agent.relations, defaults.notices
+        return place, {}, (), ()
+    distrusted = () if defaults.trust.counts else defaults.trust.claims.settings
+    return place, defaults.agent.relations, defaults.notices, distrusted
 
 
 def _system_parts(
