@@ -68,10 +68,10 @@ class Record:
             start, path = None, self.path(entry)
         return close_answered_request(replay_repaired(path, start)[0])
 
-    def message_of(self, request: RequestEntry) -> MessageEntry:
-        """The question or the results that a request was made for."""
+    def message_of(self, request: RequestEntry) -> MessageEntry | None:
+        """The question or the results that a request was made for; None if its line is lost."""
         own = self._back(request.id, self.before(request))
-        return next(entry for entry in own if isinstance(entry, MessageEntry))
+        return next((entry for entry in own if isinstance(entry, MessageEntry)), None)
 
     def since(self, entry: str) -> tuple[Entry, ...]:
         """The entries of the active path behind `entry`, which is on it."""

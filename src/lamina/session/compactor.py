@@ -31,7 +31,7 @@ from lamina.compaction.plan import (
 )
 from lamina.errors import TurnStateError
 from lamina.journal import State
-from lamina.journal.calibration import MOST_RATIO
+from lamina.journal.calibration import MOST_RATIO, MOST_TOKENS
 from lamina.layers import MESSAGE_TOKENS
 from lamina.ports import Summarizer
 from lamina.record.layouts import Layouts
@@ -258,7 +258,7 @@ class Compactions:
             return None
         if (reported := self.swallowed_overflow(state, target)) and state.last_sent:
             # By its count: what we count as little may fill the window there.
-            scale = min(MOST_RATIO, reported / max(1, state.last_sent.tokens))
+            scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.last_sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self.summarizer is None:
             return None

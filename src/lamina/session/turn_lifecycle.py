@@ -84,8 +84,7 @@ class TurnLifecycle:
         self.memory = memory
         # What a runner of the session can call; None if it has none, or there is no runner.
         self.toolset: Toolset | None = None
-        # Whether the turn under way is that of a runner without tools.
-        self._without_tools = False
+        self._without_tools = False  # whether a runner without tools has the turn under way
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # What a person should know before anything is sent: once, with the next request.
@@ -308,8 +307,7 @@ class TurnLifecycle:
         async with self.lock:
             state = self._record.state
             waits = awaits_results(state) and state.called_by
-            request = state.open_request or (state.last_sent if waits else None)
-            if request is None:
+            if (request := state.open_request or (state.last_sent if waits else None)) is None:
                 return None
             target = self.layouts.book.find(request.target)
             prompt = self.layouts.rebuild(request)
@@ -317,16 +315,18 @@ class TurnLifecycle:
             if state.open_request is None:
                 message = state.envelope.cached[-1]
                 return await self._turn_of(request, prompt, target, attachments, message)
-            if not prompt.turn:
-                # Its question is lost: there is nothing to send.
-                return None
+            asked = self._record.message_of(request)
+            if not prompt.turn or asked is None:
+                return None  # what was asked is lost
             if not self.layouts.is_as_recorded(request, prompt):
                 # What was recorded cannot be sent any more: it is asked anew, and left.
-                texts = state.envelope.tool_texts
                 page = page_beside(self._record, self.layouts, request)
+                if asked.message.role == "tool" and not awaits_results(page.state):
+                    return None  # the calls that it answers are lost
+                texts = state.envelope.tool_texts
                 return await self.ask_again(page, request, target, attachments, texts)
-            then = self._record.state_at(request.id)
-            return await self._turn_of(request, prompt, target, attachments, state=then)
+            state = self._record.state_at(request.id)
+            return await self._turn_of(request, prompt, target, attachments, state=state)
 
     async def retry_smaller(self, turn: Turn) -> Turn:
         """The turn anew after a compaction: the provider said that the request is too long."""
@@ -345,9 +345,8 @@ class TurnLifecycle:
             if not compaction.changed:
                 raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
             page = await self.compactions.keep(page, leaving=True)
-            return await self.ask_again(
-                page, request, target, turn.attachments, state.envelope.tool_texts, compaction
-            )
+            texts = state.envelope.tool_texts
+            return await self.ask_again(page, request, target, turn.attachments, texts, compaction)
 
     async def ask_again(
         self,
@@ -360,6 +359,7 @@ class TurnLifecycle:
     ) -> Turn:
         """The question or the results of an open request once more, on another page."""
         asked = self._record.message_of(request)
+        assert asked is not None
         message = asked.message
         # What it went without before, it goes without again, and says so.
         without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
