@@ -44,7 +44,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
     return True
 
 
-async def lay(
+async def preload(
     record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
 ) -> tuple[LeftOut, ...]:
     """Lays items down; gives back what could not be had."""
@@ -62,7 +62,7 @@ async def lay(
     return tuple(missing)
 
 
-async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+async def find_changes(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
     """What stands and is no longer as the workspace has it."""
     comparisons = await compare_library(record.state, reader)
     return tuple(comparison.change for comparison in comparisons)
