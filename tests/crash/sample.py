@@ -127,6 +127,4 @@ async def _do_other_things(session: Session, number: int) -> None:
 
 async def _write(session: Session, kind: type[Entry], /, **fields: object) -> None:
     """An entry that no method of a session writes by itself."""
-    page = session._record.page()
-    page.write(kind, **fields)
-    await session._record.keep(page.written, page.state)
+    await session._record.write(kind, **fields)

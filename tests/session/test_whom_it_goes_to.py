@@ -42,9 +42,7 @@ def test_a_target_that_is_named_again_is_who_is_asked(given: dict[str, Any], how
             case "change":
                 await session.update_settings(target=OTHER.name)
             case "import":
-                page = session._record.page()
-                page.write(ModelEntry, target=OTHER.name)
-                await session._record.keep(page.written, page.state)
+                await session._record.write(ModelEntry, target=OTHER.name)
             case _:
                 await reopen(world, target=OTHER.name)
         again = await reopen(world, **given)

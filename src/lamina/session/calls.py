@@ -63,12 +63,12 @@ async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
         or ToolResult(call_id=call.id, name=call.name, text=why, is_error=True)
         for call in state.envelope.cached[-1].calls
     )
-    page = record.page()
-    message = Message(role="tool", blocks=blocks, id=page.next_id())
-    message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-    page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
-    for warning in warnings:
-        page.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
-    page.write(LeaveEntry)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        message = Message(role="tool", blocks=blocks, id=page.next_id())
+        message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
+        page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
+        for warning in warnings:
+            problem = {"where": "message hook", "problem": warning}
+            page.write(CustomEntry, kind=PROBLEM, data=problem)
+        page.write(LeaveEntry)
     return True

@@ -50,12 +50,11 @@ async def open_again(
     always: tuple[Item, ...] | None,
 ) -> None:
     """Takes what is given otherwise than the last time, in one write."""
-    page = record.page()
-    if settings is not None and settings != record.state.settings:
-        layouts.choose(None, settings)
-        page.write(SettingsEntry, settings=settings)
-    if ops:
-        title = "Given anew when the session was opened"
-        page.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
-    page.write(OpeningEntry, given=dict(given), options=options, included=always)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        if settings is not None and settings != record.state.settings:
+            layouts.choose(None, settings)
+            page.write(SettingsEntry, settings=settings)
+        if ops:
+            title = "Given anew when the session was opened"
+            page.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
+        page.write(OpeningEntry, given=dict(given), options=options, included=always)
