@@ -77,7 +77,7 @@ async def test_sessions_that_were_kept_by_a_name_alone_are_still_found(
 
 async def test_what_was_looked_at_still_says_whose_it_is(twins: Sequence[Path]) -> None:
     async with await open_(twins[0]) as here, await open_(twins[1]) as there:
-        (attachment,) = (await here.look("x.md")).attachments
+        (attachment,) = (await here.preview_attachment("x.md")).attachments
         assert attachment.item.workspace
         for what in (attachment, attachment.item):
             turn = await there.prepare("What?", attach=[what])

@@ -3,7 +3,8 @@
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from lamina.assembly.page import Page
@@ -109,6 +110,7 @@ class Record:
         return self.entries[near[0]]
 
     def page(self, state: State | None = None) -> Page:
+        """A blank page at the session's leaf, or at `state`. Nothing is kept of it by itself."""
         first, now = self._opened.last + 1, self._clock.now()
         return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
 
@@ -132,8 +134,15 @@ class Record:
 
     async def write(self, kind: type[EntryBase], /, **fields: Any) -> None:
         """Appends one entry."""
-        page = self.page()
-        page.write(kind, **fields)
+        async with self.writing() as page:
+            page.write(kind, **fields)
+
+    @asynccontextmanager
+    async def writing(self, state: State | None = None) -> AsyncIterator[Page]:
+        """A page at the session's leaf, or at `state`: what is on it at the end is kept in one
+        append. If anything is raised on the way, a cancellation included, nothing is."""
+        page = self.page(state)
+        yield page
         await self.keep(page.written, page.state)
 
     async def keep(self, entries: Sequence[Entry], state: State) -> None:

@@ -16,7 +16,7 @@ from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.tool import Decision, OfferedTool
 
 
-def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
+def pending_calls(record: Record) -> tuple[ToolCall, ...]:
     """The calls of the last answer that have no result yet, not even one kept early."""
     state = record.state
     if not awaits_results(state):
@@ -47,12 +47,12 @@ def require_waiting(record: Record, call_id: str) -> None:
     Raises:
         TurnStateError: no such call waits.
     """
-    waiting = [call.id for call in waiting_calls(record)]
+    waiting = [call.id for call in pending_calls(record)]
     if call_id not in waiting:
         raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
 
 
-async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
+async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
     """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
     `why` as its result. False if no call waits."""
     state = record.state
@@ -63,12 +63,12 @@ async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
         or ToolResult(call_id=call.id, name=call.name, text=why, is_error=True)
         for call in state.envelope.cached[-1].calls
     )
-    page = record.page()
-    message = Message(role="tool", blocks=blocks, id=page.next_id())
-    message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-    page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
-    for warning in warnings:
-        page.write(CustomEntry, kind=PROBLEM, data={"where": "message hook", "problem": warning})
-    page.write(LeaveEntry)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        message = Message(role="tool", blocks=blocks, id=page.next_id())
+        message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
+        page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
+        for warning in warnings:
+            problem = {"where": "message hook", "problem": warning}
+            page.write(CustomEntry, kind=PROBLEM, data=problem)
+        page.write(LeaveEntry)
     return True

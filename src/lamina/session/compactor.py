@@ -284,10 +284,8 @@ class Compactions:
         if state.open_request is not None:
             raise TurnStateError("a request is open: commit its reply first, then compact")
         target = self._layouts.choose(None, state.settings)
-        page = self._record.page()
-        outcome = await self.now(page, target, state.settings.promotion, "manual")
-        await self.keep(page)
-        return outcome
+        async with self._record.writing() as page:
+            return await self.now(page, target, state.settings.promotion, "manual")
 
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
         """Writes a compaction by itself, so that a summary that took a model time is not lost with

@@ -37,32 +37,30 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
     if item.id in record.state.pinned:
         return False
-    page = record.page()
-    write_item(page, item)
-    page.write(PinEntry, item=item.id, version=item.version)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        write_item(page, item)
+        page.write(PinEntry, item=item.id, version=item.version)
     return True
 
 
-async def lay(
+async def preload(
     record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
 ) -> tuple[LeftOut, ...]:
     """Lays items down; gives back what could not be had."""
-    page = record.page()
     missing: list[LeftOut] = []
     items: dict[tuple[ItemId, str], Item] = {}
-    for what in attach:
-        reading = await reader.read(what, record.state)
-        missing += reading.left_out
-        for item in (attachment.item for attachment in reading.attachments):
-            write_item(page, item)
-            items[item.id, item.version] = item
-    lay_items(page, items.values(), "session.lay", "laid down")
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        for what in attach:
+            reading = await reader.read(what, record.state)
+            missing += reading.left_out
+            for item in (attachment.item for attachment in reading.attachments):
+                write_item(page, item)
+                items[item.id, item.version] = item
+        lay_items(page, items.values(), "session.lay", "laid down")
     return tuple(missing)
 
 
-async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+async def find_changes(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
     """What stands and is no longer as the workspace has it."""
     comparisons = await compare_library(record.state, reader)
     return tuple(comparison.change for comparison in comparisons)
@@ -71,9 +69,8 @@ async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange
 async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
     """Brings what stands up to date; gives what changed."""
     comparisons = await compare_library(record.state, reader, keep=True)
-    page = record.page()
-    bring_up_to_date(page, comparisons)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        bring_up_to_date(page, comparisons)
     return tuple(comparison.change for comparison in comparisons)
 
 
@@ -94,10 +91,10 @@ async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
     """
     if not reason.strip():
         raise UsageError("consolidating moves bytes already sent: give a reason")
-    page, settings = record.page(), record.state.settings
+    settings = record.state.settings
     target = layouts.choose(None, settings)
-    consolidate(page, layouts.assembler_for(target, settings.promotion), reason)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        consolidate(page, layouts.assembler_for(target, settings.promotion), reason)
     return bool(page.written)
 
 
@@ -108,10 +105,9 @@ async def _mark(
     items = _find_items(what, among)
     if not items:
         return False
-    page = record.page()
-    for item in items:
-        page.write(kind, item=item, **fields)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        for item in items:
+            page.write(kind, item=item, **fields)
     return True
 
 

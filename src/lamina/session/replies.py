@@ -54,23 +54,24 @@ class Replies:
         record, state = self._record, self._record.state
         record.require_open(request)
         verdict = self._layouts.judge(state, request, reply)
-        page = record.page()
-        message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
-        message, warnings = await run_message_hooks(self._hooks, record.id, message, state.envelope)
-        warnings += self._doubt(request, reply.usage)
-        page.write(MessageEntry, message=message, interrupted=not reply.complete)
-        page.write(
-            ReplyEntry,
-            request=request.id,
-            usage=reply.usage,
-            stop=reply.stop,
-            model=reply.model,
-            verdict=verdict,
-            warnings=warnings,
-            provider_id=reply.id,
-            missed=reply.missed,
-        )
-        await record.keep(page.written, page.state)
+        async with record.writing() as page:
+            message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
+            message, warnings = await run_message_hooks(
+                self._hooks, record.id, message, state.envelope
+            )
+            warnings += self._doubt(request, reply.usage)
+            page.write(MessageEntry, message=message, interrupted=not reply.complete)
+            page.write(
+                ReplyEntry,
+                request=request.id,
+                usage=reply.usage,
+                stop=reply.stop,
+                model=reply.model,
+                verdict=verdict,
+                warnings=warnings,
+                provider_id=reply.id,
+                missed=reply.missed,
+            )
         self._layouts.remember(request, prompt, state)
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
@@ -95,10 +96,9 @@ class Replies:
     async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
         """What hooks make of a turn that is over, and compaction if it is due."""
         record = self._record
-        page = record.page()
         try:
-            await run_context_hooks(self._hooks, "turn_end", page, request.target, answer)
-            await record.keep(page.written, page.state)
+            async with record.writing() as page:
+                await run_context_hooks(self._hooks, "turn_end", page, request.target, answer)
             target = self._layouts.book.find(request.target)
             promotion = record.state.settings.promotion
             page = record.page()

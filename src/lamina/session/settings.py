@@ -16,7 +16,7 @@ from lamina.values.selection import SearchSettings, read_search
 from lamina.values.settings import Settings
 
 
-async def change_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
+async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
     """Changes settings from the next turn on.
 
     Raises:
@@ -50,12 +50,11 @@ async def open_again(
     always: tuple[Item, ...] | None,
 ) -> None:
     """Takes what is given otherwise than the last time, in one write."""
-    page = record.page()
-    if settings is not None and settings != record.state.settings:
-        layouts.choose(None, settings)
-        page.write(SettingsEntry, settings=settings)
-    if ops:
-        title = "Given anew when the session was opened"
-        page.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
-    page.write(OpeningEntry, given=dict(given), options=options, included=always)
-    await record.keep(page.written, page.state)
+    async with record.writing() as page:
+        if settings is not None and settings != record.state.settings:
+            layouts.choose(None, settings)
+            page.write(SettingsEntry, settings=settings)
+        if ops:
+            title = "Given anew when the session was opened"
+            page.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
+        page.write(OpeningEntry, given=dict(given), options=options, included=always)

@@ -44,17 +44,16 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
     if isinstance(entry, MessageEntry) and entry.message.role == "user":
         text = entry.message.text
         entry = record.entries[entry.parent or ""]
-    page = record.page(record.state_at(entry.id))
-    if summary.strip() and awaits_results(page.state):
-        raise UsageError(
-            f"calls wait for their results at {entry.id!r}, and nothing can stand between them; "
-            f"go there without a summary, or to another entry"
-        )
-    if summary.strip():
-        page.write(BranchSummaryEntry, branch=record.state.leaf, summary=summary.strip())
-    else:
-        page.write(LeafEntry)
-    await record.keep(page.written, page.state)
+    async with record.writing(record.state_at(entry.id)) as page:
+        if not summary.strip():
+            page.write(LeafEntry)
+        elif awaits_results(page.state):
+            raise UsageError(
+                f"calls wait for their results at {entry.id!r}, and nothing can stand between "
+                f"them; go there without a summary, or to another entry"
+            )
+        else:
+            page.write(BranchSummaryEntry, branch=record.state.leaf, summary=summary.strip())
     return TreePosition(entry=entry.id, text=text)
 
 
