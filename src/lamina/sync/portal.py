@@ -273,7 +273,8 @@ class HeldContext(Generic[R]):
     ) -> None:
         if self._left is None or self._portal.is_foreign:
             return
-        self._portal.start(self._left.set)
+        if not self._call.is_done:
+            self._portal.start(self._left.set)
         while self._call.wait() is not None:
             pass
         # What ended the block is what its caller has to see.
