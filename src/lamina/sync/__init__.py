@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lamina.sync.answer import Answer as Answer
     from lamina.sync.answer import Preview as Preview
     from lamina.sync.runners import AgentRunner as AgentRunner
+    from lamina.sync.runners import Approver as Approver
     from lamina.sync.runners import ChatRunner as ChatRunner
     from lamina.sync.runners import PlanRunner as PlanRunner
     from lamina.sync.runners import QaRunner as QaRunner
@@ -28,8 +29,8 @@ else:
     # On first use, so that the import stays cheap.
     _NAMES = {
         "lamina.sync.answer": "Answer Preview",
-        "lamina.sync.runners": "AgentRunner ChatRunner PlanRunner QaRunner open_agent open_chat "
-        "open_plan open_qa",
+        "lamina.sync.runners": "AgentRunner Approver ChatRunner PlanRunner QaRunner open_agent "
+        "open_chat open_plan open_qa",
         "lamina.sync.session": "Session open_session",
         "lamina.sync.turn": "Turn",
     }

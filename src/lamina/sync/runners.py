@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from lamina.ports import Approver, Providers, ToolHost
+from lamina import ports
+from lamina.ports import Providers, ToolHost
 from lamina.runners import runner as async_runners
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.mode import Listener
@@ -31,7 +32,7 @@ from lamina.wiring import runners
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 
 
-class SyncApprover(Protocol):
+class Approver(Protocol):
     """Asks a person whether a call may run, in the thread that waits for the answer."""
 
     def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]: ...
@@ -40,7 +41,7 @@ class SyncApprover(Protocol):
 class CallerApprover:
     """An approver of the caller's for a runner in the loop."""
 
-    def __init__(self, approver: SyncApprover | Decide) -> None:
+    def __init__(self, approver: Approver | Decide) -> None:
         self._decide: Any = getattr(approver, "decide", approver)
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
@@ -264,7 +265,7 @@ def open_plan(
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
     scope: Scope = EVERYWHERE,
-    approver: Approver | SyncApprover | Decide | None = None,
+    approver: ports.Approver | Approver | Decide | None = None,
     providers: Providers | None = None,
     **opening: Any,
 ) -> PlanRunner:
@@ -287,7 +288,7 @@ def open_agent(
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
     scope: Scope = EVERYWHERE,
-    approver: Approver | SyncApprover | Decide | None = None,
+    approver: ports.Approver | Approver | Decide | None = None,
     max_requests: int = MAX_REQUESTS,
     providers: Providers | None = None,
     **opening: Any,

@@ -27,13 +27,6 @@ from lamina.values.tool import Decision, OfferedTool
 from lamina.wiring import sessions
 
 
-def open_session(session: str | None = None, **opening: Any) -> Session:
-    """Opens a session: a new one, or one that its store holds under the id `session`. Takes what
-    `lamina.open_session` takes."""
-    here = portal()
-    return Session(here, here.run(lambda: sessions.open_session(session, **opening)))
-
-
 class Session:
     """One conversation; `lamina.Session` without `await`. Make one with `lamina.sync.open_session`;
     close it, or use it in `with`, so that others can open it."""
@@ -276,3 +269,10 @@ class Session:
     def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
         return Session(self._portal, self._portal.run(lambda: self._session.save_as(session)))
+
+
+def open_session(session: str | None = None, **opening: Any) -> Session:
+    """Opens a session: a new one, or one that its store holds under the id `session`. Takes what
+    `lamina.open_session` takes."""
+    here = portal()
+    return Session(here, here.run(lambda: sessions.open_session(session, **opening)))
