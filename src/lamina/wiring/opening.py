@@ -6,7 +6,7 @@ Law: a word that nobody knows is refused before anything is read or written.
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict, TypeVar
 
@@ -51,7 +51,7 @@ class AgentOpening(TypedDict, total=False):
     book: TargetBook | None
     clock: Clock | None
     hooks: Hooks | None
-    summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None
+    summarizer: Summarizer | Callable[[SummaryJob], object] | None
     index: Index | None
     web: WebSource | None
     memory_file: str | os.PathLike[str] | MemorySource | None
@@ -82,7 +82,7 @@ class Given(Struct, frozen=True, kw_only=True):
     book: TargetBook | None = None
     clock: Clock | None = None
     hooks: Hooks | None = None
-    summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None = None
+    summarizer: Summarizer | Callable[[SummaryJob], object] | None = None
     index: Index | None = None
     web: WebSource | None = None
     memory_file: str | os.PathLike[str] | MemorySource | None = None
