@@ -150,7 +150,7 @@ async def _talk(entries: Sequence[MessageEntry]) -> list[Entry]:
         if message.role == "user":
             turn = await session.prepare(message.text)
         elif message.role == "tool" and turn is not None:
-            turn = await turn.resume({turn.pending[0].id: message.blocks[0].text})  # type: ignore[union-attr]
+            turn = await turn.resume({turn.pending_calls[0].id: message.blocks[0].text})  # type: ignore[union-attr]
         elif turn is not None:
             turn = await turn.commit(_reply(message))
     return list(session.entries[1:])

@@ -173,7 +173,7 @@ def test_another_promotion_is_a_boundary_with_a_reason(old: Promotion, new: Prom
         world.clock.pass_by(PAUSE)
         await talk(session, "Q2", A)
         await talk(session, "Q3")
-        await session.change(promotion=new)
+        await session.update_settings(promotion=new)
         turn = await session.prepare("Q4", attach=[A])
         assert placed(turn) == {"a.md": "library"}
         broke = turn.context.agreement.broke
@@ -188,7 +188,7 @@ def test_a_changed_promotion_survives_a_restart() -> None:
         session = await world.open(promotion="eager")
         await talk(session, "Q1", A)
         await talk(session, "Q2", A)
-        await session.change(promotion="lazy")
+        await session.update_settings(promotion="lazy")
         here = await session.prepare("Q3", attach=[A])
         again = await world.open(session.id)
         there = await again.prepare("Q3", attach=[A])
@@ -201,11 +201,11 @@ def test_a_changed_promotion_survives_a_restart() -> None:
 def test_consolidating_by_hand_needs_a_reason_and_says_whether_it_did_anything() -> None:
     async def body() -> None:
         session = await World().open()
-        assert not await session.consolidate("nothing stands yet")
+        assert not await session.rebuild_library("nothing stands yet")
         await talk(session, "Q1", A)
-        assert await session.consolidate("tidy up")
+        assert await session.rebuild_library("tidy up")
         assert library_of(session) == ["a.md"]
-        assert not await session.consolidate("again")
+        assert not await session.rebuild_library("again")
         turn = await session.prepare("Q2", attach=[A])
         assert turn.context.agreement.broke is not None
         assert turn.context.agreement.broke.reason == "tidy up"
@@ -219,7 +219,7 @@ def test_what_goes_when_consolidating_by_hand_is_reported_with_the_next_request(
         session = await World().open()
         await talk(session, "Q1", A, B)
         await session.forget("a.md")
-        await session.consolidate("tidy up")
+        await session.rebuild_library("tidy up")
         assert library_of(session) == ["b.md"]
         assert ("note:a.md", "removed") in reported(await session.prepare("Q2"))
 

@@ -122,7 +122,7 @@ def test_limits_can_be_changed_from_one_turn_to_the_next() -> None:
         session = await World().open()
         for _ in range(5):
             await talk(session)
-        await session.change(history_messages=4)
+        await session.update_settings(history_messages=4)
         turn = await session.prepare("Q")
         assert boundaries(turn) == ["history"]
         assert len(earlier(turn)) <= 4

@@ -90,7 +90,7 @@ def test_a_session_with_everything_in_it_is_sound(promotion: Promotion) -> None:
         start = session.state.leaf
         thinking = await session.prepare("Q3", target=THINKER.name)
         await thinking.commit(anthropic_reply("A3", thinking="hm"))
-        await session.change(promotion="eager" if promotion == "lazy" else "lazy")
+        await session.update_settings(promotion="eager" if promotion == "lazy" else "lazy")
         await talk(session, "Q4", note("a.md", "AAA anew"))
         await session.prepare("never answered", attach=[B])
         await session.navigate(start, summary="It led nowhere.")

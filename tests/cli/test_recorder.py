@@ -647,7 +647,7 @@ def test_an_answer_that_broke_off_and_a_question_asked_again_are_marked(notes: P
         for number in range(10):
             await talk.ask(f"Question {number}? " + "tide " * 150, answer="ebb " * 150)
         turn = await talk.session.prepare("And now?")
-        turn = await turn.overflowed()
+        turn = await turn.retry_smaller()
         await turn.commit(openai_reply("Now it", stop=None))
 
     keep(notes, trouble, settings=Settings(window=6_000))

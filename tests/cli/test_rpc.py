@@ -100,7 +100,7 @@ def test_while_a_prompt_runs_looking_is_served_and_changing_is_refused() -> None
                 "resume": {},
                 "compact": {},
                 "navigate": {"entry": "000000"},
-                "settings": {"window": 500},
+                "update_settings": {"window": 500},
                 "pin": {"what": "plan.md"},
             }
             for method, params in refused.items():
@@ -108,6 +108,7 @@ def test_while_a_prompt_runs_looking_is_served_and_changing_is_refused() -> None
             context = await client.call("get_context")
             assert (context["usage"], context["problems"]) == (None, [])
             assert context["agreement"]["first"] is True
+            assert (await client.call("settings"))["window"] is None
             tree = await client.call("tree")
             assert [each["kind"] for each in tree["entries"]] == ["session", "user", "request"]
             go_on.set()
@@ -209,16 +210,16 @@ def test_a_call_waits_until_it_is_approved(decision: str, called: list[str]) -> 
             wanted = await client.event("approval")
             assert wanted["call"]["id"] == "c1"
             assert client.host.called == []
-            assert (await client.refusal("approve", call_id="c9", decision="deny")) == {
+            assert (await client.refusal("decide", call_id="c9", decision="deny")) == {
                 "code": -32000,
                 "message": "no call 'c9' waits; those that do: ['c1']",
                 "data": {"code": "turn_state"},
             }
             given = {"call_id": "c1", "decision": decision}
-            assert await client.call("approve", **given) == given
+            assert await client.call("decide", **given) == given
             assert (await client.answer(number))["result"]["ending"] == "answered"
             assert client.host.called == called
-            assert (await client.refusal("approve", **given))["data"] == {"code": "turn_state"}
+            assert (await client.refusal("decide", **given))["data"] == {"code": "turn_state"}
 
     run(body())
 
@@ -230,7 +231,7 @@ def test_a_tool_that_is_allowed_for_the_session_is_not_asked_about_again() -> No
         async with serving(both, saying("A"), again, tools=[tool("wipe", "required")]) as client:
             number = await client.send("prompt", text="Wipe them.")
             await client.event("approval")
-            await client.call("approve", call_id="c1", decision="allow_session")
+            await client.call("decide", call_id="c1", decision="allow_session")
             await client.answer(number)
             assert (await client.call("prompt", text="And z."))["ending"] == "answered"
             assert client.host.called == ["wipe", "wipe", "wipe"]
@@ -250,7 +251,7 @@ def test_calls_that_another_process_left_waiting_are_approved_and_resumed() -> N
         async with serving(world=world, tools=[wipe]) as client:
             ready = (await client.read())["params"]
             assert [each["id"] for each in ready["waiting"]] == ["c1"]
-            await client.call("approve", call_id="c1", decision="allow_once")
+            await client.call("decide", call_id="c1", decision="allow_once")
             assert (await client.call("resume"))["answer"] == "Done."
             assert client.host.called == ["wipe"]
 
@@ -343,16 +344,16 @@ def test_a_question_can_be_gone_back_to_and_asked_anew() -> None:
 def test_settings_are_changed_checked_and_shown() -> None:
     async def body() -> None:
         async with serving() as client:
-            shown = await client.call("settings", window=5000, prune_to=1)
+            shown = await client.call("update_settings", window=5000, prune_to=1)
             assert (shown["window"], shown["prune_to"]) == (5000, 1.0)
             assert (await client.call("settings")) == shown
-            wrong = await client.refusal("settings", window="wide")
+            wrong = await client.refusal("update_settings", window="wide")
             assert wrong["code"] == -32602
             assert "$.window" in wrong["message"]
-            unknown = await client.refusal("settings", windows=1)
+            unknown = await client.refusal("update_settings", windows=1)
             assert unknown["code"] == -32602
             assert "`windows`" in unknown["message"]
-            out_of_range = await client.refusal("settings", promotion="eager", prune_to=7)
+            out_of_range = await client.refusal("update_settings", promotion="eager", prune_to=7)
             assert out_of_range["data"] == {"code": "invalid_setting"}
             assert "prune_to" in out_of_range["message"]
             assert (await client.call("settings")) == shown
@@ -363,19 +364,19 @@ def test_settings_are_changed_checked_and_shown() -> None:
 def test_settings_with_parts_keep_the_parts_that_are_not_given() -> None:
     async def body() -> None:
         async with serving() as client:
-            await client.call("settings", guide_search={"top_k": 30})
-            shown = await client.call("settings", guide_search={"top_n": 3})
+            await client.call("update_settings", guide_search={"top_k": 30})
+            shown = await client.call("update_settings", guide_search={"top_n": 3})
             search = shown["guide_search"]
             assert (search["top_k"], search["top_n"], search["search"]) == (30, 3, True)
-            shown = await client.call("settings", tool_search="aggressive")
+            shown = await client.call("update_settings", tool_search="aggressive")
             assert shown["tool_search"] == asdict(preset("aggressive"))
             assert shown["guide_search"] == search
-            unknown = await client.refusal("settings", guide_search={"top": 3})
+            unknown = await client.refusal("update_settings", guide_search={"top": 3})
             assert "no setting `guide_search.top`; there are search, top_k" in unknown["message"]
-            wrong = await client.refusal("settings", guide_search="loud")
+            wrong = await client.refusal("update_settings", guide_search="loud")
             assert wrong["code"] == -32602
             assert "$.guide_search" in wrong["message"]
-            out_of_range = await client.refusal("settings", guide_search={"floor": 2})
+            out_of_range = await client.refusal("update_settings", guide_search={"floor": 2})
             assert out_of_range["data"] == {"code": "invalid_setting"}
             assert (await client.call("settings")) == shown
 

@@ -42,7 +42,7 @@ HOSTILE: list[tuple[bytes | OverlongLine, int, object]] = [
     (b'{"jsonrpc": "2.0", "id": 1.5, "method": "tree", "params": []}', PARAMS, 1.5),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tree", "params": null}', PARAMS, 1),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tree", "params": {"a": 1}}', PARAMS, 1),
-    (b'{"jsonrpc": "2.0", "id": 1, "method": "settings", "params": "x"}', PARAMS, 1),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "update_settings", "params": "x"}', PARAMS, 1),
 ]
 
 
@@ -71,8 +71,8 @@ def test_a_hostile_line_is_refused_and_the_next_one_served(
         ("prompt", {"text": "Q", "attach": "plan.md"}, "$.attach"),
         ("prompt", {"text": "Q", "attach": ["a", 5]}, "$.attach[1]"),
         ("prompt", {"text": "Q", "atach": []}, "`atach`"),
-        ("approve", {"call_id": "c1"}, "`decision`"),
-        ("approve", {"call_id": "c1", "decision": "maybe"}, "$.decision"),
+        ("decide", {"call_id": "c1"}, "`decision`"),
+        ("decide", {"call_id": "c1", "decision": "maybe"}, "$.decision"),
         ("get_context", {"full": "yes"}, "$.full"),
         ("send_message", {"text": "Q", "deliver": "later"}, "$.deliver"),
         ("send_message", {"text": ""}, "`text` is blank"),
@@ -99,7 +99,7 @@ def test_notifications_are_done_and_never_answered() -> None:
                 b'{"jsonrpc": "2.0", "method": "nope"}',
                 b'{"jsonrpc": "2.0", "method": "prompt", "params": {}}',
                 b'{"jsonrpc": "2.0", "method": "tree", "params": []}',
-                b'{"jsonrpc": "2.0", "method": "settings", "params": {"window": 4321}}',
+                b'{"jsonrpc": "2.0", "method": "update_settings", "params": {"window": 4321}}',
                 b"",
                 b"  \r",
             ):

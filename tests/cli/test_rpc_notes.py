@@ -90,7 +90,7 @@ def test_whoever_answers_from_notes_runs_no_tools(vault: Path) -> None:
         said, decided = await serve(
             await lamina.open_qa(**given),
             ("send_message", {"text": "Hello?"}),
-            ("approve", {"call_id": "a", "decision": "deny"}),
+            ("decide", {"call_id": "a", "decision": "deny"}),
         )
         assert said["message"] == "this session answers from notes: it runs no tools"
         assert decided["message"] == said["message"]
@@ -125,8 +125,8 @@ def test_what_may_be_fetched_is_a_setting(vault: Path) -> None:
         before, after, wrong = await serve(
             await lamina.open_agent(**given),
             ("settings", {}),
-            ("settings", {"web": "listed", "allow_hosts": ["example.org"]}),
-            ("settings", {"web": "everything"}),
+            ("update_settings", {"web": "listed", "allow_hosts": ["example.org"]}),
+            ("update_settings", {"web": "everything"}),
         )
         assert (before["web"], list(before["allow_hosts"])) == ("off", [])
         assert (after["web"], list(after["allow_hosts"])) == ("listed", ["example.org"])

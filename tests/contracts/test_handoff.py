@@ -83,9 +83,9 @@ class Journey:
 async def settle(agent: AgentRunner, answer: Answer) -> Answer:
     """Denies what waits, until there is nothing that does."""
     while answer.ending == "waiting":
-        for wanted in answer.waiting:
+        for wanted in answer.waiting_calls:
             await agent.decide(wanted.call.id, "deny")
-        answer = await agent.go_on()
+        answer = await agent.resume()
     return answer
 
 
@@ -119,7 +119,7 @@ async def test_a_session_moves_and_comes_back(
             assert messages(agent.session)[-1].text.startswith("They")
             # Nobody decides: the program ends with the call under way.
             await journey.ask(agent, "Open the gate at pier 1.")
-            assert [call.name for call in agent.session.waiting] == ["gate"]
+            assert [call.name for call in agent.session.pending_calls] == ["gate"]
     async with await journey.open(here, most=2 if there.scripted else 1) as agent:
         moved = await settle(
             agent, await journey.ask(agent, "And what now?", FIVE, "map.png", of=there)

@@ -49,7 +49,7 @@ async def test_a_question_without_an_answer_is_not_lost(house: House, kind: Faul
         assert chat.session.interrupted
         house.begin()
         house.says("It is again.")
-        assert (await chat.go_on()).text == "It is again."
+        assert (await chat.resume()).text == "It is again."
         assert "Second?" in text_of(house.bodies[-1])
         house.fails(kind, times=3)
         with pytest.raises(ProviderError):

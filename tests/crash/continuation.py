@@ -27,8 +27,8 @@ async def check_going_on(folder: Path, data: bytes, way: str) -> None:
     async with await open_sample(folder) as session:
         before = session.entries
         turn = await session.current_turn()
-        if turn and turn.pending:
-            turn = await turn.resume({call.id: "found" for call in turn.pending})
+        if turn and turn.pending_calls:
+            turn = await turn.resume({call.id: "found" for call in turn.pending_calls})
         if turn and way == "current_turn":
             check_request(turn)
             await turn.commit(openai_reply("late", input=9))

@@ -104,7 +104,7 @@ async def _do_other_things(session: Session, number: int) -> None:
             await session.pin("a.md")
             await _write(session, InfoEntry, name="A talk about notes")
         case 2:
-            await session.change(strip_turns=3)
+            await session.update_settings(strip_turns=3)
             await _write(session, CustomEntry, kind="app.score", data={"n": [1, 2.5, None, "{"]})
         case 3:
             await session.set_system("mood", f"Be kind, {number}.", reason="a change of mood")
@@ -115,7 +115,7 @@ async def _do_other_things(session: Session, number: int) -> None:
             await session.forget("b.md")
             await _write(session, LeafEntry)
         case 6:
-            await session.consolidate("tidy up")
+            await session.rebuild_library("tidy up")
         case 7:
             branch = session.path[3].id
             await _write(session, BranchSummaryEntry, branch=branch, summary="It led nowhere.")

@@ -63,14 +63,14 @@ def hold_session(folder: str, session: str, acks: str, seed: int) -> None:
             say()
             while True:
                 turn = await talking.current_turn()
-                if turn is None or not turn.pending:
+                if turn is None or not turn.pending_calls:
                     turn = turn or await talking.prepare(WORDS * luck.randint(1, 30))
                     say()
                     calls = [(mint_id(said), "find")] if luck.random() < 0.4 else []
                     turn = await turn.commit(openai_reply("ok", input=9, calls=calls))
                     say()
-                if turn.pending:
-                    await turn.resume({call.id: WORDS for call in turn.pending})
+                if turn.pending_calls:
+                    await turn.resume({call.id: WORDS for call in turn.pending_calls})
                     say()
 
     anyio.run(body)

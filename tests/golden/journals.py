@@ -208,8 +208,8 @@ async def go_on(session: Session, tape: Tape) -> None:
     turn = await session.current_turn()
     if turn is not None:
         tape.request(turn.request())
-        if turn.pending:
-            turn = await turn.resume({call.id: "It is there." for call in turn.pending})
+        if turn.pending_calls:
+            turn = await turn.resume({call.id: "It is there." for call in turn.pending_calls})
             tape.request(turn.request())
         await turn.commit(_reply("As I was saying."))
     turn = await session.prepare("And now?", attach=["a.md", "c.md"])

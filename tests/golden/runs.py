@@ -174,7 +174,7 @@ class Run(Talk):
                 )
             if self.left_open() and draw.chance(0.6):
                 await self.decide()
-                answer = await runner.go_on(on_event=watch)
+                answer = await runner.resume(on_event=watch)
             else:
                 other = draw.pick(TARGETS).name if draw.chance(0.05) else None
                 attached = self.attachments() if draw.chance(0.4) else []
@@ -187,11 +187,11 @@ class Run(Talk):
                 self.tape.request(body)
 
     def left_open(self) -> bool:
-        return self.session.interrupted or bool(self.session.waiting)
+        return self.session.interrupted or bool(self.session.pending_calls)
 
     async def decide(self) -> None:
         """A person decides a call that waits, before the turn goes on."""
-        waiting = self.session.waiting
+        waiting = self.session.pending_calls
         if isinstance(self.runner, AgentRunner) and waiting and self.draw.chance(0.7):
             decision: Decision = self.draw.pick(("allow_once", "allow_session", "deny"))
             await self.runner.decide(waiting[0].id, decision)

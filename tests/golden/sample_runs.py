@@ -67,7 +67,7 @@ async def agent(folder: Path, name: str) -> None:
         await runner.run("@composer write it down")
     except ProviderError:
         provider.scripts = [saying("Written.", usage=USAGE)]
-        await runner.go_on()
+        await runner.resume()
     await session.close()
 
 

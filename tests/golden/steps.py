@@ -74,15 +74,15 @@ class Steps:
         return await self.talk.session.forget(self.draw.pick(PATHS))
 
     async def lay(self) -> object:
-        return await self.talk.session.lay(self.draw.some(PATHS, 2))
+        return await self.talk.session.preload(self.draw.some(PATHS, 2))
 
     async def refresh(self) -> None:
-        found = await self.talk.session.check()
+        found = await self.talk.session.find_changes()
         changed = await self.talk.session.refresh()
         self.talk.tape.outcome(len(found), len(changed))
 
     async def consolidate(self) -> object:
-        return await self.talk.session.consolidate(self.draw.pick(("tidy up", "tidy up", " ")))
+        return await self.talk.session.rebuild_library(self.draw.pick(("tidy up", "tidy up", " ")))
 
     async def join(self) -> object:
         return await self.talk.session.add(self.draw.pick(MEMBERS))
@@ -110,10 +110,10 @@ class Steps:
         await session.apply("golden.apply", *ops, display=display)  # type: ignore[arg-type]
 
     async def change(self) -> object:
-        return await self.talk.session.change(**self.draw.pick(CHANGES))
+        return await self.talk.session.update_settings(**self.draw.pick(CHANGES))
 
     async def retarget(self) -> object:
-        return await self.talk.session.change(target=self.draw.pick(TARGETS).name)
+        return await self.talk.session.update_settings(target=self.draw.pick(TARGETS).name)
 
     async def compact(self) -> None:
         compacted = await self.talk.session.compact()
@@ -135,7 +135,7 @@ class Steps:
         session = self.talk.session
         await session.label(self.draw.pick(session.entries).id, self.draw.pick(("here", "")))
         await session.rename(self.draw.pick(("Ferries", " Tides ")))
-        await session.note("app.score", {"n": [1, 2.5, None, "{"]})
+        await session.add_custom_entry("app.score", {"n": [1, 2.5, None, "{"]})
 
     async def fork(self) -> None:
         """Goes on in a copy; the session it was made of stays as it is."""

@@ -29,7 +29,7 @@ from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.values.entry import ItemEntry
 from lamina.values.envelope import Options
-from lamina.values.item import Attachment, item_id, query_id, selection_id
+from lamina.values.item import Attachment, item_id, query_id, selection_id, url_id
 from lamina.values.message import ToolResult, ToolText
 from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings, Target
@@ -186,7 +186,7 @@ class Talk:
             identity = draw.pick((query_id("b.md", "LIST"), item_id("pdf", "plan.pdf")))
             attached.append(lamina.Item(id=identity, content=draw.words(15), title="Found"))
         if draw.chance(0.05):
-            web_tab = lamina.Item(id=lamina.url_id(PAGE), content="As the tab shows it.")
+            web_tab = lamina.Item(id=url_id(PAGE), content="As the tab shows it.")
             attached.append(lamina.attach(web_tab, shape="web_tab"))
         if draw.chance(0.05):
             attached.append(PICTURED)
@@ -205,12 +205,12 @@ class Talk:
         if self.draw.chance(0.1):
             return
         if self.draw.chance(0.06):
-            turn = self.sent(await turn.overflowed())
+            turn = self.sent(await turn.retry_smaller())
         if self.draw.chance(0.1):
             turn = await self.taken_up(turn)
         for loop in range(self.draw.pick((0, 0, 0, 1, 1, 2, 4))):
             turn = await self.call(turn, loop)
-            if not turn.pending:
+            if not turn.pending_calls:
                 return
             if self.draw.chance(0.1):
                 turn = await self.taken_up(turn)
@@ -218,7 +218,7 @@ class Talk:
                 return
             turn = await self.give_results(turn)
             if self.draw.chance(0.04):
-                turn = self.sent(await turn.overflowed())
+                turn = self.sent(await turn.retry_smaller())
         if self.draw.chance(0.04):
             await turn.commit({"error": {"message": "no such thing"}})
         size = self.draw.pick((1, 5, 20, 80, 160))
@@ -276,10 +276,12 @@ class Talk:
                 text=draw.words(size, "found"),
                 is_error=draw.chance(0.15),
             )
-            for call in turn.pending
+            for call in turn.pending_calls
         ]
         if draw.chance(0.15):
-            await self.session.keep_decision(turn.pending[0].id, tool("find"), "allow_session")
+            await self.session.keep_decision(
+                turn.pending_calls[0].id, tool("find"), "allow_session"
+            )
             await self.session.keep_result(results[0])
         if draw.chance(0.2):
             self.world.clock.pass_by(draw.pick((20.0, 500.0)))
@@ -291,8 +293,8 @@ class Talk:
 
     async def settle(self) -> None:
         """After an error: calls that wait would refuse every question."""
-        if self.session.waiting and not self.session.interrupted:
-            await self.session.give_up()
+        if self.session.pending_calls and not self.session.interrupted:
+            await self.session.abandon_turn()
 
     async def attempt(self, step: Any) -> None:
         """A step that may be refused; that is an outcome, too."""

@@ -120,7 +120,7 @@ def test_what_no_call_waits_for_cannot_be_kept() -> None:
                 await session.keep_result(result)
             with pytest.raises(TurnStateError):
                 await session.keep_decision("a", tool("find"), "deny")
-            assert [call.id for call in session.waiting] == ["b"]
+            assert [call.id for call in session.pending_calls] == ["b"]
 
     run(body())
 
@@ -129,13 +129,13 @@ def test_giving_up_ends_the_turn_with_a_result_for_every_call() -> None:
     async def body() -> None:
         async with Scene(calling(("a", "find", {}), ("b", "find", {})), chat=True) as scene:
             session = scene.runner.session
-            assert not await session.give_up("no")
+            assert not await session.abandon_turn("no")
             await scene.ask()
             await session.keep_result(ToolResult(call_id="b", name="find", text="found"))
-            assert await session.give_up("Not now.")
+            assert await session.abandon_turn("Not now.")
             assert scene.history[-1] == ("tool", "Not now. | found")
-            assert not await session.give_up("no")
-            assert session.waiting == ()
+            assert not await session.abandon_turn("no")
+            assert session.pending_calls == ()
             await session.prepare("Something else?")
 
     run(body())
@@ -182,7 +182,7 @@ def test_decisions_hold_on_the_branch_they_were_made_on() -> None:
             await session.navigate(before)
             assert session.state.allowed == {}
             await session.navigate(allowed)
-            assert [call.id for call in session.waiting] == ["a"]
+            assert [call.id for call in session.pending_calls] == ["a"]
             assert (await scene.go_on()).ending == "answered"
             assert scene.host.called == ["find"]
             await scene.verify()

@@ -120,7 +120,7 @@ def test_a_server_of_an_agent_serves_what_is_chosen_and_what_is_described(tmp_pa
         terms = {"include": "manual", "permission": "free", "tools": {"echo": {"include": "agent"}}}
         house = House(tmp_path, servers(**terms))
         async with await house.run(agent=house.agent) as runner:
-            await runner.session.change(tool_joins=0)
+            await runner.session.update_settings(tool_joins=0)
             await runner.run("Hello")
             # As the model reads it: its name in the block, or the one it is called by.
             for number, name in enumerate(("odd__echo", "odd/echo")):

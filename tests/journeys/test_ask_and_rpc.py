@@ -230,7 +230,7 @@ def test_a_program_talks_stops_resumes_and_looks(notes: Path) -> None:
         assert stopped["ending"] == "aborted"
         assert stopped["answer"].strip()
 
-        rpc.call("settings", window=4096)
+        rpc.call("update_settings", window=4096)
         number = rpc.send("prompt", text="When does it open?", attach=["plan.md"])
         rpc.event("block_delta")
         rpc.send("abort")
@@ -283,7 +283,7 @@ def test_a_tool_of_a_real_server_runs_once_it_is_approved(notes: Path) -> None:
             client.provider.scripts += [calling(("c1", name, {"say": "May"})), saying("May.")]
             number = await client.send("prompt", text="Say May.")
             assert (await client.event("approval"))["call"]["name"] == name
-            await client.call("approve", call_id="c1", decision="allow_once")
+            await client.call("decide", call_id="c1", decision="allow_once")
             result = await client.event("tool_result")
             assert result["result"]["text"] == '{"say": "May"}'
             assert (await client.answer(number))["result"]["answer"] == "May."

@@ -130,7 +130,7 @@ def test_settings_of_an_agent_hold_for_its_sessions_and_can_be_changed_there(
         assert not session.settings.guide_search.search
         assert session.settings.guide_search.top_n == expected.guide_search.top_n
         assert set(sets(await ask(session, FIRST))) == {"X", "A"}
-        await session.change(tool_joins=7)
+        await session.update_settings(tool_joins=7)
         await session.close()
         session = await lamina.open_session(
             "talk", store=store, book=book, agent=agent, workspace=tmp_path, trust=True

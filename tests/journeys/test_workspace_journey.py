@@ -154,7 +154,7 @@ async def journey(vault: Path, site: str) -> None:
     assert "The boat is 12 m long." not in sent
     assert sent.count("Anna steers") == 1
     assert "projects/boat.md" not in [item.label for item in turn.context.items]
-    assert await again.check() == ()
+    assert await again.find_changes() == ()
     await again.close()
 
 
@@ -178,7 +178,7 @@ def test_the_session_itself_says_what_changed_when_it_is_opened_again(
         assert "projects/ was edited" in told
         changes = await session.refresh()
         assert {each.change for each in changes} == {"edited", "deleted", "moved"}
-        assert await session.check() == ()
+        assert await session.find_changes() == ()
         await session.close()
 
     anyio.run(main)

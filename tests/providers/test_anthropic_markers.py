@@ -79,7 +79,7 @@ async def converse(folder: Path, said: list[Said]) -> list[JSON]:
             requests.append(turn.request())
             reply = answer(step, f"c-{number}-{at}")
             turn = await turn.commit(anthropic.send(turn.request(), reply))
-            turn = await turn.resume({call.id: "noon" for call in turn.pending})
+            turn = await turn.resume({call.id: "noon" for call in turn.pending_calls})
         requests.append(turn.request())
         await turn.commit(anthropic.send(turn.request(), anthropic.answer("So it is.")))
     return requests

@@ -59,7 +59,7 @@ def test_markers_stand_at_the_ends_of_l1_l2_history_and_turn(tmp_path: Path) -> 
         session = await open_with(anthropic, tmp_path, system=f"{LONG}End of L1", tools=())
         turn = await session.prepare("First question", attach=["api.md"])
         await exchange(turn, anthropic.answer("First answer"))
-        await session.consolidate("test")
+        await session.rebuild_library("test")
         turn = await session.prepare("Second one")
         assert marked_texts(turn.request()) == ["End of L1", "_context>", "st answer", "econd one"]
         turn = await exchange(turn, anthropic.answer("Second answer"))
@@ -249,7 +249,7 @@ def test_with_a_library_four_markers_are_enough_for_eighteen_calls(tmp_path: Pat
         session = await open_with(anthropic, tmp_path, system=f"{LONG}End of L1")
         turn = await session.prepare("First question", attach=["api.md"])
         await exchange(turn, anthropic.answer("First answer"))
-        await session.consolidate("test")
+        await session.rebuild_library("test")
         turn = await session.prepare("Second one")
         calls: list[tuple[str, str, JSON]] = [(f"c-{n}", "clock", {}) for n in range(18)]
         turn = await exchange(turn, anthropic.calling(*calls))

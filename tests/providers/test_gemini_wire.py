@@ -53,7 +53,7 @@ def test_signatures_go_back_on_the_parts_they_came_on(tmp_path: Path) -> None:
             {"text": "", "thoughtSignature": SIGNED},
         ]
         turn = await exchange(turn, gemini.saying(parts, "STOP"))
-        turn = await turn.resume({call.id: "noon" for call in turn.pending})
+        turn = await turn.resume({call.id: "noon" for call in turn.pending_calls})
         gemini.send(turn.request(), gemini.answer("Yes."))
         # The SDK writes the other alphabet. Thoughts nobody signed are not sent back.
         for part in parts:
@@ -84,8 +84,8 @@ def test_calls_without_ids_are_told_apart(tmp_path: Path) -> None:
             calls: list[JSON] = [{"functionCall": {"name": "clock", "args": {}}}] * 2
             reply = gemini.saying(calls, "STOP") | {"responseId": f"r-{number}"}
             turn = await exchange(turn, reply)
-            seen |= {call.id for call in turn.pending}
-            turn = await turn.resume({call.id: "noon" for call in turn.pending})
+            seen |= {call.id for call in turn.pending_calls}
+            turn = await turn.resume({call.id: "noon" for call in turn.pending_calls})
             responses = turn.request()["contents"][-1]["parts"]
             expected = {"name": "clock", "response": {"output": "noon"}}
             assert responses == [{"function_response": expected}] * 2

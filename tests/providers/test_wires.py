@@ -40,14 +40,14 @@ def test_a_turn_with_a_note_an_image_and_tools_runs_through_the_sdk(
         turn = await exchange(
             vendor, turn, vendor.calling(("call_1", "weather", {"cityName": "Oslo"}))
         )
-        assert turn.pending == (
-            ToolCall(id="call_1", name="weather", arguments=turn.pending[0].arguments),
+        assert turn.pending_calls == (
+            ToolCall(id="call_1", name="weather", arguments=turn.pending_calls[0].arguments),
         )
-        assert json.loads(turn.pending[0].arguments) == {"cityName": "Oslo"}
+        assert json.loads(turn.pending_calls[0].arguments) == {"cityName": "Oslo"}
         turn = await turn.resume({"call_1": "-3 °C, snow"})
         assert "-3 °C, snow" in json.dumps(vendor.flatten(turn.request()), ensure_ascii=False)
         turn = await exchange(vendor, turn, vendor.answer("No: -3 °C."))
-        assert (turn.answer, turn.pending, turn.interrupted) == ("No: -3 °C.", (), False)
+        assert (turn.answer, turn.pending_calls, turn.interrupted) == ("No: -3 °C.", (), False)
 
         turn = await session.prepare("And by the note?", attach=["api.md"])
         request = turn.request()
@@ -66,7 +66,7 @@ def test_parallel_calls_are_answered_by_id_in_any_order(vendor: Vendor, tmp_path
         turn = await session.prepare("Oslo and Rome?")
         calls = [("a-1", "weather", {"cityName": "Oslo"}), ("b-2", "weather", {"cityName": "Rome"})]
         turn = await exchange(vendor, turn, vendor.calling(*calls, ("c-3", "clock", {})))
-        assert [call.id for call in turn.pending] == ["a-1", "b-2", "c-3"]
+        assert [call.id for call in turn.pending_calls] == ["a-1", "b-2", "c-3"]
         turn = await turn.resume(
             [
                 {"call_id": "c-3", "text": "noon"},

@@ -228,8 +228,10 @@ class Copies:
         try:
             if current := await session.current_turn():
                 turns.append(current)
-                if current.pending:
-                    turns.append(await current.resume({c.id: "found" for c in current.pending}))
+                if current.pending_calls:
+                    turns.append(
+                        await current.resume({c.id: "found" for c in current.pending_calls})
+                    )
             for target in (None, OTHER.name, None):
                 turn = await session.prepare(
                     "And now?", attach=[Attachment(item=item) for item in attach], target=target

@@ -124,7 +124,7 @@ class Scene:
 
     async def go_on(self) -> Answer:
         self.events = []
-        return await self.runner.go_on(on_event=self._seen)
+        return await self.runner.resume(on_event=self._seen)
 
     def _seen(self, event: Event) -> Awaitable[None] | None:
         number = len(self.events)

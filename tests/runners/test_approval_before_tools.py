@@ -152,10 +152,10 @@ def test_free_calls_run_and_the_others_wait() -> None:
         async with Scene(MIXED, tools=TOOLS) as scene:
             answer = await scene.ask("Which berth?")
             assert (answer.ending, answer.requests) == ("waiting", 1)
-            assert [call.call.id for call in answer.waiting] == ["b", "c"]
-            assert answer.waiting[0].tool == TOOLS[1]
+            assert [call.call.id for call in answer.waiting_calls] == ["b", "c"]
+            assert answer.waiting_calls[0].tool == TOOLS[1]
             assert [each.call.id for each in scene.told(ApprovalWanted)] == ["b", "c"]
-            assert [call.id for call in scene.runner.session.waiting] == ["b", "c"]
+            assert [call.id for call in scene.runner.session.pending_calls] == ["b", "c"]
             assert scene.host.called == ["free"]
             assert [each.result.call_id for each in scene.kept(ResultEntry)] == ["a"]
             assert scene.events[-1] == TurnEnded(ending="waiting", answer="", requests=1)
@@ -178,7 +178,10 @@ def test_decisions_are_taken_up_and_nothing_runs_twice(restarts: bool, tmp_path:
             await scene.agent.decide("b", "deny")
             await between()
             answer = await scene.go_on()
-            assert (answer.ending, [call.call.id for call in answer.waiting]) == ("waiting", ["c"])
+            assert (answer.ending, [call.call.id for call in answer.waiting_calls]) == (
+                "waiting",
+                ["c"],
+            )
             assert scene.host.called == ["free"]
             await between()
             await scene.agent.decide("c", "allow_once")
@@ -312,7 +315,7 @@ def test_an_approver_that_fails_stops_no_tool_and_the_turn_can_be_gone_on_with()
                     await scene.ask()
             assert scene.host.stopped == []
             assert [each.result.call_id for each in scene.kept(ResultEntry)] == ["a"]
-            assert [call.id for call in scene.runner.session.waiting] == ["b", "c"]
+            assert [call.id for call in scene.runner.session.pending_calls] == ["b", "c"]
             assert (await scene.go_on()).ending == "answered"
             assert scene.host.called == ["free", "asked", "asked"]
             await scene.require_sound()
@@ -341,7 +344,7 @@ def test_what_waits_can_be_decided_from_a_listener_that_is_told_at_the_end() -> 
             async def listen(event: Event) -> None:
                 if isinstance(event, TurnEnded) and event.ending == "waiting":
                     await scene.agent.decide("a", "allow_once")
-                    endings.append((await scene.runner.go_on(on_event=listen)).ending)
+                    endings.append((await scene.runner.resume(on_event=listen)).ending)
 
             await scene.runner.run("Q", on_event=listen)
             assert endings == ["answered"]

@@ -303,11 +303,11 @@ def test_calls_in_a_chat_are_for_its_caller_and_cost_no_second_request() -> None
             answer = await scene.ask()
             assert answer.ending == "called"
             assert answer.turn is not None
-            assert [call.id for call in answer.turn.pending] == ["c"]
+            assert [call.id for call in answer.turn.pending_calls] == ["c"]
             again = await scene.go_on()
             assert again.ending == "called"
             assert again.turn is not None
-            assert [call.id for call in again.turn.pending] == ["c"]
+            assert [call.id for call in again.turn.pending_calls] == ["c"]
             assert len(scene.provider.bodies) == 1
             turn = await again.turn.resume({"c": "found"})
             await turn.commit(Reply(blocks=(Text("Nine."),), usage=SILENT, stop="stop"))

@@ -201,11 +201,11 @@ class Play:
             case Wait():
                 scene.clock.pass_by(301)
             case Reopen(runner=kind):
-                await session.give_up()
+                await session.abandon_turn()
                 scene.kind = kind  # type: ignore[assignment]
                 await scene.restart()
             case Retarget(number=number):
-                await session.change(target=TARGETS[number].name)
+                await session.update_settings(target=TARGETS[number].name)
 
     async def _ask(self, step: Ask) -> None:
         scene = self.scene
@@ -229,7 +229,7 @@ class Play:
 
     async def _ask_by_hand(self) -> None:
         session = self.scene.runner.session
-        await session.give_up()
+        await session.abandon_turn()
         turn = await session.prepare("By hand?")
         self._require_laws(turn.entry, turn.request(), by_hand=True)
         await turn.commit(Reply(blocks=(Text("Yes."),), usage=Usage(), stop="end"))

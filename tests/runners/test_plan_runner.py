@@ -430,7 +430,7 @@ def test_without_a_search_footnotes_are_the_models_own() -> None:
         async with scene_of(saying(""), saying("Nine [^3]."), searches=True) as scene:
             answer = await scene.ask("Berths?")
             assert (answer.text, answer.sources, answer.warnings) == ("Nine [^3].", (), ())
-            assert answer.found is None
+            assert answer.search_result is None
 
     run(body())
 
@@ -441,8 +441,8 @@ def test_a_search_goes_no_further_than_its_scope() -> None:
         running = {"scope": Scope(folders=("sea",))}
         async with scene_of(plan, saying("Hm."), searches=True, running=running) as scene:
             answer = await scene.ask("Trains?")
-            assert answer.found is not None
-            assert {hit.path for hit in answer.found.hits} == {"sea/harbour.md"}
+            assert answer.search_result is not None
+            assert {hit.path for hit in answer.search_result.hits} == {"sea/harbour.md"}
 
     run(body())
 

@@ -31,7 +31,7 @@ def test_a_preview_is_the_request_that_is_sent(mode: str) -> None:
             assert isinstance(preview, Preview)
             assert scene.provider.bodies == []
             assert scene.host.calls == []
-            assert (preview.found is not None) == (mode == "qa")
+            assert (preview.search_result is not None) == (mode == "qa")
             request = preview.turn.request()
             await scene.go_on()
             assert scene.provider.bodies == [request]
@@ -95,6 +95,6 @@ def test_a_runner_that_only_previews_sends_nothing() -> None:
             runner = ChatRunner(scene.runner.session, NoProviders())
             await runner.preview(QUESTION)
             with pytest.raises(UsageError, match="preview"):
-                await runner.go_on()
+                await runner.resume()
 
     run(body())

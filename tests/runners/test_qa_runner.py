@@ -102,8 +102,8 @@ def test_citations_are_numbered_by_first_mention_and_mean_note_and_heading() -> 
             # The journal has the model's own words, and whoever watches gets the person's.
             assert scene.kept(MessageEntry)[-1].message.text == said
             assert scene.told(TurnEnded)[-1].answer == answer.text
-            assert answer.found is not None
-            assert len(answer.found.hits) == 3
+            assert answer.search_result is not None
+            assert len(answer.search_result.hits) == 3
             await scene.verify()
 
     run(body())
@@ -115,11 +115,11 @@ def test_passages_under_one_heading_are_one_source() -> None:
         text = f"# Quay\n\nberths one {long}\n\nplain {'word ' * 140}\n\nberths two {long}\n"
         async with QaScene(saying("Many [^1]."), notes={"a.md": text}) as scene:
             answer = await scene.ask("Which berths do ferries like?")
-            assert answer.found is not None
-            assert len(answer.found.hits) == 2
+            assert answer.search_result is not None
+            assert len(answer.search_result.hits) == 2
             assert [source.link for source in answer.sources] == ["a.md#Quay"]
             assert scene.asked.count("<source>[^1]</source>") == 2
-            hits = answer.found.hits
+            hits = answer.search_result.hits
             source = answer.sources[0]
             assert source.start == min(hit.start for hit in hits)
             assert source.end == max(hit.end for hit in hits)
@@ -236,11 +236,11 @@ def test_a_scope_holds_for_its_question() -> None:
         async with QaScene(running={"scope": Scope(folders=("sea",))}) as scene:
             question = "Ferries, berths, trains, platform?"
             answer = await scene.ask(question)
-            assert answer.found is not None
-            assert answer.found.searched == 2
+            assert answer.search_result is not None
+            assert answer.search_result.searched == 2
             answer = await scene.ask(question, scope=Scope(folders=("land",)))
-            assert answer.found is not None
-            assert [hit.path for hit in answer.found.hits] == ["land/trains.md"]
+            assert answer.search_result is not None
+            assert [hit.path for hit in answer.search_result.hits] == ["land/trains.md"]
             assert scene.noted(SEARCHED)[-1]["scope"] == {"folders": ["land"]}
 
     run(body())
@@ -276,14 +276,14 @@ def test_what_does_not_fit_is_dropped_from_the_end_and_said() -> None:
         scene = QaScene(notes=many(8), window=1_200, output_reserve=100)
         async with scene:
             answer = await scene.ask("Which quay has berths for ferries?")
-            assert answer.found is not None
-            shown = len(answer.found.hits)
+            assert answer.search_result is not None
+            shown = len(answer.search_result.hits)
             assert 0 < shown < 8
             said = f"there is room for {shown} of the 8 passages that were found"
             assert said in answer.warnings
             assert scene.asked.count("<search_document>") == shown
             assert len(scene.noted(SEARCHED)[0]["without_room"]) == 8 - shown
-            assert [hit.path for hit in answer.found.hits] == [
+            assert [hit.path for hit in answer.search_result.hits] == [
                 each["path"] for each in scene.noted(SEARCHED)[0]["hits"]
             ]
             assert scene.context.fit.tokens <= 1_100
@@ -297,8 +297,8 @@ def test_what_a_person_attached_does_not_give_way_to_what_was_found() -> None:
             scene.workspace.notes["plan.md"] = "plan " * 700
             answer = await scene.ask("Which quay has berths?", attach=["plan.md"])
             assert [item.placement for item in scene.context.items] == ["message"]
-            assert answer.found is not None
-            assert len(answer.found.hits) < 8
+            assert answer.search_result is not None
+            assert len(answer.search_result.hits) < 8
 
     run(body())
 

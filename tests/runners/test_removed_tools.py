@@ -272,7 +272,7 @@ def test_what_an_application_brings_is_its_own_to_run_in_a_chat() -> None:
             answer = await scene.ask()
             assert listed(scene) == ["own"]
             assert answer.turn is not None
-            assert [call.name for call in answer.turn.pending] == ["own"]
+            assert [call.name for call in answer.turn.pending_calls] == ["own"]
 
     run(body())
 

@@ -191,7 +191,7 @@ class Player:
             case GoOn():
                 await self._turn(deed, None)
             case Decide(decision=decision):
-                for call in scene.runner.session.waiting[:1]:
+                for call in scene.runner.session.pending_calls[:1]:
                     with suppress(TurnStateError):
                         await scene.agent.decide(call.id, decision)
             case Offer(names=names, describes=describes):
@@ -261,9 +261,9 @@ class Player:
         scene = self.scene
         event(answer.ending)
         session = scene.runner.session
-        waiting = [call.id for call in session.waiting]
+        waiting = [call.id for call in session.pending_calls]
         if answer.ending == "waiting":
-            assert [each.call.id for each in answer.waiting] == waiting
+            assert [each.call.id for each in answer.waiting_calls] == waiting
             assert waiting
         elif answer.ending in ("answered", "limit"):
             assert not waiting
@@ -275,7 +275,7 @@ class Player:
         ran = Counter(str(given["id"]) for _, given in scene.host.calls)
         twice = {call for call, times in ran.items() if times > 1}
         assert twice <= self.excused, twice
-        results = {call.id for call in scene.runner.session.waiting}
+        results = {call.id for call in scene.runner.session.pending_calls}
         assert not results & scene.runner.session.state.turn.results.keys()
 
 

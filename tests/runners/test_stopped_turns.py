@@ -95,7 +95,7 @@ def test_half_a_call_is_no_call(how: str) -> None:
             await stop_when(scene, scene.provider.waits, how)
             assert scene.history[-1] == ("assistant", "Let me see")
             assert scene.host.calls == []
-            assert scene.runner.session.waiting == ()
+            assert scene.runner.session.pending_calls == ()
             await scene.require_sound()
 
     run(body())

@@ -106,7 +106,7 @@ def test_going_on_asks_whoever_was_named_since(mode: str) -> None:
             with pytest.raises(ProviderError):
                 await runner.run("Which pier?", target=OTHER.name)
             sent = providers.reached(OTHER)
-            answer = await runner.go_on(target=SMALL.name)
+            answer = await runner.resume(target=SMALL.name)
             assert answer.text.startswith("Done.")
             assert "Which pier?" in providers.reached(SMALL)
             assert providers.reached(OTHER) == sent
@@ -121,7 +121,7 @@ def test_an_answer_from_notes_that_goes_on_elsewhere_has_its_sources() -> None:
         async with _qa(await World().open("s"), providers) as runner:
             with pytest.raises(ProviderError):
                 await runner.run("When does the pier open?", target=OTHER.name)
-            answer = await runner.go_on(target=SMALL.name)
+            answer = await runner.resume(target=SMALL.name)
             assert [source.path for source in answer.sources] == ["a.md"]
 
     run(body())
@@ -135,7 +135,7 @@ def test_going_on_with_calls_sends_their_results_to_whoever_is_named() -> None:
             assert (await runner.run("Which pier?", target=OTHER.name)).ending == "waiting"
             await runner.decide("c", "allow_once")
             sent = providers.reached(OTHER)
-            assert (await runner.go_on(target=SMALL.name)).text == "Done."
+            assert (await runner.resume(target=SMALL.name)).text == "Done."
             assert "find gave" in providers.reached(SMALL)
             assert providers.reached(OTHER) == sent
 

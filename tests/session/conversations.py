@@ -286,10 +286,10 @@ class Player:
                 await session.set_system("system", text, reason="the tone changed")
                 self.system = text
             case SetPromotion(promotion):
-                await session.change(promotion=promotion)
+                await session.update_settings(promotion=promotion)
                 self.promotion = promotion
             case Consolidate():
-                await session.consolidate("by hand")
+                await session.rebuild_library("by hand")
 
     async def _ask(self, ask: Ask) -> bool:
         self._asked += 1
@@ -341,7 +341,7 @@ class Player:
         again = await self.session.current_turn()
         assert again is not None
         assert again.request() == turn.request()
-        assert again.pending == turn.pending
+        assert again.pending_calls == turn.pending_calls
         return again
 
     def _justify(self, error: BudgetError, ask: Ask) -> None:

@@ -426,7 +426,7 @@ def test_compacting_by_hand_while_calls_wait_leaves_them_waiting() -> None:
         assert (await session.compact()).changed
         again = await session.current_turn()
         assert again is not None
-        assert [call.id for call in again.pending] == ["c1", "c2"]
+        assert [call.id for call in again.pending_calls] == ["c1", "c2"]
         turn = await turn.resume({"c1": "one", "c2": "two"})
         require_paired(turn)
         assert "Which berth?" in all_text(turn)
@@ -643,7 +643,7 @@ def test_what_is_dropped_goes_by_priority_then_least_recently_named_and_is_repor
         await talk(session, "Q3", note("new.md", words(150)))
         await talk(session, "Q4", note("old.md", words(150)))
         await chat(session, 12)
-        await session.change(window=window)
+        await session.update_settings(window=window)
         done = await session.compact()
         gone = [report.what for report in done.reports if report.reason == "removed"]
         order = ["note:low.md", "note:new.md", "note:old.md"]
@@ -667,7 +667,7 @@ def test_pinned_and_essential_items_never_go_for_want_of_room() -> None:
         low = lamina.attach(note("low.md", words(200)), priority=8)
         await talk(session, "Q1", vital, low, note("mid.md", words(200)))
         await chat(session, 12)
-        await session.change(window=1_000)
+        await session.update_settings(window=1_000)
         done = await session.compact()
         gone = [report.what for report in done.reports if report.reason == "removed"]
         assert gone == ["note:low.md"]
@@ -709,7 +709,7 @@ def test_an_item_that_is_laid_down_again_is_not_reported_as_removed(window: int)
         idle = lamina.attach(note("idle.md", words(250, "idle")), priority=3)
         await talk(session, "Q1", now, idle)
         await chat(session, 12)
-        await session.change(window=window)
+        await session.update_settings(window=window)
         turn = await session.prepare("Q", attach=[now])
         assert compactions(turn)
         here = {item.item for item in turn.context.items}

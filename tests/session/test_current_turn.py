@@ -31,7 +31,7 @@ def test_calls_that_wait_for_results_can_be_answered_after_a_restart() -> None:
         again = await world.open(session.id)
         taken_up = await again.current_turn()
         assert taken_up is not None
-        assert [call.name for call in taken_up.pending] == ["find"]
+        assert [call.name for call in taken_up.pending_calls] == ["find"]
         on = await taken_up.resume({"c1": "found"})
         assert on.context.agreement.broke is None
         assert on.request()["messages"][-1]["content"] == "found"

@@ -76,7 +76,7 @@ def test_what_is_not_said_stays_as_it_was() -> None:
         session = await world.open(
             "s", system="S", tools=[FIND], options=Options(max_tokens=9), window=5_000
         )
-        await session.change(target=OTHER.name)
+        await session.update_settings(target=OTHER.name)
         again = await world.open("s")
         assert again.entries == session.entries
         assert tools_of(again) == ["find"]
@@ -109,7 +109,7 @@ def test_what_is_said_again_does_not_undo_what_was_set_meanwhile() -> None:
         session = await world.open("s", **given)
         await session.set_system("system", "Set by hand", reason="by hand")
         await session.set_tools([READ], reason="by hand")
-        await session.change(target=OTHER.name)
+        await session.update_settings(target=OTHER.name)
         again = await world.open("s", **given)
         assert again.entries == session.entries
         assert again.envelope.system[0].text == "Set by hand"
@@ -203,7 +203,7 @@ def test_the_workspaces_own_settings_do_not_change_the_target_that_was_chosen() 
     async def body() -> None:
         world = World()
         session = await world.open("s", window=5_000)
-        await session.change(target=OTHER.name)
+        await session.update_settings(target=OTHER.name)
         again = await lamina.open_session(
             "s", settings=Settings(window=6_000), store=world.store, book=world.book,
             clock=world.clock, workspace=world.workspace,
@@ -459,7 +459,7 @@ def test_what_is_pinned_and_set_after_a_request_was_lost_is_there_for_the_next(
         async with await on_disk(tmp_path) as session:
             await session.pin("a.md")
             await session.set_system("mood", "Be kind.", reason="kindness")
-            await session.change(window=5_000)
+            await session.update_settings(window=5_000)
             turn = await session.prepare("asked again")
             assert "Be kind." in system_of(turn)
             assert list(placed(turn)) == ["a.md"]
@@ -511,7 +511,7 @@ def test_wherever_the_last_turn_was_torn_the_next_one_can_be_asked(tmp_path: Pat
             path.write_bytes(whole[:end])
             async with await on_disk(tmp_path) as session:
                 current = await session.current_turn()
-                if current and current.pending:
+                if current and current.pending_calls:
                     turn = await current.resume({"c1": "found"})
                 else:
                     turn = await session.prepare("again")

@@ -54,7 +54,7 @@ def test_the_question_is_sent_again_behind_a_summary(
         await chat(session, 10)
         a = note("a.md", words(20, "alpha"))
         failed = await session.prepare("Which berth?", attach=[a])
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert compactions(turn) == ["compaction (overflow)"]
         assert len(summaries_in(turn)) == 1
         assert "Which berth?" in user_of(turn)
@@ -81,7 +81,7 @@ def test_the_failed_request_is_on_no_path_any_more() -> None:
         session = await compacting(FakeSummarizer())
         await chat(session, 10)
         failed = await session.prepare("Which berth?")
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         ids = [entry.id for entry in session.path]
         assert failed.id not in ids
         assert turn.id in ids
@@ -97,9 +97,9 @@ def test_a_second_time_for_the_same_question_is_an_error_and_leaves_the_request_
         world, summarizer = World(), FakeSummarizer()
         session = await compacting(summarizer, world)
         await chat(session, 10)
-        turn = await (await session.prepare("Which berth?")).overflowed()
+        turn = await (await session.prepare("Which berth?")).retry_smaller()
         with pytest.raises(WindowExceeded, match="after a compaction, too") as caught:
-            await turn.overflowed()
+            await turn.retry_smaller()
         assert caught.value.sizes["L4"] > 0
         assert summarizer.asked == 1
         assert session.interrupted
@@ -114,12 +114,12 @@ def test_a_new_question_may_be_retried_again() -> None:
     async def body() -> None:
         session = await compacting(FakeSummarizer())
         await chat(session, 10)
-        turn = await (await session.prepare("First?")).overflowed()
+        turn = await (await session.prepare("First?")).retry_smaller()
         with pytest.raises(WindowExceeded):
-            await turn.overflowed()
+            await turn.retry_smaller()
         await session.prepare("Shorter?")
         await chat(session, 7)
-        turn = await (await session.prepare("Second?")).overflowed()
+        turn = await (await session.prepare("Second?")).retry_smaller()
         assert compactions(turn) == ["compaction (overflow)"]
         assert user_of(turn) == "Second?"
 
@@ -131,9 +131,9 @@ def test_asking_anew_after_a_second_refusal_starts_from_the_compacted_history() 
         world = World()
         session = await compacting(FakeSummarizer(), world)
         await chat(session, 10)
-        turn = await (await session.prepare("First?")).overflowed()
+        turn = await (await session.prepare("First?")).retry_smaller()
         with pytest.raises(WindowExceeded):
-            await turn.overflowed()
+            await turn.retry_smaller()
         again = await talk(session, "Shorter?")
         assert "First?" not in all_text(again)
         assert len(summaries_in(again)) == 1
@@ -152,7 +152,7 @@ def test_inside_a_tool_loop_the_results_are_sent_again_beside_their_calls(
         await chat(session, 10)
         turn = await call(await session.prepare("Which berth?"), "c1", "c2")
         failed = await turn.resume({"c1": words(20, "one"), "c2": words(20, "two")})
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert compactions(turn) == ["compaction (overflow)"]
         require_paired(turn)
         assert "Which berth?" in all_text(turn)
@@ -162,7 +162,7 @@ def test_inside_a_tool_loop_the_results_are_sent_again_beside_their_calls(
         failed = await turn.resume({"c3": "three"})
         require_paired(failed)
         with pytest.raises(WindowExceeded):
-            await failed.overflowed()
+            await failed.retry_smaller()
         await failed.commit(openai_reply("Nine."))
         require_paired(await talk(session, "Next?"))
         await require_sound(world, session)
@@ -179,7 +179,7 @@ def test_a_loop_whose_own_turn_is_all_there_is_can_be_cut_in_the_middle() -> Non
         for number in range(6):
             turn = await (await call(turn, f"c{number}")).resume({f"c{number}": words(110)})
         failed = turn
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         require_paired(turn)
         assert question in all_text(turn)
         assert "c5" in str(turn.request())
@@ -205,7 +205,7 @@ def test_it_works_on_a_request_that_was_taken_up_after_a_restart(in_loop: bool) 
         session = await compacting(FakeSummarizer(), world, session=session.id)
         again = await session.current_turn()
         assert again is not None
-        retried = await again.overflowed()
+        retried = await again.retry_smaller()
         require_paired(retried)
         assert "Which berth?" in all_text(retried)
         assert words(20, "alpha") in all_text(retried)
@@ -217,7 +217,7 @@ def test_it_works_on_a_request_that_was_taken_up_after_a_restart(in_loop: bool) 
         assert again is not None
         assert again.request() == retried.request()
         with pytest.raises(WindowExceeded, match="after a compaction, too"):
-            await again.overflowed()
+            await again.retry_smaller()
         await again.commit(openai_reply("Nine."))
         await talk(session, "Next?")
         await require_sound(world, session)
@@ -233,7 +233,7 @@ def test_when_nothing_can_be_compacted_it_says_so_and_the_session_stays_usable()
         turn = await session.prepare("Which berth?")
         state, entries = session.state, session.entries
         with pytest.raises(WindowExceeded, match="too long, and all of history"):
-            await turn.overflowed()
+            await turn.retry_smaller()
         assert not summarizer.asked
         assert session.state is state
         assert session.entries == entries
@@ -241,7 +241,7 @@ def test_when_nothing_can_be_compacted_it_says_so_and_the_session_stays_usable()
         await turn.commit(openai_reply("Nine."))
         turn = await session.prepare("Then?")
         with pytest.raises(WindowExceeded):
-            await turn.overflowed()
+            await turn.retry_smaller()
         after = await talk(session, "Shorter?")
         assert "Then?" not in all_text(after)
         assert "Nine." in all_text(after)
@@ -258,7 +258,7 @@ def test_a_turn_that_is_not_open_cannot_overflow() -> None:
         answered = await turn.commit(openai_reply("A"))
         for each in (turn, answered):
             with pytest.raises(TurnStateError):
-                await each.overflowed()
+                await each.retry_smaller()
 
     run(body())
 
@@ -270,7 +270,7 @@ def test_it_says_again_what_could_not_be_attached() -> None:
         failed = await session.prepare("Q", attach=["gone.md", "../secret.md"])
         out = {("note:gone.md", "missing"), ("note:../secret.md", "refused")}
         assert out <= set(reported(failed))
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert out <= set(reported(turn))
         assert "gone.md" in user_of(turn)
 
@@ -284,7 +284,7 @@ def test_what_had_no_room_is_attached_or_reported_again() -> None:
         huge = lamina.attach(note("huge.md", words(2_000)), priority=9)
         failed = await session.prepare("Q", attach=[huge])
         assert ("note:huge.md", "window") in reported(failed)
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert "note:huge.md" in [what for what, _ in reported(turn)] or placed(turn)
 
     run(body())
@@ -297,7 +297,7 @@ def test_a_shortened_result_is_still_reported_as_shortened() -> None:
         turn = await call(await session.prepare("Q"), "c1")
         failed = await turn.resume({"c1": words(3_000, "found")})
         assert ("result:c1", "window") in reported(failed)
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert ("result:c1", "window") in reported(turn)
 
     run(body())
@@ -310,7 +310,7 @@ def test_what_is_pinned_meanwhile_is_in_the_second_try() -> None:
         await chat(session, 10)
         failed = await session.prepare("Q")
         await session.pin("pin.md")
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert words(20, "pinned") in all_text(turn)
         assert "pin.md" in placed(turn)
 
@@ -323,7 +323,7 @@ def test_it_goes_to_the_target_that_refused() -> None:
         session = await compacting(summarizer, world)
         await chat(session, 10)
         failed = await session.prepare("Q", target="fake:thinker")
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert turn.context.target == "fake:thinker"
         assert turn.request()["model"] == summarizer.requests[0]["model"] == "thinker"
         await require_sound(world, session)
@@ -341,7 +341,7 @@ def test_the_second_try_is_smaller_also_where_the_summary_is_long() -> None:
         await talk(session, "Q", note("a.md", words(20)))
         await chat(session, 10)
         failed = await session.prepare("Q")
-        turn = await failed.overflowed()
+        turn = await failed.retry_smaller()
         assert turn.prompt.tokens < failed.prompt.tokens - 64
 
     run(body())
@@ -353,7 +353,7 @@ def test_overflow_before_anything_was_ever_answered_is_a_clear_error() -> None:
         session = await compacting(FakeSummarizer(), world)
         turn = await session.prepare(words(1_000))
         with pytest.raises(WindowExceeded):
-            await turn.overflowed()
+            await turn.retry_smaller()
         assert (await talk(session, "Shorter?")).answer == "A"
         await require_sound(world, session)
 
@@ -369,11 +369,11 @@ def test_a_retry_that_does_not_fit_leaves_the_calls_waiting_and_the_session_usab
         failed = await called.resume({"c1": words(50, "found")})
         await session.set_system("system", words(1_090), reason="a long one")
         with pytest.raises(WindowExceeded):
-            await failed.overflowed()
+            await failed.retry_smaller()
         await session.set_system("system", "short", reason="a short one")
         turn = await session.current_turn()
         assert turn is not None
-        if turn.pending:
+        if turn.pending_calls:
             turn = await turn.resume({"c1": words(50, "found")})
         require_paired(turn)
         await turn.commit(openai_reply("Nine."))

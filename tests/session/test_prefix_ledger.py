@@ -332,6 +332,6 @@ def test_a_reply_in_our_own_values_is_taken_as_it_is() -> None:
         turn = await session.prepare("Q")
         reply = Reply(blocks=(Text("A"),), usage=Usage(cache_reported=False), stop="end")
         answered = await turn.commit(reply)
-        assert (answered.answer, answered.stop, answered.usage) == ("A", "end", reply.usage)
+        assert (answered.answer, answered.stop_reason, answered.usage) == ("A", "end", reply.usage)
 
     run(body())

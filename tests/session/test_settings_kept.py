@@ -50,9 +50,9 @@ def test_a_preset_by_its_name_is_the_preset(name: Any, tmp_path: Path) -> None:
 def test_a_search_can_be_changed_by_preset_and_by_part(tmp_path: Path) -> None:
     async def body() -> None:
         async with await on_disk(tmp_path, settings=Settings(target=SMALL.name)) as session:
-            await session.change(guide_search="aggressive")
+            await session.update_settings(guide_search="aggressive")
             assert session.settings.guide_search == preset("aggressive")
-            await session.change(guide_search={"top_n": 3})
+            await session.update_settings(guide_search={"top_n": 3})
             whole = session.settings.guide_search
             # Parts that were not named stay as they were.
             assert (whole.top_n, whole.top_k) == (3, preset("aggressive").top_k)
@@ -89,7 +89,7 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(name: str, value
         session = await world.open("s")
         entries, settings = session.entries, session.settings
         with pytest.raises(InvalidSetting, match=name if not isinstance(value, dict) else "top"):
-            await session.change(**{name: value})
+            await session.update_settings(**{name: value})
         assert (session.entries, session.settings) == (entries, settings)
         with pytest.raises(InvalidSetting):
             Settings(**{name: value})
@@ -119,10 +119,10 @@ def test_whatever_cannot_be_kept_is_refused_and_the_session_goes_on(tmp_path: Pa
             path = JsonlStore(tmp_path).path_of("s")
             data = path.read_bytes()
             attempts: list[Any] = [
-                lambda: session.note("score", float("nan")),
-                lambda: session.note("thing", object()),
-                lambda: session.note("bytes", {"raw": b"abc"}),
-                lambda: session.note(5),  # type: ignore[arg-type]
+                lambda: session.add_custom_entry("score", float("nan")),
+                lambda: session.add_custom_entry("thing", object()),
+                lambda: session.add_custom_entry("bytes", {"raw": b"abc"}),
+                lambda: session.add_custom_entry(5),  # type: ignore[arg-type]
                 lambda: session.apply("test", OptionsSet(max_tokens=2.5)),  # type: ignore[arg-type]
                 lambda: session.set_system("mood", 5, reason="r"),  # type: ignore[arg-type]
             ]

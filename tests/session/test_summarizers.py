@@ -325,7 +325,7 @@ def test_one_that_uses_the_session_it_summarises_does_not_lock_up() -> None:
         sessions: list[Session] = []
 
         async def ask(job: SummaryJob) -> object:
-            await sessions[0].note("app.summary", len(job.messages))
+            await sessions[0].add_custom_entry("app.summary", len(job.messages))
             return SAID
 
         session = await World().open(window=1_200, output_reserve=100, summarizer=ask)

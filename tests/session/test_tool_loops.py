@@ -189,7 +189,7 @@ def test_results_that_cannot_fit_at_all_are_an_error_and_the_turn_waits() -> Non
         with pytest.raises(WindowExceeded):
             await turn.resume({call: words(50) for call, _ in calls})
         assert session.state is state
-        assert len(turn.pending) == 9
+        assert len(turn.pending_calls) == 9
 
     run(body())
 

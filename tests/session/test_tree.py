@@ -191,7 +191,7 @@ def test_going_to_the_header_begins_anew() -> None:
         session = await World().open(system="S")
         await talk(session, "Q1", A)
         await session.set_system("mood", "Be kind.", reason="kindness")
-        await session.change(window=5_000)
+        await session.update_settings(window=5_000)
         await session.navigate("000000")
         assert session.settings.window is None
         turn = await session.prepare("Q")
@@ -216,7 +216,7 @@ def test_going_to_an_answer_that_calls_tools_waits_for_their_results_again() -> 
             await session.prepare("something else")
         current = await session.current_turn()
         assert current is not None
-        assert [call.id for call in current.pending] == ["c1"]
+        assert [call.id for call in current.pending_calls] == ["c1"]
         other = await current.resume({"c1": "found something else"})
         assert said(other)[-1] == ("tool", "found something else")
         assert [role for role, _ in said(other)] == ["user", "assistant", "tool"]
@@ -304,7 +304,9 @@ async def _ask_or_resume(session: Session) -> Turn:
     except TurnStateError:
         current = await session.current_turn()
         assert current is not None
-        return await current.resume({call.id: f"found by {call.id}" for call in current.pending})
+        return await current.resume(
+            {call.id: f"found by {call.id}" for call in current.pending_calls}
+        )
 
 
 def _is_beginning(turn: Turn, whole: Turn) -> bool:
@@ -370,7 +372,9 @@ def test_a_fork_at_an_answer_keeps_its_reply_whatever_was_noted_while_it_was_awa
         world = World({"a.md": "AAA"})
         session = await world.open(system="S")
         turn = await session.prepare("Q1")
-        await session.note("lamina.problem", {"where": "provider", "problem": "no line"})
+        await session.add_custom_entry(
+            "lamina.problem", {"where": "provider", "problem": "no line"}
+        )
         await session.pin("a.md")
         answered = await turn.commit(openai_reply("A1"))
         assert answered.message is not None
@@ -462,7 +466,7 @@ def test_only_the_active_path_counts() -> None:
         await talk(session, "Q1")
         start = session.state.leaf
         await session.pin("a.md")
-        await session.change(window=4_000)
+        await session.update_settings(window=4_000)
         await session.set_system("mood", "Be kind.", reason="kindness")
         await talk(session, "Q2", B)
         await session.navigate(start)

@@ -45,7 +45,7 @@ def test_a_turn_is_committed_once() -> None:
         session = await World().open()
         turn = await session.prepare("Q")
         answered = await turn.commit(openai_reply("A"))
-        assert (turn.answer, answered.answer, answered.stop) == ("", "A", "stop")
+        assert (turn.answer, answered.answer, answered.stop_reason) == ("", "A", "stop")
         entries = session.entries
         for again in (turn, answered):
             with pytest.raises(TurnStateError, match="committed already"):

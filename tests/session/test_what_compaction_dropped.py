@@ -192,7 +192,7 @@ def test_a_retry_after_an_overflow_lists_what_it_took() -> None:
         session = await compacting(FakeSummarizer(), world)
         await chat(session, 10)
         before = session.envelope.cached.since(0)
-        await (await session.prepare("Q")).overflowed()
+        await (await session.prepare("Q")).retry_smaller()
         (gone,) = session.compactions
         assert gone.reason == "compaction (overflow)"
         assert gone.messages == before[: len(gone.messages)]
@@ -310,7 +310,7 @@ class Asker(Player):
         if len(self.moments) - 1 not in self.asking.overflows:
             return turn
         try:
-            again = await turn.overflowed()
+            again = await turn.retry_smaller()
         except WindowExceeded:
             return turn if self.session.interrupted else None
         self.retried.add(again.id)

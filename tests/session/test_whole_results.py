@@ -122,7 +122,7 @@ def test_a_turn_that_is_given_up_keeps_what_ran_whole() -> None:
         await called(session, "c1", "c2")
         result = ToolResult(call_id="c1", name="find", text="begin")
         await session.keep_result(result, whole=LONG)
-        await session.give_up()
+        await session.abandon_turn()
         assert await session.read_result("c1") == LONG
         assert find_result(session.entries[-3:], "c1").digest
 
@@ -138,7 +138,7 @@ def test_a_request_made_smaller_after_an_overflow_still_names_the_whole() -> Non
             await turn.commit(openai_reply(words(40)))
         turn = await called(session, "c1")
         turn = await turn.resume({"c1": LONG})
-        turn = await turn.overflowed()
+        turn = await turn.retry_smaller()
         assert await session.read_result("c1") == LONG
         path = [entry for entry in session.path if isinstance(entry, MessageEntry)]
         assert path[-1].whole_results == {"c1": digest_bytes(LONG.encode())}

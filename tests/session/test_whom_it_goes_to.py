@@ -40,7 +40,7 @@ def test_a_target_that_is_named_again_is_who_is_asked(given: dict[str, Any], how
         await talk(session, "Q1")
         match how:
             case "change":
-                await session.change(target=OTHER.name)
+                await session.update_settings(target=OTHER.name)
             case "import":
                 await session._record.write(ModelEntry, target=OTHER.name)
             case _:
@@ -60,7 +60,7 @@ def test_naming_whom_the_session_talks_to_writes_nothing() -> None:
     async def body() -> None:
         world = World()
         session = await world.open("s")
-        await session.change(target=OTHER.name)
+        await session.update_settings(target=OTHER.name)
         again = await reopen(world, target=OTHER.name)
         assert again.entries == session.entries
 
@@ -110,7 +110,7 @@ def test_an_open_question_goes_to_whoever_was_named_since(how: str) -> None:
         await session.prepare("Q2", attach=["a.md"], target=first)
         target: str | None = None
         if how == "change":
-            await session.change(target=named)
+            await session.update_settings(target=named)
         elif how == "argument":
             target = named
         else:
@@ -133,7 +133,7 @@ def test_an_open_question_stays_with_whom_it_was_for_if_nobody_else_is_named() -
         world = World()
         session = await world.open("s")
         first = await session.prepare("Q", target=OTHER.name)
-        await session.change(window=5_000)
+        await session.update_settings(window=5_000)
         again = await reopen(world, settings=Settings(window=6_000))
         turn = await again.current_turn()
         assert turn is not None

@@ -264,7 +264,7 @@ async def test_an_item_of_another_workspace_is_refused_in_every_form(
         assert "1234" not in str(turn.request())
         with pytest.raises(UsageError, match="another workspace"):
             await session.pin(given)
-        (left,) = await session.lay([given])
+        (left,) = await session.preload([given])
         assert left.reason == "refused"
     assert b"1234" not in house.written
 
@@ -310,7 +310,7 @@ async def test_a_secret_in_an_item_that_is_given_is_replaced_as_well(house: Hous
         await ask(session, "What?", item)
         await ask(session, "What?", Attachment(item=Item(id=ItemId("note:b.md"), content=KEY)))
         await session.pin(item)
-        await session.lay([item])
+        await session.preload([item])
     assert KEY.encode() not in house.written
 
 
@@ -374,7 +374,7 @@ async def test_a_redacted_note_is_not_taken_for_changed(house: House) -> None:
     house.put("a.md", f"token = {KEY}\n")
     async with await house.open("s") as session:
         await ask(session, "1", "a")
-        assert await session.check() == ()
+        assert await session.find_changes() == ()
         turn = await ask(session, "2", "a")
         assert [item.placement for item in turn.context.items] == ["above"]
     async with await house.open("s") as session:

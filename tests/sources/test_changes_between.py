@@ -14,7 +14,7 @@ def test_what_was_changed_while_a_request_was_open_is_not_lost_with_it() -> None
     async def body() -> None:
         session = await World().open(system="S")
         await session.prepare("Q")
-        await session.change(history_messages=6)
+        await session.update_settings(history_messages=6)
         await session.set_system("system", "T", reason="second thoughts")
         turn = await session.prepare("Q again")
         assert session.settings.history_messages == 6
@@ -81,7 +81,7 @@ def test_consolidating_while_a_request_is_open_does_not_break_what_follows(promo
         session = await world.open(promotion=promotion)
         await talk(session, "Q1", note("b.md", "BBB"))
         await session.prepare("Q2", attach=[A])
-        await session.consolidate("tidy up")
+        await session.rebuild_library("tidy up")
         turn = await session.prepare("Q2 again")
         assert placed(turn) == {}
         await turn.commit(openai_reply())
@@ -95,7 +95,7 @@ def test_consolidating_while_a_request_is_open_holds_for_the_turn_after_it() -> 
     async def body() -> None:
         session = await World().open()
         turn = await session.prepare("Q1", attach=[A])
-        await session.consolidate("tidy up")
+        await session.rebuild_library("tidy up")
         await turn.commit(openai_reply())
         turn = await session.prepare("Q2", attach=[A])
         assert placed(turn) == {"a.md": "library"}
@@ -113,7 +113,7 @@ def test_a_promotion_changed_while_a_turn_goes_on_holds_from_the_next_turn_on(
         session = await World().open(promotion=old)
         await talk(session, "Q1", A)
         turn = await session.prepare("Q2", attach=[A], tool_texts=[ToolText(name="t", text="x")])
-        await session.change(promotion=new)
+        await session.update_settings(promotion=new)
         turn = await turn.commit(openai_reply(None, calls=[("c1", "find")]))
         turn = await turn.resume({"c1": "found"})
         assert turn.context.agreement.broke is None
@@ -149,7 +149,7 @@ def test_a_setting_that_cannot_be_is_refused_and_not_written(setting: dict[str, 
         world = World()
         session = await world.open()
         with pytest.raises(InvalidSetting):
-            await session.change(**setting)
+            await session.update_settings(**setting)
         assert (await world.open(session.id)).state == session.state
 
     run(body())
@@ -159,7 +159,7 @@ def test_an_unknown_setting_is_refused_by_name() -> None:
     async def body() -> None:
         session = await World().open()
         with pytest.raises((UsageError, TypeError), match="windwo"):
-            await session.change(windwo=5)
+            await session.update_settings(windwo=5)
         assert len(session.entries) == 1
 
     run(body())

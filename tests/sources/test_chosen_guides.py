@@ -121,13 +121,13 @@ def test_search_can_be_switched_off_and_set_otherwise_in_a_session() -> None:
         alike = {"find": {"rule:a": 0.9, "rule:b": 0.5, "rule:c": 0.4}}
         async with scene(*rules("a", "b", "c"), alike=alike) as played:
             session = played.runner.session
-            await session.change(guide_search=SearchSettings(top_n=1))
+            await session.update_settings(guide_search=SearchSettings(top_n=1))
             await played.ask("find it")
             assert list(chosen(played)) == ["a"]
-            await session.change(guide_search=SearchSettings(top_n=0, include_score=0.45))
+            await session.update_settings(guide_search=SearchSettings(top_n=0, include_score=0.45))
             await played.ask("find it")
             assert list(chosen(played)) == ["a", "b"]
-            await session.change(guide_search=SearchSettings(search=False))
+            await session.update_settings(guide_search=SearchSettings(search=False))
             await played.ask("find it")
             assert chosen(played) == {}
             assert played.context.warnings == ()
@@ -250,7 +250,7 @@ def test_what_is_like_what_was_chosen_comes_along_and_says_from_what() -> None:
             }
             # What was taken after all is not said to be left.
             assert left(played) == []
-            await played.runner.session.change(
+            await played.runner.session.update_settings(
                 guide_search=SearchSettings(top_n=1, expansion_depth=2)
             )
             await played.ask("find it")

@@ -233,7 +233,7 @@ def test_a_call_through_use_tool_waits_for_the_same_decision() -> None:
             played.plays(calling(("c1", "use_tool", inner), ("c2", "read", {})))
             answer = await played.ask("write it")
             assert answer.ending == "waiting"
-            (wanted,) = answer.waiting
+            (wanted,) = answer.waiting_calls
             assert (wanted.call.id, wanted.call.name, wanted.tool.id) == (
                 "c1", "write", "tool:fake/write",
             )  # fmt: skip

@@ -41,7 +41,7 @@ async def test_opening_again_says_what_changed_meanwhile(folder: Path, tmp_path:
     store = lamina.JsonlStore(tmp_path / "kept")
     async with await open_(folder, store) as session:
         await ask(session, "Read.", "plan", "edited", "deleted", "old/moved.md", "renamed")
-        assert await session.check() == ()
+        assert await session.find_changes() == ()
     change(folder)
     async with await open_(folder, store) as session:
         turn = await ask(session, "And now?")
@@ -68,11 +68,11 @@ async def test_a_refresh_brings_the_library_up_to_date(folder: Path, tmp_path: P
             "note:old/moved.md": "moved",
             "note:renamed.md": "moved",
         }
-        await session.consolidate("the files changed")
+        await session.rebuild_library("the files changed")
         assert [laid.item for laid in session.envelope.library] == [
             "note:plan.md", "note:edited.md", "note:new/moved.md", "note:new/other name.md",
         ]  # fmt: skip
-        assert await session.check() == ()
+        assert await session.find_changes() == ()
         turn = await session.prepare("What is new?")
         sent = str(turn.request())
         assert "This is new." in sent
@@ -88,7 +88,7 @@ async def test_another_note_of_the_same_name_is_not_where_it_was_moved_to(
     async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
         await ask(session, "Read.", "README.md", "old/README.md")
         (folder / "README.md").unlink()
-        (change,) = await session.check()
+        (change,) = await session.find_changes()
         assert (change.item, change.change) == ("note:README.md", "deleted")
 
 
@@ -111,7 +111,7 @@ async def test_items_of_another_workspace_are_refused(folder: Path, tmp_path: Pa
     (other / "secret.md").write_text("The code is 1234.", "utf-8")
     stranger = await lamina.open_session(workspace=other, store=lamina.MemoryStore(), target=TARGET)
     found = await stranger.workspace.read("secret.md", "attached")
-    assert not isinstance(found, lamina.LeftOut)
+    assert not isinstance(found, lamina.types.LeftOut)
     session = await lamina.open_session(workspace=folder, store=lamina.MemoryStore(), target=TARGET)
     turn = await session.prepare("What is the code?", attach=[found.item, "plan"])
     assert "1234" not in str(turn.request())

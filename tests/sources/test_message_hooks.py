@@ -183,7 +183,7 @@ def test_a_hook_that_takes_the_calls_out_of_an_answer_ends_the_turn() -> None:
         ended: list[Any] = []
         session.hooks.context(reason="turn_end")(ended.append)
         turn = await called(session)
-        assert turn.pending == ()
+        assert turn.pending_calls == ()
         assert len(ended) == 1
         await talk(session, "Q2")
         await sound(world, session)

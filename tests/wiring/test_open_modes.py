@@ -166,7 +166,7 @@ async def test_without_anybody_to_ask_the_turn_waits(folder: Path) -> None:
         assert answer.ending == "waiting"
         assert not (folder / "x.md").exists()
         await agent.decide("a", "allow_once")
-        assert (await agent.go_on()).ending == "answered"
+        assert (await agent.resume()).ending == "answered"
         assert (folder / "x.md").exists()
 
 
@@ -234,7 +234,7 @@ async def test_what_a_tool_changed_is_searched_and_attached_at_once(folder: Path
     ) as agent:
         await agent.run("Where is the zebra?")
         assert "A zebra crossing." in str(provider.bodies[-1]["messages"][-1])
-        found = await agent.session.look("z")
+        found = await agent.session.preview_attachment("z")
         assert [attachment.item.id for attachment in found.attachments] == ["note:z.md"]
 
 
@@ -292,7 +292,7 @@ async def test_a_turn_that_was_left_in_the_middle_keeps_the_part_about_files(fol
         assert (await agent.run("Make x.")).ending == "waiting"
     async with await lamina.open_agent("talk", **opening(folder, provider)) as agent:
         assert FILES_PART in parts(agent)
-        assert [call.id for call in agent.session.waiting] == ["a"]
+        assert [call.id for call in agent.session.pending_calls] == ["a"]
 
 
 async def test_a_workspace_that_is_no_folder_has_no_files_and_nothing_stays_open(

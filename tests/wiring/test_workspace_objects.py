@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lamina
+from lamina.wiring import default_store
 from lamina.workspace.folder import FolderWorkspace
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +68,7 @@ async def test_sessions_that_were_kept_by_a_name_alone_are_still_found(
     ) as session:
         await session.rename("from before")
     workspace = FolderWorkspace(twins[0])
-    store = lamina.wiring.default_store(workspace)
+    store = default_store(workspace)
     assert list(await store.sessions()) == ["old"]
     async with await lamina.open_session("old", workspace=workspace) as session:
         assert len(session.entries) == 2
@@ -77,7 +78,7 @@ async def test_sessions_that_were_kept_by_a_name_alone_are_still_found(
 
 async def test_what_was_looked_at_still_says_whose_it_is(twins: Sequence[Path]) -> None:
     async with await open_(twins[0]) as here, await open_(twins[1]) as there:
-        (attachment,) = (await here.look("x.md")).attachments
+        (attachment,) = (await here.preview_attachment("x.md")).attachments
         assert attachment.item.workspace
         for what in (attachment, attachment.item):
             turn = await there.prepare("What?", attach=[what])

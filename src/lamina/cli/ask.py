@@ -122,8 +122,8 @@ async def put_question(
     session = runner.session
     hear = hear or output.hear
     if text is None:
-        return await runner.go_on(on_event=hear)
-    if session.interrupted or session.waiting:
+        return await runner.resume(on_event=hear)
+    if session.interrupted or session.pending_calls:
         output.warn(
             "the last question of this session was left without an answer; it is put aside for "
             "this one (--resume would have gone on with it)"
@@ -146,10 +146,10 @@ def report_answer(
         output.print("\n" + "\n".join(notes) + "\n")
     if answer.ending == "aborted":
         remains = "what came of the answer is kept" if answer.text else "nothing came of the answer"
-        is_open = session.interrupted or session.waiting
+        is_open = session.interrupted or session.pending_calls
         hint = f"; lamina ask --session {session.id} --resume asks again" if is_open else ""
         output.say(f"stopped: {remains}{hint}")
-    if not as_json and answer.turn and answer.turn.stop in CUT_OFF:
+    if not as_json and answer.turn and answer.turn.stop_reason in CUT_OFF:
         output.say("cut off: the answer reached its limit; --max-tokens changes it")
     output.close(answer, session.id)
     return 0 if answer.ending == "answered" else 1

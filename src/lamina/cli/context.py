@@ -101,7 +101,7 @@ class _Stage:
         )  # fmt: skip
         if options.agent:
             # The agent's settings hold, except for those asked for here.
-            await session.change(**changes)
+            await session.update_settings(**changes)
         return session
 
     async def play(self, session: Session, prompt: PromptOptions) -> Preview | PlanPreview:

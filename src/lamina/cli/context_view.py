@@ -39,8 +39,8 @@ def describe_preview(preview: Preview) -> dict[str, Any]:
         "segments": _plain(turn.prompt),
         "warnings": list(preview.warnings),
     }
-    if preview.found is not None:
-        report["found"] = describe_hits(preview.found.hits)
+    if preview.search_result is not None:
+        report["found"] = describe_hits(preview.search_result.hits)
     return report
 
 
@@ -86,7 +86,7 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
         for tool in context.tools
     ]
     lines += _table("Tools", ("tool", "tokens", "included"), tools)
-    lines += _found(preview.found)
+    lines += _found(preview.search_result)
     lines += _left_out(context.left_out)
     lines += _warnings((*context.warnings, *preview.warnings))
     lines += _patches(session)

@@ -40,7 +40,7 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
         "answer": answer.text,
         "ending": answer.ending,
         # The vendor's own word for why it ended: `length` if it was cut.
-        "stop": turn.stop if turn else "",
+        "stop": turn.stop_reason if turn else "",
         "target": turn.context.target if turn else session.settings.target,
         "usage": describe_usage(answer.usage),
         "cost": answer.cost,
@@ -54,9 +54,9 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
 
 def _describe_sources(answer: Answer) -> dict[str, Any]:
     """What an answer from notes cites, and what was found for it."""
-    if answer.found is None and not answer.sources:
+    if answer.search_result is None and not answer.sources:
         return {}
-    hits = answer.found.hits if answer.found else ()
+    hits = answer.search_result.hits if answer.search_result else ()
     return {"sources": msgspec.to_builtins(answer.sources), "found": describe_hits(hits)}
 
 
@@ -71,13 +71,13 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "ending": answer.ending,
-        "stop": answer.turn.stop if answer.turn else "",
+        "stop": answer.turn.stop_reason if answer.turn else "",
         "usage": describe_usage(answer.usage),
         "session": session.id,
         "request": answer.turn.id if answer.turn else None,
         "waiting": [
             {"call": msgspec.to_builtins(call.call), "tool": msgspec.to_builtins(call.tool)}
-            for call in answer.waiting
+            for call in answer.waiting_calls
         ],
     } | _describe_sources(answer)
 

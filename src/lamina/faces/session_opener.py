@@ -235,7 +235,7 @@ async def _change(session: Session, changes: dict[str, Any]) -> None:
         name: value for name, value in changes.items() if getattr(session.settings, name) != value
     }
     if changes:
-        await session.change(**changes)
+        await session.update_settings(**changes)
 
 
 async def limit_answers(session: Session, tokens: int | None, author: str) -> None:

@@ -91,7 +91,7 @@ class AgentMode(RunMode):
         self._follow = follow or self._ask
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
-        await self._run.session.give_up(SUPERSEDED)
+        await self._run.session.abandon_turn(SUPERSEDED)
         await self._tools.refresh()
         return await self._ask(text, attach, target)
 
@@ -109,7 +109,7 @@ class AgentMode(RunMode):
 
     async def after(self, turn: Turn) -> Turn | Answer:
         run = self._run
-        if not turn.pending:
+        if not turn.pending_calls:
             return await self._inbox.take(self._follow) or run.end("answered", turn)
         if waiting := await self._run_calls(turn):
             return run.end("waiting", turn, waiting)
@@ -123,7 +123,7 @@ class AgentMode(RunMode):
             # The question gives way to the message; the results stay.
             return next_turn
         results = run.session.state.turn.results
-        return await turn.resume([results[call.id] for call in turn.pending])
+        return await turn.resume([results[call.id] for call in turn.pending_calls])
 
     async def end(self) -> None:
         await self._inbox.settle()
@@ -136,5 +136,5 @@ class AgentMode(RunMode):
             return await caller.run(turn, self._tools.by_name)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await session.give_up(STOPPED)
+                await session.abandon_turn(STOPPED)
             raise

@@ -24,9 +24,9 @@ class CitedSource(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer to a question. `turn` is its last request; `waiting` are calls that need a
-    decision before the turn can go on. Where notes were searched, `found` is what for, `sources`
-    what the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
+    """The answer to a question. `turn` is its last request; `waiting_calls` need a decision before
+    the turn can go on. Where notes were searched, `search_result` is what was found, `sources` what
+    the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
 
     ending: Ending
     text: str
@@ -34,10 +34,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     requests: int = 0
     usage: Usage = Usage()
     cost: float = 0.0
-    waiting: tuple[WaitingCall, ...] = ()
+    waiting_calls: tuple[WaitingCall, ...] = ()
     warnings: tuple[str, ...] = ()
     sources: tuple[CitedSource, ...] = ()
-    found: NoteSearchResult | None = None
+    search_result: NoteSearchResult | None = None
 
 
 class Tally:

@@ -133,7 +133,7 @@ class Caller:
         definitions = sent_definitions(turn) | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
-        for call in self._session.waiting:
+        for call in self._session.pending_calls:
             checked = check_call(call, definitions, tools, state.withdrawn)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))

@@ -95,7 +95,7 @@ class RunContext:
     ) -> Turn:
         """A request for a question, which supersedes calls that still wait; with `answer_only` the
         calls of its answer are not run."""
-        await self.session.give_up(SUPERSEDED)
+        await self.session.abandon_turn(SUPERSEDED)
         return await self.session.turns.prepare(
             text,
             attach,
@@ -122,7 +122,9 @@ class RunContext:
             # It was made anew for another target; what it rests on is the same.
             for entry in self.session.entries:
                 if isinstance(entry, CustomEntry) and is_note_about(entry, left.id):
-                    await self.session.note(entry.kind, {**entry.data, "request": turn.id})
+                    await self.session.add_custom_entry(
+                        entry.kind, {**entry.data, "request": turn.id}
+                    )
         self.target = turn.target
         return turn
 
@@ -149,7 +151,7 @@ class RunContext:
     async def note_request(self, request: str) -> None:
         """Writes the notes about a request down."""
         for kind, record in self.notes.items():
-            await self.session.note(kind, record | {"request": request})
+            await self.session.add_custom_entry(kind, record | {"request": request})
 
     def end(self, ending: Ending, turn: Turn | None, waiting: Sequence[WaitingCall] = ()) -> Answer:
         """The answer that a run ends with."""
@@ -164,22 +166,22 @@ class RunContext:
             requests=tally.requests,
             usage=tally.usage,
             cost=tally.cost,
-            waiting=tuple(waiting),
+            waiting_calls=tuple(waiting),
             warnings=tuple(tally.warnings),
         )
 
     async def answer(self, turn: Turn) -> Answer:
         """The answer of a turn, with its citations if notes were searched."""
-        if turn.pending or self.sources is None:
-            answer = self.end("called" if turn.pending else "answered", turn)
-            return replace(answer, found=self.search_result)
+        if turn.pending_calls or self.sources is None:
+            answer = self.end("called" if turn.pending_calls else "answered", turn)
+            return replace(answer, search_result=self.search_result)
         citation = cite(turn.answer, self.sources)
         if citation.unknown:
             numbers = ", ".join(f"[^{number}]" for number in citation.unknown)
             await self.warn(f"the answer cites {numbers}, and no source has that number")
         answer = self.end("answered", turn)
         return replace(
-            answer, text=citation.text, sources=citation.sources, found=self.search_result
+            answer, text=citation.text, sources=citation.sources, search_result=self.search_result
         )
 
     def _partial_text(self) -> str:
@@ -223,4 +225,4 @@ class RunMode:
         """What would be sent first for a question."""
         turn = await self.begin(text, attach, target)
         warnings = tuple(self._run.tally.warnings)
-        return Preview(turn=turn, found=self._run.search_result, warnings=warnings)
+        return Preview(turn=turn, search_result=self._run.search_result, warnings=warnings)

@@ -71,14 +71,14 @@ class PlanMode(RunMode):
 
     async def resume(self) -> Turn:
         turn = await self._agent.resume()
-        self._as_agent = bool(turn.pending)
+        self._as_agent = bool(turn.pending_calls)
         self._run.sources = recorded_sources(self._run.session, turn)
         return turn
 
     async def after(self, turn: Turn) -> Turn | Answer:
         if self._as_agent:
             return await self._agent.after(turn)
-        if turn.pending:
+        if turn.pending_calls:
             turn = await self._refuse_calls(turn)
         if (following := await self._inbox.take(self._ask)) is not None:
             return following
@@ -109,7 +109,7 @@ class PlanMode(RunMode):
     ) -> Turn:
         """Makes a plan, runs it, and prepares the question with what the tools gave."""
         session, target = self._run.session, target or self._run.target
-        await session.give_up(SUPERSEDED)
+        await session.abandon_turn(SUPERSEDED)
         self._run.start_question()
         attachments = await session.turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))
@@ -119,18 +119,18 @@ class PlanMode(RunMode):
         """Asks once more for an answer without calls: the tools of this question are done. The list
         of tools stays as it is, so that the prefix stays, too."""
         run = self._run
-        names = ", ".join(call.name for call in turn.pending)
+        names = ", ".join(call.name for call in turn.pending_calls)
         await run.warn(f"the answer called {names}, which was not run")
         refusals = [
             ToolResult(call_id=call.id, name=call.name, text=FINAL, is_error=True)
-            for call in turn.pending
+            for call in turn.pending_calls
         ]
         try:
             turn = await run.send(await turn.resume(refusals))
         except WindowExceeded as error:
             await run.warn(f"there is no room to ask again: {error}")
-        if turn.pending:
-            await run.session.give_up(FINAL)
+        if turn.pending_calls:
+            await run.session.abandon_turn(FINAL)
         return turn
 
     # -- the plan --------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class PlanMode(RunMode):
             "prompt": plan.prompt,
         }
         # Before anything runs: what a tool does may stand, whatever happens here.
-        await run.session.note(PLAN, record)
+        await run.session.add_custom_entry(PLAN, record)
         await run.warn(*(f"planned and not run: {call.name}: {why}" for call, why in refusals))
         batch = Batch(run.session, self._tools.host, self._search, self._approver, run.emit)
         try:
@@ -162,7 +162,9 @@ class PlanMode(RunMode):
         except BaseException:
             # Stopped, or nobody could be asked: what ran until then is written down.
             with anyio.CancelScope(shield=True):
-                await run.session.note(PLANNED, await self._record_calls(batch.outcomes))
+                await run.session.add_custom_entry(
+                    PLANNED, await self._record_calls(batch.outcomes)
+                )
             raise
         return batch.outcomes
 
@@ -199,7 +201,7 @@ class PlanMode(RunMode):
         except LaminaError as error:
             run.tally.requests += not isinstance(error, WindowExceeded)
             problem = mend_text(str(error))
-            await run.session.note(PROBLEM, {"where": "plan", "problem": problem})
+            await run.session.add_custom_entry(PROBLEM, {"where": "plan", "problem": problem})
             await run.warn(f"planning failed, so no tools are run: {problem}")
             return None
         run.tally.requests += 1

@@ -17,10 +17,10 @@ from lamina.values.settings import Target
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """A turn that was prepared. `found` is what a search brought to it."""
+    """A turn that was prepared. `search_result` is what a search brought to it."""
 
     turn: Turn
-    found: NoteSearchResult | None = None
+    search_result: NoteSearchResult | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -114,7 +114,7 @@ class Runner:
         """Asks, and gives the answer. `on_event` is called with what happens meanwhile.
 
         Raises:
-            ProviderError: there is no answer; `go_on` tries again, if anything was sent.
+            ProviderError: there is no answer; `resume` tries again, if anything was sent.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
 
@@ -124,7 +124,9 @@ class Runner:
 
         return await self._finish(begin, on_event)
 
-    async def go_on(self, *, target: str | None = None, on_event: Listener | None = None) -> Answer:
+    async def resume(
+        self, *, target: str | None = None, on_event: Listener | None = None
+    ) -> Answer:
         """Goes on with a turn that was left in the middle: sends its request again, or takes up
         the calls that wait. If a `target` is named, here or for the session since, that one is
         asked.
@@ -144,7 +146,7 @@ class Runner:
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Preview | PlanPreview:
         """What `run` would send first; no model is asked, no tool is run. The request of a chat, an
-        agent or a question about notes is prepared in the session and left open there: `go_on`
+        agent or a question about notes is prepared in the session and left open there: `resume`
         sends it. To look without leaving a trace, use a session in a `MemoryStore`.
 
         Raises:
@@ -177,7 +179,7 @@ class Runner:
             async with send:
                 try:
                     if text is None:
-                        await self.go_on(on_event=pass_on)
+                        await self.resume(on_event=pass_on)
                     else:
                         await self.run(text, attach=attach, target=target, on_event=pass_on)
                 except Exception as error:  # noqa: BLE001 - raised when the events are read
@@ -228,7 +230,7 @@ class Runner:
 
 class ChatRunner(Runner):
     """Asks a model, once per question. Tools that the session offers are not run: their calls are
-    in `answer.turn.pending`, for the application to run."""
+    in `answer.turn.pending_calls`, for the application to run."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         run = RunContext(session, providers)
@@ -272,7 +274,7 @@ class QaRunner(ChatRunner):
         """Searches and asks, and gives the answer with its sources; `scope` is for this question.
 
         Raises:
-            ProviderError: there is no answer; `go_on` tries again, with what was found.
+            ProviderError: there is no answer; `resume` tries again, with what was found.
             BudgetError, PrefixMoved, HookError: as `Session.prepare`.
         """
 
@@ -310,12 +312,12 @@ class AgentRunner(ChatRunner):
         await self._inbox.add(text, deliver, is_running=self.running)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
-        """Decides a call that waits; `go_on` then takes the turn up again.
+        """Decides a call that waits; `resume` then takes the turn up again.
 
         Raises:
             TurnStateError: no such call waits.
         """
-        call = next((call for call in self.session.waiting if call.id == call_id), None)
+        call = next((call for call in self.session.pending_calls if call.id == call_id), None)
         if call is None:
             raise TurnStateError(f"no call {call_id!r} waits for a decision")
         name, tool = await self._tool_list.find(call)

@@ -67,10 +67,10 @@ class Sender:
                 return await self._exchange(turn, emit)
             except (ProviderError, ReplyError) as error:
                 problem = {"where": "provider", "problem": mend_text(str(error))}
-                await self._session.note(PROBLEM, problem)
+                await self._session.add_custom_entry(PROBLEM, problem)
                 if not isinstance(error, RequestTooLong):
                     raise
-                turn = await turn.overflowed()
+                turn = await turn.retry_smaller()
                 await emit(RequestRetried(reason=str(error)))
 
     async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
@@ -142,7 +142,9 @@ class Sender:
             # The hooks and the compaction of a turn's end take time that there is not now.
             await turn.commit(reply, end=False)
         except LaminaError as error:
-            await self._session.note(PROBLEM, {"where": "partial answer", "problem": str(error)})
+            await self._session.add_custom_entry(
+                PROBLEM, {"where": "partial answer", "problem": str(error)}
+            )
             return False
         return True
 

@@ -16,7 +16,7 @@ from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.tool import Decision, OfferedTool
 
 
-def waiting_calls(record: Record) -> tuple[ToolCall, ...]:
+def pending_calls(record: Record) -> tuple[ToolCall, ...]:
     """The calls of the last answer that have no result yet, not even one kept early."""
     state = record.state
     if not awaits_results(state):
@@ -49,12 +49,12 @@ def require_waiting(record: Record, call_id: str) -> None:
     Raises:
         TurnStateError: no such call waits.
     """
-    waiting = [call.id for call in waiting_calls(record)]
+    waiting = [call.id for call in pending_calls(record)]
     if call_id not in waiting:
         raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
 
 
-async def give_up(record: Record, hooks: Hooks, why: str) -> bool:
+async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
     """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
     `why` as its result. False if no call waits."""
     state = record.state

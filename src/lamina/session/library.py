@@ -18,6 +18,7 @@ from lamina.sources.changes import (
 )
 from lamina.values.entry import ForgetEntry, PinEntry
 from lamina.values.item import Item, ItemId, key_of
+from lamina.values.item_kind import GROUP_KINDS
 from lamina.values.request import LeftOut
 
 
@@ -33,7 +34,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
         raise UsageError(f"cannot pin: {why}")
     # What comes along with it does so every turn, with its own worth.
     item = reading.attachments[0].item
-    if item.kind in ("folder", "tag"):
+    if item.kind in GROUP_KINDS:
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
     if item.id in record.state.library.pinned:
         return False
@@ -43,7 +44,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
     return True
 
 
-async def lay(
+async def preload(
     record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
 ) -> tuple[LeftOut, ...]:
     """Lays items down; gives back what could not be had."""
@@ -60,7 +61,7 @@ async def lay(
     return tuple(missing)
 
 
-async def check(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
+async def find_changes(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
     """What stands and is no longer as the workspace has it."""
     comparisons = await compare_library(record.state, reader)
     return tuple(comparison.change for comparison in comparisons)

@@ -18,7 +18,7 @@ async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> T
         return turn
     chosen = turns.layouts.choose(name, record.state.settings)
     if turn.message is not None:
-        return turn.bound_for(chosen.name)
+        return turn.with_target(chosen.name)
     async with turns.lock:
         # The request was never answered: it is left as a branch, and made anew.
         record.require_open(turn.entry)

@@ -191,9 +191,9 @@ class Session:
     # -- calls that wait -------------------------------------------------------------------------
 
     @property
-    def waiting(self) -> tuple[ToolCall, ...]:
+    def pending_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last answer that have no result yet."""
-        return calls.waiting_calls(self._record)
+        return calls.pending_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait, so that it is not
@@ -211,11 +211,11 @@ class Session:
         async with self.turns.lock:
             await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
 
-    async def give_up(self, why: str = "The call was not run: the turn was stopped.") -> bool:
+    async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
         async with self.turns.lock:
-            return await calls.give_up(self._record, self.hooks, why)
+            return await calls.abandon_turn(self._record, self.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
 
@@ -255,22 +255,22 @@ class Session:
         async with self.turns.lock:
             return await library.pin(self._record, self._reader, what)
 
-    async def lay(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
+    async def preload(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
         async with self.turns.lock:
-            return await library.lay(self._record, self._reader, attach)
+            return await library.preload(self._record, self._reader, attach)
 
-    async def look(self, what: Attachable) -> Attachments:
+    async def preview_attachment(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
         async with self.turns.lock:
             return await self._reader.read(what, self.state, keep=False)
 
-    async def check(self) -> tuple[LibraryChange, ...]:
+    async def find_changes(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
         async with self.turns.lock:
-            return await library.check(self._record, self._reader)
+            return await library.find_changes(self._record, self._reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
@@ -307,12 +307,12 @@ class Session:
             patch = Patch(ops=tuple(map(read_op, ops)), display=display)
             await self._record.write(TransformEntry, transformer=transformer, patch=patch)
 
-    async def consolidate(self, reason: str) -> bool:
+    async def rebuild_library(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
         async with self.turns.lock:
             return await library.rebuild(self._record, self._layouts, reason)
 
-    async def change(self, **settings: Any) -> Settings:
+    async def update_settings(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on. A search takes the name of a
         preset, or a mapping of the parts that change.
 
@@ -321,7 +321,7 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self.turns.lock:
-            return await session_settings.change_settings(self._record, self._layouts, settings)
+            return await session_settings.update_settings(self._record, self._layouts, settings)
 
     # -- the tree --------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class Session:
         async with self.turns.lock:
             await self._record.write(InfoEntry, name=name.strip())
 
-    async def note(self, kind: str, data: Any = None) -> None:
+    async def add_custom_entry(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
         async with self.turns.lock:
             await self._record.write(CustomEntry, kind=kind, data=data)

@@ -16,7 +16,7 @@ from lamina.values.selection import SearchSettings, read_search
 from lamina.values.settings import Settings
 
 
-async def change_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
+async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
     """Changes settings from the next turn on.
 
     Raises:

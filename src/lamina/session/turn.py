@@ -115,17 +115,17 @@ class Turn:
             TurnStateError: no calls are pending.
             UsageError: a call has no result, or a result no call.
         """
-        if not self.pending:
+        if not self.pending_calls:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
         return await self._keeper.resume(self, self._pair(results))
 
-    def bound_for(self, target: str) -> "Turn":
+    def with_target(self, target: str) -> "Turn":
         """The turn, whose next request goes to another target."""
         turn = copy(self)
         turn.target = target
         return turn
 
-    async def overflowed(self) -> "Turn":
+    async def retry_smaller(self) -> "Turn":
         """The turn anew, smaller: for when the provider says that the request is too long. The
         request that failed is left, history is compacted, and the question stands again; once per
         question.
@@ -142,7 +142,7 @@ class Turn:
         return self.message.text if self.message else ""
 
     @property
-    def pending(self) -> tuple[ToolCall, ...]:
+    def pending_calls(self) -> tuple[ToolCall, ...]:
         """Tool calls that wait for their results."""
         return self.message.calls if self.message else ()
 
@@ -156,7 +156,7 @@ class Turn:
         return self.context.warnings + self._warnings
 
     @property
-    def stop(self) -> str:
+    def stop_reason(self) -> str:
         return self._reply.stop if self._reply else ""
 
     @property
@@ -169,14 +169,14 @@ class Turn:
             results = [{"call_id": call, "text": text} for call, text in results.items()]
         values = [v if isinstance(v, ToolResult) else _read_result(v) for v in results]
         by_call = {result.call_id: result for result in values}
-        missing = [call.id for call in self.pending if call.id not in by_call]
-        strangers = sorted(by_call.keys() - {call.id for call in self.pending})
+        missing = [call.id for call in self.pending_calls if call.id not in by_call]
+        strangers = sorted(by_call.keys() - {call.id for call in self.pending_calls})
         if missing or strangers:
             problem = f"missing {missing!r}, unknown {strangers!r}"
             raise UsageError(f"results do not match the pending calls: {problem}")
         return [
             replace(by_call[call.id], name=call.name, text=mend_text(by_call[call.id].text))
-            for call in self.pending
+            for call in self.pending_calls
         ]
 
 

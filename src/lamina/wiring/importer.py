@@ -121,7 +121,7 @@ async def _lay_again(
     pins = [note.spec for note in chat.reattachments if not note.message]
     problems = [
         ImportProblem(line=None, what=omission.reason, detail=omission.detail)
-        for omission in await session.lay(note.spec for note in notes.values())
+        for omission in await session.preload(note.spec for note in notes.values())
     ]
     versions = {item.item: item.version for item in session.envelope.library}
     for item, note in notes.items():

@@ -127,7 +127,7 @@ async def open_agent(
     `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
     of its skills. With `files`, also tools to search the workspace's notes (those in `scope`), to
     look at its files and to change them. Use it in `async with`. Before a tool runs that is not
-    free, `approver` is asked; without one the turn waits for `decide` and `go_on`.
+    free, `approver` is asked; without one the turn waits for `decide` and `resume`.
 
     Raises:
         SessionBusy: the session is open elsewhere.

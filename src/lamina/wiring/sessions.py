@@ -233,10 +233,10 @@ async def open_session(
             if not opened.settings.target:
                 # The header is lost, and its target with it.
                 with contextlib.suppress(UnknownTarget):
-                    await opened.change(target=first_target)
+                    await opened.update_settings(target=first_target)
             if "ask_before_tools" in distrusted and opened.settings.ask_before_tools == "never":
                 # It began with what a folder said that is trusted no more.
-                await opened.change(ask_before_tools=Settings().ask_before_tools)
+                await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
             await apply_given(
                 opened, parts, definitions, always_items, settings, named_target, options,
                 whole=agent is not None, loosens=is_asking_said,

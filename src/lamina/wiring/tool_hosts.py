@@ -59,7 +59,7 @@ async def withdraw_files(session: Session) -> None:
     the middle of a turn ends it first."""
     from lamina.wiring.file_tools import FILES_PART
 
-    if session.interrupted or session.waiting:
+    if session.interrupted or session.pending_calls:
         return
     if any(part.name == FILES_PART for part in session.envelope.system):
         reason = "the workspace's files are no longer offered as tools"

@@ -190,7 +190,7 @@ class Chat(Conversation):
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
     async def go_on(self) -> None:
-        await self._turn(lambda listen: self.runner.go_on(on_event=listen))
+        await self._turn(lambda listen: self.runner.resume(on_event=listen))
 
     # -- a turn ----------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Chat(Conversation):
                 except LaminaError as error:
                     view.finish()
                     self.fail(str(error))
-                    if self.session.interrupted or self.session.waiting:
+                    if self.session.interrupted or self.session.pending_calls:
                         self.screen.tell(KEPT)
                 finally:
                     group.cancel_scope.cancel()
@@ -226,7 +226,7 @@ class Chat(Conversation):
         elif answer.ending == "answered":
             if not answer.text.strip():
                 tell("(the model said nothing)")
-            if answer.turn and (stop := STOPS.get(answer.turn.stop)):
+            if answer.turn and (stop := STOPS.get(answer.turn.stop_reason)):
                 tell(stop)
             if notes := render_footnotes(answer):
                 self.screen.write("\n" + "\n".join(notes) + "\n")

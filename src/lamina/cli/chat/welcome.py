@@ -41,7 +41,7 @@ async def _show_last(session: Session, screen: Screen, messages: list[MessageEnt
     if answers and answers[-1].message.text.strip():
         mark = " (stopped)" if answers[-1].interrupted else ""
         screen.tell(f"  {one_line(answers[-1].message.text, 3 * width)}{mark}")
-    if not (session.interrupted or session.waiting):
+    if not (session.interrupted or session.pending_calls):
         return
     try:
         turn = await session.turns.current()
@@ -50,8 +50,8 @@ async def _show_last(session: Session, screen: Screen, messages: list[MessageEnt
         return
     if turn is None:
         return
-    if session.waiting:
-        names = ", ".join(one_line(call.name) for call in session.waiting)
+    if session.pending_calls:
+        names = ", ".join(one_line(call.name) for call in session.pending_calls)
         screen.warn(f"interrupted: calls of {names} wait. /resume takes them up")
     else:
         screen.warn("interrupted: this was never answered. /resume sends it again")

@@ -7,8 +7,8 @@ from msgspec.structs import asdict
 
 from lamina.cli.rpc.jsonrpc import FAILED, INVALID_PARAMS, JsonRpcFault, JsonRpcPeer
 from lamina.cli.rpc.params import (
-    ApproveParams,
     ContextParams,
+    DecideParams,
     ItemParams,
     MessageParams,
     NavigateParams,
@@ -78,7 +78,7 @@ class RpcMethods:
     async def resume(self, params: ResumeParams) -> object:
         if params.target is not None:
             await ensure_target(self._session.target(params.target), self._notices)
-        answer = await self._runner.go_on(target=params.target, on_event=self._tell)
+        answer = await self._runner.resume(target=params.target, on_event=self._tell)
         return describe_outcome(answer, self._session)
 
     async def _tell(self, event: Event) -> None:
@@ -97,7 +97,7 @@ class RpcMethods:
     async def abort(self, _: Params) -> object:
         return {"aborted": self._gate.abort()}
 
-    async def approve(self, params: ApproveParams) -> object:
+    async def decide(self, params: DecideParams) -> object:
         if self._gate.is_busy:
             self._approvals.give(params.call_id, params.decision)
         else:
@@ -126,18 +126,21 @@ class RpcMethods:
     async def get_context(self, params: ContextParams) -> object:
         return describe_context(self._session, self._book, full=params.full)
 
-    async def result(self, params: ResultParams) -> object:
+    async def read_result(self, params: ResultParams) -> object:
         return {"text": await self._session.read_result(params.what)}
 
-    async def settings(self, params: dict[str, Any]) -> object:
+    async def settings(self, _: Params) -> object:
+        return describe_settings(self._session.settings)
+
+    async def update_settings(self, params: dict[str, Any]) -> object:
         try:
             changes = read_settings(params, self._session.settings)
         except InvalidSetting:
             raise
         except UsageError as error:
-            raise JsonRpcFault(INVALID_PARAMS, f"settings: {error}") from error
+            raise JsonRpcFault(INVALID_PARAMS, f"update_settings: {error}") from error
         if changes:
-            await self._session.change(**changes)
+            await self._session.update_settings(**changes)
         return describe_settings(self._session.settings)
 
     # -- items -----------------------------------------------------------------------------------

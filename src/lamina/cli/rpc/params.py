@@ -27,7 +27,7 @@ class ContextParams(Params, frozen=True, kw_only=True):
     full: bool = False
 
 
-class ApproveParams(Params, frozen=True, kw_only=True):
+class DecideParams(Params, frozen=True, kw_only=True):
     call_id: str
     decision: Decision
 
@@ -70,13 +70,14 @@ METHODS = {
     "unpin": RpcMethod(ItemParams, "idle"),
     "add": RpcMethod(ItemParams, "idle"),
     "remove": RpcMethod(ItemParams, "idle"),
-    "settings": RpcMethod(dict, "idle"),
+    "update_settings": RpcMethod(dict, "idle"),
     "abort": RpcMethod(Params),
-    "approve": RpcMethod(ApproveParams),
+    "decide": RpcMethod(DecideParams),
     "get_context": RpcMethod(ContextParams),
     "items": RpcMethod(Params),
-    "result": RpcMethod(ResultParams),
+    "read_result": RpcMethod(ResultParams),
     "send_message": RpcMethod(MessageParams),
+    "settings": RpcMethod(Params),
     "shutdown": RpcMethod(Params),
     "tree": RpcMethod(Params),
 }

@@ -1,7 +1,7 @@
 """`lamina rpc`: a session for programs in any language. docs/rpc.md is the protocol.
 
 Laws: standard output carries JSON-RPC and nothing else. One turn at a time; what may happen while
-it runs (approve, abort, send_message, looking) is served meanwhile, in the order it was asked for.
+it runs (decide, abort, send_message, looking) is served meanwhile, in the order it was asked for.
 The end of the input ends it all, and what came of an answer is kept.
 """
 
@@ -115,7 +115,7 @@ class RpcServer:
             "target": self._session.target().name,
             "version": __version__,
             "interrupted": self._session.interrupted,
-            "waiting": msgspec.to_builtins(self._session.waiting),
+            "waiting": msgspec.to_builtins(self._session.pending_calls),
         }
 
     # -- calls -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ async def attach(chat: Conversation, rest: str) -> None:
     if not paths:
         _list_attached(chat)
     for path in paths:
-        content = await chat.session.look(path)
+        content = await chat.session.preview_attachment(path)
         if not content.attachments:
             chat.fail(f"not attached: {content.left_out[0].detail}")
             continue
@@ -58,7 +58,7 @@ async def set_active(chat: Conversation, rest: str) -> None:
         tell("no note is open any more")
         return
     path = _path(chat, words[0])
-    content = await chat.session.look(AttachmentSpec(what=path, shape="active"))
+    content = await chat.session.preview_attachment(AttachmentSpec(what=path, shape="active"))
     if not content.attachments:
         raise UsageError(content.left_out[0].detail)
     chat.active = path

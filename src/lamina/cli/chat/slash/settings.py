@@ -21,7 +21,7 @@ async def choose_model(chat: Conversation, rest: str) -> None:
         tell(f"{target.name} · window {target.window:,} · {_price(target.input_price)}")
         return
     await ensure_target(target, ConsoleNotices(chat.screen.err))
-    await chat.session.change(target=target.name)
+    await chat.session.update_settings(target=target.name)
     if problem := await why_no_answer(target):
         tell(f"the session is for {target.name} from now on")
         chat.screen.warn(problem)
@@ -48,7 +48,7 @@ async def change_setting(chat: Conversation, rest: str) -> None:
     if name in OPTION_TYPES:
         await _set_option(chat, name, value)
     else:
-        await session.change(**settings_change(name, value, session.settings))
+        await session.update_settings(**settings_change(name, value, session.settings))
     chat.screen.tell(f"{name} is {write_value(value)} from the next message on")
 
 
